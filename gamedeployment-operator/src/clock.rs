@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 
-/// Time since the process became leader.
+/// Wall clock, and a monotonic clock that starts when the process becomes leader.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     began: Instant,

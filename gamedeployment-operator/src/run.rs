@@ -20,7 +20,7 @@ use crate::observe::NODES;
 /// Longest sleep of the loop.
 const MAX_SLEEP: Duration = Duration::from_mins(10);
 
-/// Result of a task.
+/// Result of a request's task.
 type Answered = (RequestId, Result<Response, RequestError>);
 
 /// Driver with its I/O.

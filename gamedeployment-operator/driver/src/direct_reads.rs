@@ -30,12 +30,12 @@ pub(crate) struct DirectReads {
     waiting: BTreeMap<NamespacedName, (usize, bool)>,
     /// Number of reads that no workload waits for.
     rereads: usize,
-    /// Back-off for overdue objects after a failed read.
+    /// Time before which overdue objects are not read, because a read failed.
     not_before: Duration,
 }
 
 impl DirectReads {
-    /// Whether a workload waits for a read.
+    /// Whether this workload waits for a read.
     pub(crate) fn are_for(&self, workload: &NamespacedName) -> bool {
         self.waiting.contains_key(workload)
     }

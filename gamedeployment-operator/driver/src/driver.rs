@@ -27,7 +27,7 @@ use crate::request::{
 use crate::watch_event::{Unreadable, WatchEvent};
 use runtime_core::clock::Now;
 
-/// Pause before a retry that no decision depends on.
+/// Pause before the retry of a failed direct read, or of a failed report about an unreadable object.
 pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Limits on the work in progress for one workload.
@@ -164,7 +164,7 @@ impl Driver {
         times.into_iter().flatten().filter(|_| synced).min()
     }
 
-    /// Dumps the internal state for debugging.
+    /// Dumps the internal state, without the cache, for debugging.
     pub fn describe(&self) -> String {
         let Self {
             expectations,
@@ -304,7 +304,7 @@ impl Driver {
         decide(&view, now.wall)
     }
 
-    /// Reports once why an object cannot be read.
+    /// Reports why an object cannot be read, once until the error changes.
     fn refuse(&mut self, key: NamespacedName, unreadable: Arc<Unreadable>) {
         let state = self.states.entry(key.clone()).or_default();
         if state.unreadable.as_ref() == Some(&unreadable.error) {
@@ -352,7 +352,7 @@ impl Driver {
         }
     }
 
-    /// Applies the result of a write or a direct read to the cache.
+    /// Applies the result of a write or a direct read to the driver's state.
     pub(crate) fn apply(&mut self, workload: &NamespacedName, effect: Effect, now: Duration) {
         match effect {
             Effect::Object(object) => self.index.apply_write(object, now),
@@ -384,8 +384,8 @@ impl Driver {
             }
         }
         if job.outcome.overtaken {
-            // A direct read resolves a conflict, so a fixed pause is enough; only refusals and timeouts back
-            // off.
+            // A direct read resolves a conflict, so a fixed pause is enough; only refusals and unknown
+            // outcomes back off.
             self.dirty.remove(key);
             self.timers.set(key, Some(now + INITIAL_BACKOFF));
         } else {

@@ -1,8 +1,8 @@
-//! Objects whose last write has an unknown outcome because the answer was lost. A direct read must succeed
-//! before the next decision on their workload.
+//! Objects in an uncertain state after a write, usually because its answer was lost or it conflicted. A
+//! direct read must show their state before the next decision on their workload.
 //!
 //! The cache applies the result of a write at once, without waiting for the watch. A write that the watch
-//! does not show within [`DEADLINE`] is read directly too, so a wrong expectation cannot last.
+//! does not show within [`DEADLINE`] causes a direct read too, so a wrong expectation cannot last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

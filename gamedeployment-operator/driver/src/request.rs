@@ -74,7 +74,7 @@ pub enum ApiCall {
     /// Write of a plan, with the preconditions that the action carries. A creation, patch or deletion returns
     /// [`Response::Object`] or [`Response::Gone`], a dry run [`Response::Done`].
     Act(Action),
-    /// Deletes HookRuns in one call. Returns the deleted ones as [`Response::Runs`].
+    /// Deletes HookRuns in one call. Returns those that the call matched as [`Response::Runs`].
     DeleteRuns(Vec<RunRef>),
     /// Writes the status, if the workload is unchanged since the decision. Returns [`Response::Object`].
     WriteStatus(Box<GameDeploymentStatus>),
@@ -83,7 +83,7 @@ pub enum ApiCall {
     /// Reads whether a node exists, bypassing the cache. Returns [`Response::Done`] or
     /// [`RequestError::Gone`].
     ReadNode(String),
-    /// Records on an object that is no valid GameDeployment why it cannot be read. Returns
+    /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns
     /// [`Response::Done`].
     Refuse(NamespacedName, Arc<Unreadable>),
 }
@@ -110,13 +110,13 @@ pub enum Response {
     Foreign,
     /// The object is gone.
     Gone,
-    /// Runs that were deleted.
+    /// Runs that a collection deletion matched.
     Runs(Vec<DeletedRun>),
     /// The call succeeded, or the object exists.
     Done,
 }
 
-/// Run that a collection deletion included.
+/// Run that a collection deletion matched.
 #[derive(Debug, Clone)]
 pub struct DeletedRun {
     /// Name.
@@ -165,7 +165,7 @@ impl RequestError {
 pub enum DriverOutput {
     /// Send a call and pass its answer to [`crate::Driver::handle`].
     Send(Request),
-    /// Report how long this decision took to [`crate::Driver::record_duration`].
+    /// A decision was made: pass its duration to [`crate::Driver::record_duration`].
     Decided(Decided),
     /// The job of a decision is finished.
     Concluded {

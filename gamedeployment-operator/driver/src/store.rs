@@ -27,7 +27,7 @@ pub struct Store<T> {
     /// Keys of objects without a controller, by namespace.
     orphans: HashMap<String, BTreeSet<NamespacedName>>,
     by_namespace: HashMap<String, usize>,
-    /// Unconfirmed keys, oldest first; checked on every event.
+    /// Unconfirmed keys, oldest first: the oldest is looked up on every event.
     unconfirmed: BTreeSet<(Duration, NamespacedName)>,
     /// UIDs of objects that are certainly gone: an older event must not bring them back.
     gone: HashSet<String>,
@@ -128,7 +128,8 @@ impl<T: StoredObject> Store<T> {
         gone
     }
 
-    /// Applies a watch event. Returns the previous object and whether the event was news.
+    /// Stores an object from the watch unless it is outdated. Returns the previous object, and whether the
+    /// new one was stored.
     pub fn observe(&mut self, key: NamespacedName, value: T) -> (Option<T>, bool) {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
@@ -157,7 +158,8 @@ impl<T: StoredObject> Store<T> {
         self.take(key)
     }
 
-    /// Stores an object that a write or a direct read returned.
+    /// Stores an object that a write or a direct read returned, unless the cached one is as new or the object
+    /// is gone.
     pub fn apply_write(&mut self, key: NamespacedName, value: T, now: Duration) {
         let newer = self
             .get(&key)
@@ -278,8 +280,8 @@ impl<T: StoredObject> ObjectStore for Store<T> {
     }
 }
 
-/// UIDs of deleted objects. The result of a write is applied only after all writes of its plan, so a pod may
-/// have terminated long before and must not come back.
+/// UIDs of recently deleted objects. The answer to a write may arrive after the watch has reported that the
+/// object is gone, and must not bring it back.
 #[derive(Debug, Default)]
 struct RecentlyDeleted {
     in_order: VecDeque<(Duration, String)>,
@@ -287,7 +289,7 @@ struct RecentlyDeleted {
 }
 
 impl RecentlyDeleted {
-    /// Longer than any plan takes.
+    /// Must exceed `--api-timeout`, the longest time that an answer takes.
     const RETENTION: Duration = Duration::from_mins(5);
 
     fn insert(&mut self, uid: &str, now: Duration) {

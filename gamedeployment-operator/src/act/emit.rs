@@ -1,4 +1,5 @@
-//! Events on the workload about completed actions, because its pods' own events are deleted with the pods.
+//! Events on the workload about completed actions: `kubectl describe` cannot show the events of a pod that is
+//! gone.
 
 use std::time::Instant;
 
@@ -8,12 +9,12 @@ use shared_api::reason::WorkloadReason;
 use super::event_aggregator::Emission;
 use super::{Caller, reference};
 
-/// Most names in one event.
+/// Largest number of names in one event.
 const MAX_NAMES: usize = 5;
 
 impl Caller {
-    /// Emits one event for each kind of action, with the names of its objects. The throttle limits these
-    /// events.
+    /// Emits one event for each kind of action, with the names of its first objects. Events beyond the limit
+    /// of `EventAggregator` are dropped.
     pub fn emit_events(&self, subject: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),

@@ -1,5 +1,6 @@
 //! Event throttle for bulk actions: the first pods get an event each, and the others are reported as a
-//! number. Deleting a thousand pods must not emit a thousand events. The log names each pod.
+//! number. Deleting a thousand pods must not emit a thousand events. The log names each pod, except for
+//! `PodUpdated`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use gamedeployment_driver::NamespacedName;
 use shared_api::reason::WorkloadReason;
 
-/// Events by name for each workload and reason in one window.
+/// Largest number of events by name for each workload and reason in one window.
 const MAX_INDIVIDUAL_EVENTS: usize = 10;
 /// Length of the window.
 const EVENT_WINDOW: Duration = Duration::from_secs(30);
@@ -29,7 +30,7 @@ struct Group {
 pub(super) enum Emission {
     /// One event with the pod's name.
     Named,
-    /// First pod that is only counted: fetch the number after this time.
+    /// First pod that is only counted: call [`EventAggregator::number`] after this time.
     FirstCounted(Duration),
     /// Only counted.
     Counted,

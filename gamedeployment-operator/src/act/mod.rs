@@ -1,5 +1,6 @@
-//! Makes the driver's API calls: one request, one call, one answer. Every write carries the UID as a
-//! precondition and, where it depends on a state, also the resource version of the decision.
+//! Makes the driver's API calls: one request, one call, one answer; only [`ApiCall::Refuse`] reads the object
+//! first. A write to an existing object carries its UID as a precondition and, where it depends on a state,
+//! also the resource version of the decision. Only the deletion of many runs in one call carries neither.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -160,7 +161,7 @@ impl Caller {
         self.calls.call(namespace, "read an object", api.get(name)).await
     }
 
-    /// Confirms that a node exists: the cache may be late, and a node may have registered again.
+    /// Reads whether a node exists: the cache may be late, and a node may have registered again.
     async fn read_node(&self, namespace: &str, name: &str) -> Result<Response, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
         let step = "confirm that a node is gone";
@@ -179,7 +180,7 @@ impl Caller {
         Api::namespaced(self.client.clone(), &subject.key.0)
     }
 
-    /// Emits warning events.
+    /// Logs warnings and emits them as events.
     pub fn warn(&self, subject: &ReconcileTarget, warnings: Vec<Warning>) {
         for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");

@@ -31,7 +31,7 @@ impl Caller {
         Ok(of_pod(&pod))
     }
 
-    /// Creates a pod as a dry run, which checks its schema, quotas and webhooks.
+    /// Creates a pod as a dry run: the API server checks the schema, the quotas and the admission webhooks.
     pub(super) async fn dry_run_pod(
         &self,
         subject: &ReconcileTarget,

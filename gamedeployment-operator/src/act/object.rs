@@ -159,7 +159,7 @@ impl Caller {
     }
 
     /// Deletes runs in one call, selected by the label with the digest of their name. Returns the runs that
-    /// the call included, in their state before the deletion.
+    /// the call matched, in their state before the deletion.
     pub(super) async fn delete_runs(
         &self,
         subject: &ReconcileTarget,

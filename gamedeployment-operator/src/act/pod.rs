@@ -245,7 +245,7 @@ impl Caller {
             .await
     }
 
-    /// Warns about every pod that passes without its hook, by name.
+    /// Warns by name about a pod whose hook was skipped. `EventAggregator` does not limit this warning.
     fn skipped(&self, subject: &ReconcileTarget, action: &str, pod: &str, open_reason: &OpenReason) {
         let (reason, note) = (
             WorkloadReason::HookSkipped.as_str(),
@@ -254,7 +254,7 @@ impl Caller {
         self.events.warn(reference(subject), reason, action, &note);
     }
 
-    /// Emits an event on the pod with the action and its approval.
+    /// Logs an approved action and emits it as an event on the pod, with the reason of its approval.
     fn tell(
         &self,
         subject: &ReconcileTarget,
@@ -292,7 +292,8 @@ impl Caller {
                 let (throttle, events, key) =
                     (self.throttle.clone(), self.events.clone(), subject.key.clone());
                 let about = reference(subject);
-                // If the process ends first, this event is lost, but the log names each pod.
+                // If the process ends first, this event is lost, but the log names each pod, except for
+                // `PodUpdated`.
                 tokio::spawn(async move {
                     tokio::time::sleep(rest).await;
                     let more = throttle.number(&key, reason);

@@ -1,4 +1,5 @@
-//! Writes to the workload itself: its status, and the two fields of its spec that the operator may set.
+//! Writes to the workload itself: its status, and `retry` and `paused`, the only fields of its spec that the
+//! operator sets.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload;

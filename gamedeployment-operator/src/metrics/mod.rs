@@ -68,7 +68,7 @@ pub enum Decision {
     Opened,
     /// A verdict other than success arrived.
     Refused,
-    /// The hook cannot be run.
+    /// The hook cannot run.
     Blocked,
     /// `skip-hook` let the pod pass.
     Skipped,
@@ -101,7 +101,8 @@ impl Decision {
         }
     }
 
-    /// Outcome that an approved write stands for; `None` for a write that continues an earlier one.
+    /// Outcome that an approved write stands for; `None` for hot patches, which have no hook, and for a write
+    /// that continues an earlier one.
     fn of(open_reason: &OpenReason) -> Option<Self> {
         match open_reason {
             OpenReason::Verdict { .. } => Some(Self::Opened),
@@ -152,7 +153,7 @@ impl Default for Metrics {
             workloads: Arc::default(),
             original: None,
         };
-        // Export every series as 0 so that `rate()` sees the first event.
+        // Export these series as 0 so that `rate()` sees the first event.
         for hook in HookKind::ALL {
             for decision in Decision::ALL {
                 let _ = metrics.gate.get_or_create(&gate_labels(hook, decision));
@@ -239,21 +240,23 @@ impl Metrics {
             .inc();
     }
 
-    /// Records how long a job took, and whether all its writes succeeded.
+    /// Records how long a decision took with its writes. `good` is false if a write failed or waits for a
+    /// retry.
     pub fn reconciled(&self, key: &NamespacedName, good: bool, took: Duration) {
         if let Some(original) = &self.original {
             original.reconciled(key, good, took);
         }
     }
 
-    /// Records how long a call took.
+    /// Records how long a write took, if the original operator measures it.
     pub fn took(&self, key: &NamespacedName, what: Option<Timed>, good: bool, took: Duration) {
         if let (Some(original), Some(what)) = (&self.original, what) {
             original.wrote(key, what, good, took);
         }
     }
 
-    /// Updates the gauges of a workload. `wanted` is its desired number of pods.
+    /// Updates the gauges of a workload, and counts pods that are newly blocked. `wanted` is its desired
+    /// number of pods.
     pub fn report(&self, key: &NamespacedName, wanted: i32, status: &GameDeploymentStatus, gauges: &Gauges) {
         if let Some(original) = &self.original {
             original.report(key, wanted, status);

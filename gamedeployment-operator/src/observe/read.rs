@@ -15,7 +15,7 @@ use shared_api::{GameDeployment, HookTemplate};
 /// Kind of controller whose pods this operator manages.
 const KIND: &str = "GameDeployment";
 
-/// Converts a pod.
+/// Converts a pod. Little more than the name is kept of a pod that another kind controls.
 pub fn pod(pod: &api::Pod) -> Pod {
     let mut owners = pod.metadata.owner_references.iter().flatten();
     let controller = owners.find(|owner| owner.controller == Some(true));

@@ -19,8 +19,8 @@ pub(super) struct VerdictArrivals {
 }
 
 impl VerdictArrivals {
-    /// Records the first verdict of a known run. `healthy` is the time since which the watch has had no
-    /// break.
+    /// Records that a known run now has a verdict, unless the watch broke recently. `healthy` is the time
+    /// since which the watch has had no break.
     pub(super) fn arrived(
         &mut self,
         key: NamespacedName,
@@ -34,7 +34,7 @@ impl VerdictArrivals {
         }
     }
 
-    /// Time since the verdict arrived.
+    /// Time since the verdict arrived; `None` if its arrival was not recorded.
     pub(super) fn known_for(
         &self,
         key: &NamespacedName,

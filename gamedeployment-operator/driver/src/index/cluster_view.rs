@@ -27,7 +27,7 @@ impl ClusterView<'_> {
         (self.namespace.to_owned(), name.to_owned())
     }
 
-    /// Returns the HookTemplate that a misspelt name probably means.
+    /// Returns the name of the HookTemplate that a misspelt name probably means.
     fn near(&self, name: &str) -> Option<&str> {
         let here = self
             .index

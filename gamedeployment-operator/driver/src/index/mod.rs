@@ -225,7 +225,8 @@ impl Index {
     }
 }
 
-/// Ignores the resource version: a write that conflicts because of it is retried with the new one.
+/// Whether a pod changed. Ignores the resource version: a write that conflicts because of it is retried with
+/// the new one.
 fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
     let differ = known != new;
@@ -233,8 +234,8 @@ fn pods_differ(known: &Pod, new: &mut Pod) -> bool {
     differ
 }
 
-/// Ignores the resource version, as for pods, and a change of a take-up deadline that has not passed: a timer
-/// covers that.
+/// Whether a run changed. Ignores the resource version, as for pods, and a take-up deadline that a
+/// measurement moved in time: a timer covers that.
 fn runs_differ(known: &Run, new: &mut Run, now: Timestamp) -> bool {
     let version = std::mem::replace(&mut new.resource_version, known.resource_version.clone());
     let at = new.not_taken_up_at;

@@ -43,7 +43,7 @@ impl Nodes {
         self.healthy = since;
     }
 
-    /// Records that a pod is bound to this node.
+    /// Starts the absence of a node that a pod is bound to, if the watch does not show the node.
     pub(super) fn bound(&mut self, name: &str, now: Duration) {
         if self.known && !self.shown.contains_key(name) && !self.absent.contains_key(name) {
             self.absent.insert(name.to_owned(), now);

@@ -4,7 +4,7 @@ use gamedeployment_core::plan::Action;
 
 use crate::request::{Object, ObjectKind, RequestError};
 
-/// Result of a write that updates the driver's state.
+/// Result of a write or a direct read that updates the driver's state.
 #[derive(Debug)]
 pub(crate) enum Effect {
     /// New state of an object.
@@ -15,13 +15,13 @@ pub(crate) enum Effect {
     Accepted(String),
     /// The API server did not confirm that this node is gone.
     NodeNotGone(String),
-    /// The outcome of a write to an object of this name is unknown.
+    /// The state of the object of this name is uncertain; a direct read must show it.
     Uncertain(ObjectKind, String),
     /// The write succeeded and leaves nothing to remember.
     Nothing,
 }
 
-/// Failed write, and the effect it has on the cache nevertheless.
+/// Failed write, and the effect it has on the driver's state nevertheless.
 #[derive(Debug)]
 pub(crate) struct FailedWrite {
     pub(crate) error: RequestError,
@@ -86,7 +86,7 @@ impl Target {
         }
     }
 
-    /// Returns the effect of a failed write on the cache.
+    /// Returns the effect of a failed write on the driver's state.
     pub(crate) fn after(&self, error: &RequestError) -> Option<Effect> {
         let uncertain = || Effect::Uncertain(self.kind, self.name.clone());
         match (error, &self.uid) {

@@ -1,8 +1,8 @@
 //! Job that carries out a plan: its writes under way and those that follow.
 //!
-//! The order is: changes of existing objects, deletions of runs, creations in growing batches, and last the
-//! status. The status is written only if no other write had an effect, or one failed: an effect changes it
-//! again and causes another decision.
+//! The order is: changes, which are all writes but the following; deletions of runs; creations of pods in
+//! growing batches; the status. The status is written only if there was no other write, or one failed:
+//! successful writes change it again, and the next decision follows.
 
 mod effect;
 mod runs;
@@ -30,8 +30,8 @@ use write::{NextCall, Write};
 pub struct CallLimits {
     /// Concurrent writes.
     pub at_once: usize,
-    /// Most runs that one call deletes, so that their digests fit into a URL and the API server finishes well
-    /// in time.
+    /// Largest number of runs that one call deletes: their digests fit into a URL, and the API server
+    /// finishes well in time.
     pub together: usize,
     /// Smallest number of runs that are deleted together.
     pub many: usize,
@@ -50,13 +50,13 @@ impl Default for CallLimits {
 /// Phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JobPhase {
-    /// Changes of existing objects.
+    /// All writes except deletions of runs, creations of pods and the status.
     Changes,
     /// Deletions of runs, many in one call.
     Removals,
     /// Deletions of runs one by one.
     SingleRemovals,
-    /// Creations in batches.
+    /// Creations of pods in batches.
     Creations,
     /// Status write.
     Status,
@@ -79,7 +79,7 @@ pub(crate) struct JobOutcome {
     pub(crate) tried: Vec<WriteResult>,
     /// Number of failed writes.
     failures: usize,
-    /// Whether any write had an effect on the cache.
+    /// Whether a write succeeded, or failed with an effect on the driver's state.
     learned: bool,
     /// Whether a write failed in a way that needs a new decision without back-off.
     pub(crate) overtaken: bool,
@@ -94,7 +94,7 @@ impl JobOutcome {
     }
 }
 
-/// Result of a job's step: outputs for the shell and effects on the cache.
+/// Result of a job's step: outputs for the shell and effects on the driver's state.
 #[derive(Debug, Default)]
 pub(crate) struct JobOutput {
     pub(crate) output: Vec<DriverOutput>,
@@ -120,7 +120,8 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// Starts a plan. `runs_here` is the number of HookRuns in the workload's namespace, of every owner.
+    /// Creates the job of a plan. `runs_here` is the number of HookRuns in the workload's namespace, of every
+    /// owner.
     pub(crate) fn new(
         plan: Plan,
         subject: Arc<ReconcileTarget>,
@@ -186,7 +187,7 @@ impl Job {
         }
     }
 
-    /// Enters the next phase after every call under way has been answered.
+    /// Takes the next step of the current phase, or enters the next phase. No call is under way.
     fn next(&mut self, ids: &mut RequestId, step: &mut JobOutput) {
         match self.phase {
             JobPhase::Changes => self.phase = JobPhase::Removals,
@@ -204,7 +205,8 @@ impl Job {
                 self.failures_before_batch = self.outcome.failures;
                 self.phase = JobPhase::Creations;
             }
-            // Growing batches waste few calls when a quota or an admission webhook refuses them.
+            // Batches grow, and a failure ends them: few calls are wasted when a quota or a webhook
+            // refuses pods.
             JobPhase::Creations
                 if self.outcome.failures == self.failures_before_batch && !self.creations.is_empty() =>
             {

@@ -54,7 +54,8 @@ impl Removals {
 
 impl Job {
     /// Applies the answer to a collection deletion. Runs that it missed come from an older release and lack
-    /// the label; they are deleted one by one, as are all runs if the permission is missing.
+    /// the label; they are deleted one by one, as are all runs if the call was refused, for example because
+    /// the permission is missing.
     pub(super) fn removed(
         &mut self,
         runs: Vec<RunRef>,

@@ -12,8 +12,8 @@ use super::effect::{Effect, FailedWrite, Target};
 use crate::request::{ApiCall, Object, ObjectKind, ReconcileTarget, RequestError, Response};
 use runtime_core::clock::Now;
 
-/// Validity of a confirmation that a node does not exist, counted from the request because the answer may be
-/// slow.
+/// How long a confirmation that a node does not exist is valid, counted from the request because the answer
+/// may be slow.
 const NODE_CHECK_VALID_FOR: Duration = Duration::from_secs(5);
 
 /// Write under way.
@@ -27,7 +27,7 @@ pub(super) struct Write {
     pub(super) scales: bool,
     /// Event to emit on success.
     pub(super) events: Option<(WorkloadReason, String)>,
-    /// Warning to emit when the write deletes a run.
+    /// Warning about the run that the write deletes, to emit on success.
     pub(super) stale_warning: Option<Box<Warning>>,
     target: Target,
     step: WriteState,
@@ -287,7 +287,7 @@ fn is_there(answer: Result<Response, RequestError>, subject: &ReconcileTarget) -
     }
 }
 
-/// Approval of a write to a pod; `None` for actions that need none.
+/// Returns why a write to a pod is approved; `None` for actions that need no approval.
 fn open_reason(action: &Action) -> Option<&OpenReason> {
     match action {
         Action::DeletePod(delete) => Some(delete.open_reason()),
@@ -297,7 +297,7 @@ fn open_reason(action: &Action) -> Option<&OpenReason> {
     }
 }
 
-/// Event reason for a completed action, and the name of its object.
+/// Event reason for a completed action and the name of its object; `None` for actions without an event.
 fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
     match action {
         Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),

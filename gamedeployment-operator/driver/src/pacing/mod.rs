@@ -1,4 +1,4 @@
-//! Scheduling of decisions that no event causes.
+//! Timing of decisions: wake-ups without an event, and the throttle for large workloads.
 
 mod throttle;
 mod timers;

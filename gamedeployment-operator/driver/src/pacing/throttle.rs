@@ -8,7 +8,8 @@ use crate::NamespacedName;
 
 /// Shorter decisions are not throttled.
 const FAST_DECISION: Duration = Duration::from_millis(1);
-/// Ratio of the pause to the decision: one workload uses at most a fifth of a CPU.
+/// Ratio of the pause to the decision. It limits a workload to a fifth of a CPU, unless [`MAX_THROTTLE`] cuts
+/// the pause short.
 const THROTTLE_FACTOR: u32 = 4;
 /// Upper limit of the pause, because users wait.
 const MAX_THROTTLE: Duration = Duration::from_millis(200);
@@ -18,7 +19,7 @@ const MAX_THROTTLE: Duration = Duration::from_millis(200);
 pub(crate) struct Throttle(HashMap<NamespacedName, Duration>);
 
 impl Throttle {
-    /// Records a decision.
+    /// Records a decision. A long one starts a pause.
     pub(crate) fn decided(&mut self, key: &NamespacedName, begun: Duration, took: Duration) {
         if took >= FAST_DECISION {
             let throttle = took.saturating_mul(THROTTLE_FACTOR).min(MAX_THROTTLE);

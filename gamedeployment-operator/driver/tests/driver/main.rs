@@ -1,4 +1,4 @@
-//! Tests of the driver alone: its inputs, its outputs, and nothing besides.
+//! Tests of the driver alone, through its inputs and outputs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod kit;

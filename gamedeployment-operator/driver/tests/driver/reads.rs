@@ -20,7 +20,7 @@ fn what_no_watch_shows_is_read_once_a_second_while_nobody_answers() {
         DriverInput::Response(creation.id, Ok(made(&creation.call))),
         at(2),
     );
-    // All other requests are refused; they do not matter here.
+    // No other request is answered; they do not matter here.
     let mut open: Vec<Request> = Vec::new();
     let mut reads = Vec::new();
     for second in 3..40 {

@@ -1,4 +1,4 @@
-//! Outputs for metrics and events, and their number.
+//! Tests that an unsuccessful verdict and an unreadable object are each reported once.
 
 use std::time::Duration;
 
