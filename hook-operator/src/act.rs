@@ -131,7 +131,7 @@ impl ApiBackend {
         Ok(())
     }
 
-    /// Warns on a template that it cannot be measured.
+    /// Emits a warning event on a template that cannot be measured.
     pub fn warn_template(&self, metadata: &ObjectMeta, reason: &str, message: &str) {
         self.events.warn(
             reference_of("HookTemplate", metadata),
@@ -154,14 +154,14 @@ fn class_of(error: CallError) -> StoreError {
     }
 }
 
-/// Fields needed of a Secret.
+/// Fields of a Secret that are needed.
 #[derive(serde::Deserialize)]
 struct SecretData {
     #[serde(default)]
     data: BTreeMap<String, ByteString>,
 }
 
-/// Drops managed fields, as the watch does: they are half of the object.
+/// Drops the managed fields, as the watch does: they make up half of the object.
 fn slim(mut run: HookRun) -> HookRun {
     run.metadata.managed_fields = None;
     run

@@ -32,7 +32,7 @@ pub struct Controller {
     sessions: Sessions,
     handles: HashMap<NamespacedName, Handle>,
     tasks: JoinSet<(NamespacedName, SessionId, End)>,
-    /// Tasks that record that a run cannot be read.
+    /// Tasks that record which runs cannot be read.
     refusals: LatestTasks,
 }
 
@@ -83,7 +83,7 @@ impl Controller {
         }
     }
 
-    /// Converts a watch event. Starts a task to record that a run cannot be read.
+    /// Converts a watch event. For a run that cannot be read, starts a task that records this.
     fn read(&mut self, event: Observed<HookRun>) -> Event {
         match event {
             watcher::Event::Init => Event::Init,
@@ -166,7 +166,7 @@ impl Controller {
         }
     }
 
-    /// Opens sessions again whose task panicked.
+    /// Reopens the sessions whose task panicked.
     fn reopen(&mut self) {
         let broken = self
             .handles
@@ -181,7 +181,7 @@ impl Controller {
     }
 }
 
-/// Retries until it is recorded that a run cannot be read, or until the watch shows something newer.
+/// Records that a run cannot be read. Retries until it is recorded or the watch shows something newer.
 async fn record_unreadable(invalid: InvalidObject, backend: Arc<ApiBackend>) {
     let name = invalid.metadata.name.clone().unwrap_or_default();
     tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");

@@ -31,7 +31,7 @@ impl LatestTasks {
         }
     }
 
-    /// Aborts the tasks of all other objects.
+    /// Aborts the tasks of all objects that are not listed.
     pub(crate) fn retain(&mut self, listed: &HashSet<NamespacedName>) {
         let gone: Vec<NamespacedName> = self
             .newest

@@ -5,7 +5,7 @@
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
-//! | `newest` | one task for each object |
+//! | `latest_tasks` | at most one task for each object |
 //! | [`act`] | every write to the API server |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | Prometheus metrics |
@@ -65,8 +65,8 @@ impl Operator for Config {
         metrics
     }
 
-    /// Shutdown drops every session: it cancels calls in flight, and the next leader measures again what is
-    /// not recorded.
+    /// Shutdown drops every session: calls in flight are cancelled, and the next leader repeats measurements
+    /// that are not recorded.
     async fn work(self, shell: Shell, metrics: Metrics) {
         let Shell {
             client,

@@ -1,4 +1,4 @@
-//! Watches of HookRuns and HookTemplates, the operator's only view of the cluster.
+//! Watches of HookRuns and HookTemplates. They drive all work of the operator.
 
 use futures::Stream;
 use kube::Client;

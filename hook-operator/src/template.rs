@@ -38,8 +38,8 @@ pub async fn drive(
     let mut templates = std::pin::pin!(templates);
     let invalid = Invalid::new(metrics.clone());
     let mut writes = LatestTasks::default();
-    // Unreadable generations, by template. The current status of an unreadable object cannot be compared, so
-    // each generation is written once.
+    // Unreadable generations, by template. The recorded status of an unreadable object cannot be compared
+    // with the expected one, so it is written once per generation.
     let mut refused: HashMap<NamespacedName, Generation> = HashMap::new();
     while let Some(event) = templates.next().await {
         match event {
@@ -165,7 +165,7 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     }
 }
 
-/// Returns the status of an unreadable template; it is the same every time.
+/// Returns the status of an unreadable template. It is the same every time.
 fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
     let InvalidObject { error, metadata } = invalid;
     let since = metadata

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub enum Class {
     /// Cloud metadata service, which hands out the node's credentials.
     Metadata,
-    /// The node's own link; most metadata services are there.
+    /// The node's own link, where most metadata services are.
     LinkLocal,
     /// The operator's own pod.
     Loopback,
@@ -112,7 +112,8 @@ pub fn faces(address: IpAddr) -> Vec<IpAddr> {
     faces
 }
 
-/// Converts an IPv4-mapped IPv6 address to IPv4: the socket treats them alike, and so does an allow list.
+/// Converts an IPv4-mapped IPv6 address to IPv4. A socket treats both alike, and so does a rule of an allow
+/// list.
 pub fn canonical(address: IpAddr) -> IpAddr {
     address.to_canonical()
 }
@@ -121,8 +122,8 @@ fn embedded(address: Ipv6Addr) -> [Option<Ipv4Addr>; 2] {
     match address.segments() {
         // `::` and `::1` are not IPv4-compatible addresses; they have their own classes.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => [None, None],
-        // ::a.b.c.d (compatible), ::ffff:a.b.c.d (mapped), ::ffff:0:a.b.c.d (translated), 64:ff9b::/96 (NAT64),
-        // ISATAP below any prefix, and 6to4.
+        // ::a.b.c.d (compatible), ::ffff:a.b.c.d (mapped), ::ffff:0:a.b.c.d (translated), 64:ff9b::/96
+        // (NAT64), ISATAP below any prefix, and 6to4.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x64, 0xff9b, 0, 0, 0, 0, high, low]

@@ -1,4 +1,5 @@
-//! Judges an answer by conditions: returns the phase of one measurement, with its value and a reason.
+//! Judges an answer by conditions: determines the phase of one measurement, with its value and the reason as
+//! text.
 
 use expr_conditions::{Condition, EvalInput, Response};
 use jiff::Timestamp;
@@ -17,12 +18,12 @@ pub const NO_CONDITION: &str = "no condition: any 2xx answer is a success";
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
 
-/// Rules to judge an answer by.
+/// Rules that judge an answer.
 #[derive(Debug, Clone)]
 pub struct Rules<'a> {
-    /// Condition that makes the measurement Successful.
+    /// Condition that makes the measurement Successful if it is true.
     pub success: Option<&'a Condition>,
-    /// Condition that makes the measurement Failed.
+    /// Condition that makes the measurement Failed if it is true.
     pub failure: Option<&'a Condition>,
     /// Phase of an answer without data that no condition handles.
     pub on_no_data: Phase,
@@ -40,7 +41,7 @@ pub struct MeasurementResult {
 }
 
 /// Judges a provider's outcome. The redactor removes secrets before a text is cut or shown; if it hides
-/// answers, the result contains nothing of this one.
+/// answers, the result contains no part of this one.
 pub fn judge(
     rules: &Rules<'_>,
     outcome: &Result<ProviderResponse, MeasurementFailure>,
@@ -88,7 +89,7 @@ impl Rules<'_> {
         self.conditions().any(Condition::handles_empty)
     }
 
-    /// Whether the condition that makes a success also handles emptiness.
+    /// Returns whether the condition that makes a success also handles emptiness.
     fn succeed_on_empty(&self) -> bool {
         self.success
             .or(self.failure)
@@ -99,9 +100,9 @@ impl Rules<'_> {
         self.conditions().any(Condition::mentions_is_nan)
     }
 
-    /// Applies both conditions: failure true → Failed; success true → Successful. A single condition that is
-    /// false means its opposite; with two, neither true → Inconclusive. A condition that fails to evaluate →
-    /// Error, even if the other holds.
+    /// Applies the conditions: failure true → Failed; success true → Successful. If only one condition is set
+    /// and it is false, the result is its opposite; if both are set and neither is true → Inconclusive. A
+    /// condition that fails to evaluate → Error, whatever the other one yields.
     fn apply(
         &self,
         result: &MetricValue,

@@ -25,9 +25,9 @@ pub type References = BTreeMap<Reference, String>;
 pub struct Rendered {
     /// Request to send.
     pub request: ProviderRequest,
-    /// Condition that makes the measurement Successful.
+    /// Condition that makes the measurement Successful if it is true.
     pub success: Option<Condition>,
-    /// Condition that makes the measurement Failed.
+    /// Condition that makes the measurement Failed if it is true.
     pub failure: Option<Condition>,
     /// Redactor that removes the texts of Secrets from everything that is shown.
     pub redactor: Redactor,
@@ -47,7 +47,7 @@ pub fn references(metric: &ResolvedMetric, arguments: &Arguments) -> BTreeSet<Re
     found
 }
 
-/// Upper bound of the bytes that [`render`] produces for a metric, computed without rendering.
+/// Returns an upper bound of the bytes that [`render`] produces for a metric, without rendering.
 pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &References) -> usize {
     let of_reference = |reference: &Reference| references.get(reference).map_or(0, String::len);
     let length = |name: &str| match arguments.get(name) {

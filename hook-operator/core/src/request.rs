@@ -15,7 +15,7 @@ pub enum ProviderRequest {
 }
 
 impl ProviderRequest {
-    /// Number of bytes of its texts.
+    /// Returns the total length of its texts, in bytes.
     pub fn bytes(&self) -> usize {
         let (texts, headers) = match self {
             Self::Web(web) => {
@@ -78,7 +78,7 @@ pub struct WebRequest {
 /// Request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
-    /// `application/json` for `jsonBody`; for `body`, only a header sets it.
+    /// `application/json` for `jsonBody`; `None` for `body`, whose type only a header can set.
     pub content_type: Option<&'static str>,
     /// Text to send.
     pub text: String,

@@ -8,8 +8,8 @@ use shared_api::Phase;
 /// Pause before the retry after an error, for a metric without an interval.
 pub const ERROR_RETRY: Duration = Duration::from_secs(10);
 
-/// Lower bound of intervals: every measurement is a write, and one tenant's typo must not overload the API
-/// server.
+/// Shortest interval; a shorter one is raised to it. Every measurement is a write, and one tenant's typo must
+/// not take the API server's capacity from all others.
 pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Schedule of a metric.
@@ -23,14 +23,15 @@ pub struct Schedule {
 
 impl Schedule {
     /// Returns the due time of the next measurement of a metric without a verdict. `last` is the newest
-    /// measurement, with its end. `may_start` is the run's start, or under `Ordered` the end of the previous
-    /// metric. Missed ticks are not replayed: an overdue measurement is taken once.
+    /// measurement, with its end. `may_start` is when the metric was allowed to begin: the run's start, or
+    /// under `Ordered` the end of the previous metric. Missed ticks are not replayed: an overdue measurement
+    /// is taken once.
     pub fn due(&self, last: Option<(Phase, Timestamp)>, may_start: Timestamp) -> Timestamp {
         match (last, self.interval) {
             (None, _) => after(may_start, self.initial_delay.unwrap_or_default()),
             (Some((_, finished)), Some(interval)) => after(finished, interval),
-            // Follows an error, or a measurement whose counters were lost, which must not end the metric
-            // unnoticed.
+            // After an error, or after a measurement whose counters were lost, which must not leave the
+            // metric waiting forever.
             (Some((_, finished)), None) => after(finished, ERROR_RETRY),
         }
     }

@@ -35,7 +35,8 @@ pub struct Assessment {
     pub because: String,
 }
 
-/// Number of measurements taken for a metric, of any outcome, which is the number of its next slot.
+/// Returns how many measurements of a metric were taken, of any outcome. This is the number of its next
+/// measurement.
 pub fn taken(result: &MetricResult) -> i64 {
     let outcomes = [
         result.successful,
@@ -43,15 +44,15 @@ pub fn taken(result: &MetricResult) -> i64 {
         result.inconclusive,
         result.error,
     ];
-    // `count` does not fit: the original operator's includes errors.
+    // `count` is not used, because the original operator's includes errors.
     outcomes.into_iter().map(plausible).sum()
 }
 
 /// More than any run can measure, and far below an overflow of sums.
 const MOST: i64 = 1 << 53;
 
-/// Replaces an implausible counter, which an editor may have left, by 0. A value above the limit must not
-/// stay, or the next measurement would not change it.
+/// Replaces an implausible counter, such as one from a manual edit, with 0. A value above the limit must not
+/// be clamped to it, or the next measurement would not change it.
 fn plausible(counter: i64) -> i64 {
     if (0..=MOST).contains(&counter) { counter } else { 0 }
 }
@@ -81,7 +82,7 @@ pub fn add(result: &mut MetricResult, measurement: Measurement) {
         }
         Phase::Failed => result.failed += 1,
         Phase::Inconclusive => result.inconclusive += 1,
-        // A measurement without a final phase counts as an error, the worst case.
+        // A measurement without a final phase is an error: it must not count as anything better.
         Phase::Error | Phase::Unset | Phase::Pending | Phase::Running => {
             result.error += 1;
             result.consecutive_error += 1;
@@ -151,7 +152,7 @@ pub fn assess(limits: &MetricLimits, result: &MetricResult) -> Option<Assessment
 }
 
 /// Returns the verdict of a metric whose `count` is used up. Limits may tolerate failures, but a gate opens
-/// only on a measured success: without one the verdict is never Successful.
+/// only on a measured success: without a single one the verdict is never Successful.
 fn used_up(limits: &MetricLimits, result: &MetricResult, count: i64) -> Assessment {
     if limits.successful.is_some() || limits.consecutive_successful.is_some() {
         return Assessment {

@@ -44,7 +44,8 @@ fn judged(
     (verdict.phase, verdict.message.unwrap_or_default())
 }
 
-/// Checks the condition as a successCondition, as the only failureCondition, and both negated.
+/// Asserts an Error for the condition and its negation, each as a successCondition and as the only
+/// failureCondition.
 fn never_opens(condition: &str, path: Option<&str>, body: &str) {
     let answer = answer(path, body);
     let negated = format!("!({condition})");

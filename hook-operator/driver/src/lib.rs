@@ -1,16 +1,16 @@
 //! Pure loop of hook-operator: the life of every run in one process.
 //!
-//! Contract of a [`Session`]: [`Session::handle`] takes an input. [`Session::poll`] returns outputs until it
-//! returns `None`; then nothing is due before the next input or [`Session::deadline`]. Every run has its own
-//! session, so no run waits for another's endpoint. [`Sessions`] decides which runs have one. The operator,
-//! the plugin and `tests/simulation` run exactly this code.
+//! Contract of a [`Session`]: [`Session::handle`] applies an input. [`Session::poll`] returns outputs until
+//! it returns `None`; then nothing is due before the next input or [`Session::deadline`]. Every run has its
+//! own session, so no run waits for another's endpoint. [`Sessions`] decides which runs have one. The
+//! operator, the plugin and `tests/simulation` run exactly this code.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`session`] | loop of decide, record, measure and wait |
 //! | [`sessions`] | a session for every run without a verdict |
-//! | `pace` | rate limit for one run's status writes |
-//! | `kept` | check that a status was stored |
+//! | `write_throttle` | rate limit for one run's status writes |
+//! | `status_matches` | check that a status was stored |
 //! | `version` | order of two states of a run |
 //!
 //! This crate has no client, runtime, clock, randomness, environment or log.
@@ -40,7 +40,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether this state of the run predates the end and arrived late.
+    /// Returns whether this state of the run predates the end and arrived late.
     pub fn is_stale(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => Version::of(run).is_before(*last),
@@ -49,7 +49,7 @@ impl End {
         }
     }
 
-    /// Whether this state is newer than the end, so that the session never saw it.
+    /// Returns whether this state is newer than the end, so that the session never saw it.
     pub fn is_before(&self, run: &HookRun) -> bool {
         match self {
             Self::Concluded(last) => last.is_before(Version::of(run)),

@@ -27,7 +27,7 @@ mod recording;
 
 pub use exchange::{MeasurementId, SessionInput, SessionOutput, SharedRun, StoreError};
 
-/// Longest sleep of a session, because the wall clock may be set meanwhile.
+/// Longest sleep of a session. It is limited because the wall clock may be set meanwhile.
 const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// State of a session.
@@ -37,7 +37,7 @@ enum SessionPhase {
     Decides,
     /// Compiles the spec.
     Resolves,
-    /// Waits for news, a measurement or this time.
+    /// Waits for the watch, a measurement or this time.
     Waits(Duration),
     /// Backs off until this time after a failed write.
     Pauses(Duration),
@@ -58,7 +58,7 @@ pub struct Session {
     /// Newest state from the watch that is not processed yet.
     news: Option<Arc<HookRun>>,
     resolved: SharedRun,
-    /// Whether `resolved` was compiled from an older spec.
+    /// Whether `resolved` does not belong to the run's current spec.
     outdated: bool,
     taken_up_at: Timestamp,
     in_flight: BTreeMap<MeasurementId, MeasurementKey>,
@@ -107,7 +107,7 @@ impl Session {
         &self.run
     }
 
-    /// Applies an input. Ignores an answer that it does not expect.
+    /// Applies an input. Ignores an answer that the session does not wait for.
     pub fn handle(&mut self, input: SessionInput, now: Now) {
         match (input, self.state) {
             (SessionInput::Watch(run), _) => self.news = Some(run),
@@ -280,8 +280,8 @@ impl Session {
         }
     }
 
-    /// Records a measurement whose task panicked as an Error like any other: it counts, and the next one
-    /// follows as scheduled.
+    /// Treats a measurement whose task panicked as an Error like any other: it is recorded and counted, and
+    /// the next one follows as scheduled.
     fn broken(&mut self, id: MeasurementId, now: Now) {
         let Some(slot) = self.in_flight.remove(&id) else {
             return;
@@ -323,7 +323,7 @@ impl Session {
         }
     }
 
-    /// Drops outcomes for slots that already have a recorded result.
+    /// Drops outcomes that can no longer be recorded, for example because the measurement already is.
     fn forget_recorded(&mut self) {
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
             self.outcomes

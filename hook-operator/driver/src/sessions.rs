@@ -44,7 +44,7 @@ enum SessionEntry {
     /// The session is open; holds the last state from the watch.
     Taken(SessionId, Arc<HookRun>),
     /// The session has ended, and the watch has not shown that yet. An older state that arrives now must not
-    /// reopen the run: it would measure a slot that is already recorded.
+    /// reopen the run: it would repeat a measurement that is already recorded.
     Left {
         /// UID of the run.
         uid: String,
@@ -57,13 +57,13 @@ enum SessionEntry {
 #[derive(Debug, Default)]
 pub struct Sessions {
     slots: HashMap<NamespacedName, SessionEntry>,
-    /// Runs in the list that is being read.
+    /// Runs seen so far in the list that is being read.
     listed: Option<HashSet<NamespacedName>>,
     opened: SessionId,
 }
 
 impl Sessions {
-    /// Returns the runs in the list that is being read, if any.
+    /// Returns the runs seen so far in the list that is being read, if one is.
     pub fn listed(&self) -> Option<&HashSet<NamespacedName>> {
         self.listed.as_ref()
     }
@@ -89,7 +89,7 @@ impl Sessions {
                 self.close(key)
             }
             Event::Delete(key) => self.close(key),
-            // A run that was deleted while the watch was interrupted is missing in the list.
+            // A run that was deleted while the watch was interrupted is missing from the list.
             Event::InitDone => {
                 let Some(listed) = self.listed.take() else {
                     return Vec::new();
@@ -134,7 +134,7 @@ impl Sessions {
         }
     }
 
-    /// Records that a session ended, until the watch shows it.
+    /// Handles the end of a session. Remembers it until the watch shows it.
     pub fn ended(&mut self, key: NamespacedName, id: SessionId, end: End) -> Vec<Change> {
         let latest = match self.slots.get(&key) {
             Some(SessionEntry::Taken(taken, latest)) if *taken == id => latest.clone(),
@@ -178,7 +178,7 @@ fn uid_of(run: &HookRun) -> &str {
     run.metadata.uid.as_deref().unwrap_or_default()
 }
 
-/// Whether nothing is left to do for a run.
+/// Returns whether nothing is left to do for a run.
 fn is_over(run: &HookRun) -> bool {
     let ended = run.status.as_ref().is_some_and(|status| status.phase.is_final());
     ended && run.spec.ttl_seconds_after_finished.is_none()
@@ -284,7 +284,7 @@ mod tests {
     fn a_run_that_is_being_deleted_has_no_session() {
         let mut sessions = Sessions::default();
         sessions.observe(Event::Apply(run("a", 1, "Running")));
-        // A finalizer holds it.
+        // A finalizer still holds it.
         let mut ends = Arc::unwrap_or_clone(run("a", 2, "Running"));
         ends.metadata.deletion_timestamp =
             Some(serde_json::from_value(json!("1970-01-01T00:00:02Z")).unwrap());

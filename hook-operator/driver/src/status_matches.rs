@@ -3,7 +3,8 @@
 use hook_core::tally;
 use shared_api::{HookRun, HookRunStatus};
 
-/// Whether the returned run holds the status that was written. Fields that an older CRD drops do not count.
+/// Returns whether a run from the API server's answer has the status that was written. Fields that an older
+/// CRD drops are not compared.
 pub(crate) fn has_status(run: &HookRun, written: &HookRunStatus) -> bool {
     let counted = |status: &HookRunStatus| -> Vec<_> {
         let results = status.metric_results.iter();

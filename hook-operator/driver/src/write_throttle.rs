@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use shared_api::HookRunStatus;
 
-/// Average bytes of status per second for one run: small statuses are written on every change, one of 512 KiB
-/// every four seconds.
+/// Limit of the status bytes written per second for one run, on average: a small status is written as often
+/// as it changes, one of 512 KiB every four seconds.
 const BYTES_PER_SECOND: usize = 128 * 1024;
 
 /// Earliest time of a run's next status write. A verdict never waits.

@@ -57,7 +57,8 @@ impl Clients {
         if let Some(client) = self.find(&trust) {
             return Ok(client);
         }
-        // Create it outside the lock, because that reads files; of two created at once, one is dropped.
+        // Create it outside the lock, because creation reads files. If two are created at once, one is
+        // dropped.
         let client = self.make(&trust)?;
         Ok(self.find(&trust).unwrap_or_else(|| self.keep(trust, client)))
     }

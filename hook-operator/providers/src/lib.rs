@@ -76,7 +76,7 @@ impl Providers {
     /// the call and closes its connection.
     ///
     /// # Errors
-    /// The reason why the answer is not a value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
+    /// The reason why there is no value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
     pub async fn measure(
         &self,
         namespace: &str,
@@ -92,8 +92,8 @@ impl Providers {
         self.shared.room.claim(namespace)
     }
 
-    /// Makes the call without interpreting the answer; that takes time and belongs in [`Providers::compute`].
-    /// The claim covers the answer's bytes.
+    /// Makes the call without interpreting the answer; interpreting takes time and belongs in
+    /// [`Providers::compute`]. The reservation grows to cover the answer's bytes.
     ///
     /// # Errors
     /// As [`Providers::measure`].
@@ -111,17 +111,17 @@ impl Providers {
         }
     }
 
-    /// Threads that judge answers and compile specs.
+    /// Returns the threads that judge answers and compile specs.
     pub fn compute(&self) -> &Compute {
         &self.shared.compute
     }
 
-    /// Number of calls under way.
+    /// Returns the number of calls in flight.
     pub fn in_flight(&self) -> usize {
         self.shared.slots.in_flight()
     }
 
-    /// Number of measurements that wait for a slot.
+    /// Returns the number of measurements that wait for a slot.
     pub fn waiting(&self) -> usize {
         self.shared.slots.waiting()
     }

@@ -22,7 +22,7 @@ pub struct ProviderLimits {
     pub overall: usize,
     /// Calls to one host and port; at least 1.
     pub per_host: usize,
-    /// Time that a measurement waits for a slot or for memory before that is reported. It does not count
+    /// Longest wait of a measurement for a slot or for memory before that is reported. It does not count
     /// towards the call's own timeout.
     pub wait: Duration,
     /// Memory for requests and answers, in bytes.
@@ -45,7 +45,7 @@ pub(crate) struct ProviderLimiter {
     limits: ProviderLimits,
     overall: FairSemaphore,
     waiting: AtomicUsize,
-    /// Hosts with a call or a waiter.
+    /// Hosts that have a call or a waiter; no others.
     hosts: Mutex<HashMap<String, Host>>,
 }
 
@@ -90,7 +90,7 @@ impl ProviderLimiter {
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Waits for a slot for a namespace, up to the limit.
+    /// Waits for a slot for a namespace, at most for [`ProviderLimits::wait`].
     pub(crate) async fn take(
         self: &Arc<Self>,
         namespace: &str,
@@ -126,7 +126,8 @@ impl ProviderLimiter {
     }
 }
 
-/// Builds the failure for missing capacity. It does not count as a measurement.
+/// Builds the failure for a call that was not made because capacity ran out. It does not count as a
+/// measurement.
 pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }

@@ -1,9 +1,9 @@
 //! Limits the memory for requests and answers.
 //!
 //! A measurement reserves bytes before it has them. The length of an answer is not known in advance, so a
-//! claim can grow. To avoid a deadlock among claims that hold much and want more, a claim that finds no room
-//! waits for one of a few large claims, each big enough for any measurement. The holder of a large claim
-//! never waits again.
+//! reservation can grow. To avoid a deadlock among reservations that hold much and want more, one that finds
+//! no memory waits for one of a few large reservations, each big enough for any measurement. The holder of a
+//! large reservation never waits again.
 
 use std::collections::HashMap;
 use std::sync::{
@@ -17,9 +17,9 @@ use hook_core::answer::MeasurementFailure;
 
 use crate::limits::{ProviderLimits, not_asked};
 
-/// Size of a large claim: the most that one measurement may hold.
+/// Size of a large reservation: the most that one measurement may hold, in bytes.
 pub const MAX_RESERVATION: usize = 2 << 20;
-/// Divisor of all bytes that gives the share of large claims.
+/// Divisor of the whole budget that gives the share of large reservations.
 const LARGE_FRACTION: usize = 8;
 
 /// Memory for all measurements.
@@ -32,7 +32,7 @@ pub(crate) struct MemoryBudget {
 
 struct Pool {
     free: usize,
-    /// Bytes held by namespace; never zero.
+    /// Bytes held by each namespace; never zero.
     held: HashMap<Arc<str>, usize>,
 }
 
@@ -54,7 +54,7 @@ impl MemoryBudget {
                 free: limits.bytes.saturating_sub(of_large),
                 held: HashMap::new(),
             }),
-            // A namespace gets a quarter in all, including half of the large claims.
+            // A namespace gets a quarter in all, including half of the large reservations.
             of_one: (limits.bytes / 4).saturating_sub(of_large / 2),
             large: FairSemaphore::with_reserve(large),
             wait: limits.wait,
@@ -77,7 +77,8 @@ impl MemoryBudget {
 }
 
 impl Pool {
-    /// Takes bytes for a namespace. It holds at most its share, and never more than is free for the others.
+    /// Takes bytes for a namespace and returns whether they fit. A namespace holds at most its share, and
+    /// never more than was free before.
     fn take(&mut self, namespace: &Arc<str>, more: usize, of_one: usize) -> bool {
         let held = self.held.get(namespace).copied().unwrap_or_default() + more;
         let fits = more <= self.free && held <= of_one && held <= self.free;
@@ -100,7 +101,7 @@ impl Pool {
 }
 
 impl MemoryReservation {
-    /// Grows the claim to at least `bytes`, waiting for room.
+    /// Grows the reservation to at least `bytes`. If they do not fit, waits for a large reservation.
     ///
     /// # Errors
     /// [`FailureKind::NotAsked`](hook_core::answer::FailureKind::NotAsked) after the configured wait.
@@ -124,7 +125,7 @@ impl MemoryReservation {
         Ok(())
     }
 
-    /// Shrinks the claim to at most `bytes`.
+    /// Shrinks the reservation to at most `bytes`. A large reservation keeps its size.
     pub fn hold_only(&mut self, bytes: usize) {
         let less = self.held.saturating_sub(bytes);
         if less > 0 {
@@ -137,7 +138,7 @@ impl MemoryReservation {
         self.held
     }
 
-    /// Whether the claim waits for room, for a caller that stops it from outside.
+    /// Returns a flag that is set while the reservation waits, for a caller that cancels it by a timeout.
     pub(crate) fn waits(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.waits)
     }
@@ -183,7 +184,7 @@ mod tests {
             }
         };
         assert_eq!(refused.kind, FailureKind::NotAsked);
-        // 12 MiB of the pool and two large claims of 2 MiB each.
+        // 12 MiB of the pool and two large reservations of 2 MiB each.
         assert_eq!(crowd.len(), 14);
         let mut few = room.claim("few");
         few.grow_to(MIB).await.unwrap();

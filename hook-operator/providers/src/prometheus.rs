@@ -1,5 +1,5 @@
 //! Instant query as an HTTP call. It is posted as a form, because queries outgrow URLs; if a server or proxy
-//! refuses the POST, a GET follows.
+//! does not allow POST, a GET follows.
 
 use hook_core::{answer::MeasurementFailure, request::PrometheusRequest};
 use reqwest::{

@@ -2,7 +2,7 @@
 //! these, so a name cannot be checked with one address and called at another.
 //!
 //! The system's resolver blocks a thread and cannot be cancelled. So concurrent lookups are limited,
-//! namespaces take turns, and some turns stay free: names whose server hangs delay only the namespace that
+//! namespaces take turns, and some slots stay free: names whose server hangs delay only the namespace that
 //! uses them.
 
 use std::{
@@ -34,7 +34,7 @@ pub(crate) async fn for_namespace<T>(namespace: &str, calls: impl Future<Output 
     NAMESPACE.scope(Arc::from(namespace), calls).await
 }
 
-/// Lookup that found no address.
+/// Error of a lookup that found no address.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{reason}")]
 pub(crate) struct LookupFailed {
@@ -265,7 +265,7 @@ mod tests {
             call.abort();
             assert!(call.await.unwrap_err().is_cancelled());
         }
-        // Lookups that had not started are cancelled, and those that hang are still the same number.
+        // Lookups that had not started are cancelled; those that hang stay.
         assert_eq!(resolver.under_way.lock().unwrap().len(), MAX_LOOKUPS / 2);
         // Another caller of a hanging lookup waits for the same thread.
         drop(for_namespace("crowd", resolver.resolve("game-0.example".parse().unwrap())).now_or_never());

@@ -1,6 +1,6 @@
 //! Backend of a session: records measurements, reads arguments and emits events. The operator's backend is
-//! the API server; the local runner of the kubectl plugin keeps all in memory. The session is the same for
-//! both.
+//! the API server; the local runner of the kubectl plugin keeps everything in memory. The session is the same
+//! for both.
 
 use std::future::Future;
 
@@ -45,7 +45,7 @@ pub trait EventSink {
     /// A run's final phase is recorded. Called once.
     fn concluded(&self, _run: &HookRun) {}
 
-    /// The status records that a metric cannot be measured because capacity ran out.
+    /// A metric cannot be measured because capacity ran out, and the status records that.
     fn held_up(&self, _run: &HookRun, _why: &str) {}
 
     /// A run's status cannot be recorded. Called now and then, so that the failure does not go unnoticed.

@@ -5,9 +5,10 @@
 //! | --- | --- |
 //! | [`measure`] | one measurement: references, placeholders, the call, the verdict |
 //! | [`backend`] | where a session reads arguments and records what it measured |
-//! | [`observer`] | receiver of metrics, or none |
+//! | [`observer`] | receives what happens in sessions, for metrics |
 //!
-//! The operator runs a session for each run in the cluster, the kubectl plugin one for a run of its user.
+//! The operator runs a session for each run in the cluster; the kubectl plugin runs one for a run of its
+//! user.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ const LOG: &str = "hook_operator::session";
 /// Result of a measurement task.
 type Measured = (MeasurementId, Result<MeasurementOutcome, NotAsked>);
 
-/// Session that measures one run.
+/// Runner of the session that measures one run.
 pub struct SessionRunner<B> {
     measurer: Measurer<B>,
     updates: watch::Receiver<Arc<HookRun>>,
@@ -53,7 +54,7 @@ pub struct SessionRunner<B> {
 }
 
 impl<B: Backend> SessionRunner<B> {
-    /// Creates a session for the run that `updates` holds.
+    /// Creates a runner for the run that `updates` holds.
     pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
         let began = Instant::now();

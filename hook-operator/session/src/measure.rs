@@ -21,7 +21,7 @@ use crate::observer::Observer;
 const LONGEST_REFERENCE: usize = 64 * 1024;
 /// Most references of one metric: together with its request and answer they fit into the largest reservation.
 const MOST_REFERENCES: usize = 8;
-/// Most bytes that a request may take before it is refused as too long.
+/// Most bytes that a request can reach before it is refused as too long.
 const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
 
 /// Everything that a measurement needs.
@@ -30,7 +30,7 @@ pub struct Measurer<B> {
     pub backend: Arc<B>,
     /// Providers that make the calls.
     pub providers: Providers,
-    /// Receiver of the metrics.
+    /// Observer of the measurements.
     pub observer: Arc<dyn Observer>,
 }
 
@@ -47,9 +47,9 @@ impl<B> Clone for Measurer<B> {
 /// Capacity ran out before the call. This does not count as a measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAsked {
-    /// Slot to measure again.
+    /// Key of the measurement to start again.
     pub slot: MeasurementKey,
-    /// Reason for users.
+    /// Reason, for users.
     pub why: String,
 }
 
@@ -142,7 +142,7 @@ impl<B: Backend> Measurer<B> {
             values.insert(reference, text);
         }
         let read: usize = values.values().map(String::len).sum();
-        // Once as rendered and once as sent.
+        // Twice: once as rendered and once as sent.
         let request = longest(metric, &resolved.arguments, &values).min(LONGEST_REQUEST);
         claim.grow_to(read + 2 * request).await?;
         if values.is_empty() {
@@ -150,7 +150,8 @@ impl<B: Backend> Measurer<B> {
             claim.hold_only(2 * rendered.request.bytes());
             return Ok(rendered);
         }
-        // Rendering searches and escapes foreign texts and compiles conditions that hold them.
+        // Rendering searches and escapes texts of others and compiles conditions that contain them, so it
+        // runs on another thread.
         let (run, name) = (run.clone(), slot.metric.clone());
         let rendering = move || {
             let resolved = run.as_ref().as_ref().ok()?;
@@ -167,7 +168,7 @@ fn metric_of<'r>(run: &'r SharedRun, slot: &MeasurementKey) -> Option<&'r Resolv
     run.as_ref().as_ref().ok()?.metric(&slot.metric)
 }
 
-/// Judges an outcome and redacts secrets from the result.
+/// Judges an outcome. The result contains no secrets.
 fn judged(
     on_no_data: Phase,
     rendered: Option<&Rendered>,

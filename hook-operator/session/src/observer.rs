@@ -1,4 +1,4 @@
-//! Receiver of measuring metrics: the operator's registry, or none.
+//! Observer of sessions: the operator's metrics, or one that ignores everything.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use hook_core::answer::FailureKind;
 use hook_core::decide::MeasurementOutcome;
 use shared_api::{HookRun, Phase};
 
-/// Receives the events of sessions. Its results are never used.
+/// Receives what happens in sessions. Sessions do not depend on what it does.
 pub trait Observer: Send + Sync + 'static {
     /// A measurement begins. [`Observer::left`] always follows.
     fn entered(&self);
@@ -17,13 +17,13 @@ pub trait Observer: Send + Sync + 'static {
     /// A measurement started this long after it was due.
     fn started(&self, lag: Duration);
 
-    /// A measurement did not start because capacity ran out.
+    /// A call was not made because capacity ran out.
     fn not_asked(&self, provider: &'static str);
 
-    /// A measurement was judged.
+    /// A measurement by this provider was judged.
     fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration);
 
-    /// A measurement of a run ended.
+    /// A measurement of a run ended with this outcome.
     fn measurement_finished(&self, run: &HookRun, outcome: &MeasurementOutcome);
 
     /// A status write ended: `written`, `conflict`, `gone`, `failed`.

@@ -290,7 +290,8 @@ async fn a_session_that_waits_keeps_no_room_for_its_writes() {
     assert!(harness.weight <= 2048, "{} bytes for each run", harness.weight);
 }
 
-/// Capacity is too small for the request. This is reported, does not count, and never ends the run.
+/// A request that finds no free slot is reported, does not count, and never ends the run, however often that
+/// happens.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
     let limits = ProviderLimits {

@@ -111,7 +111,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// Exports every series as 0 so that `rate()` sees the first event.
+    /// Creates the expected series at 0, so that `rate()` sees the first event.
     fn begin(&self) {
         for provider in ResolvedProvider::NAMES {
             for phase in [

@@ -1,5 +1,5 @@
-//! Excerpt of a refused answer's body for messages: short, on one line, and without the data that the request
-//! sent.
+//! Excerpt of a refused answer's body for messages: short, on one line, and without sensitive data of the
+//! request.
 
 use redact::Redactor;
 
@@ -18,7 +18,7 @@ const PUBLIC_HEADERS: [&str; 6] = [
     "user-agent",
 ];
 
-/// Shows parts of an answer on one line. It removes the data that the request sent, and shows nothing if the
+/// Shows parts of an answer on one line. Masks sensitive data of the request, and hides everything if the
 /// request carried a Secret.
 pub(super) struct Shown<'a> {
     redactor: &'a Redactor,
@@ -76,7 +76,7 @@ fn one_line(text: &str, max_chars: usize) -> String {
         .collect()
 }
 
-/// Whether a character changes the text direction: a page could use it to disguise a message.
+/// Returns whether a character changes the text direction. A page could use it to disguise a message.
 fn turns_text_around(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -105,8 +105,8 @@ fn sensitive_parts(url: &str, headers: &[(String, String)]) -> Vec<String> {
     parts
 }
 
-/// Whether a word is an authentication scheme. `Bearer` is no secret, and a page that asks for one stays
-/// readable.
+/// Returns whether a word is an authentication scheme. `Bearer` is not a secret, and a page that asks for a
+/// bearer token should stay readable.
 fn is_scheme(word: &str) -> bool {
     ["basic", "bearer", "digest", "token"]
         .iter()

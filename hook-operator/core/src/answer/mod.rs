@@ -1,7 +1,7 @@
 //! Turns the bytes that a provider read into a value, or into the reason why there is none. Pure: no I/O.
 //!
 //! [`interpret_web`] and [`interpret_prometheus`] each take the request, the status and the bytes. This
-//! module does not know how the bytes were fetched, and conditions are judged elsewhere.
+//! module does not know how the bytes were fetched and does not judge conditions.
 
 mod excerpt;
 mod prometheus;
@@ -21,7 +21,7 @@ pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// Text shown instead of a hidden answer.
 pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
 
-/// Answer of a provider.
+/// Response of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProviderResponse {
     /// Value to judge.
@@ -31,25 +31,25 @@ pub enum ProviderResponse {
         /// Status and latency of the exchange; `None` in local evaluation without one.
         response: Option<Response>,
     },
-    /// Valid answer without data: an empty vector, or a path that matched nothing in an empty list.
+    /// Valid answer without data: an empty vector, an empty body, or a path that matched nothing in a list.
     NoData {
         /// Description of the missing data.
         message: String,
-        /// `[]`, for conditions that handle emptiness themselves.
+        /// `[]`, or `""` for an empty body, for conditions that handle emptiness themselves.
         result: MetricValue,
         /// Status and latency of the exchange.
         response: Option<Response>,
     },
 }
 
-/// Reason why a measurement has no value. The class is used in metric labels and events; the message is for
+/// Reason why a measurement has no value. The class is used in metric labels and traces; the message is for
 /// users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MeasurementFailure {
     /// Class of the failure.
     pub kind: FailureKind,
-    /// Sentence with the request's target and the answer, without credentials.
+    /// Sentence that names the request and the answer, without credentials.
     pub message: String,
 }
 
@@ -120,7 +120,7 @@ impl FailureKind {
     }
 }
 
-/// Whether the status is 2xx.
+/// Returns whether the status is 2xx.
 fn is_success(code: u16) -> bool {
     (200..300).contains(&code)
 }

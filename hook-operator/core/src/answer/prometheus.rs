@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{request::PrometheusRequest, value::MetricValue};
 
-/// Most characters kept of a server's explanation of a failed query.
+/// Longest explanation of a server that a message quotes, in characters.
 const EXPLANATION_CHARS: usize = 300;
 
 /// Extracts the numbers from a Prometheus server's answer. `body` is decompressed and at most one byte longer
@@ -21,7 +21,8 @@ const EXPLANATION_CHARS: usize = 300;
 /// # Errors
 /// `QueryFailed` if the server reports an error, with its message; `Status` if a proxy in between answered;
 /// `MalformedAnswer` if the answer is too large, does not have the API's shape, or holds no numbers (a range
-/// vector, a string, native histograms).
+/// vector, a string, native histograms); `PartialAnswer` if the server reports an incomplete answer, unless
+/// the request accepts it and it is not empty.
 pub fn interpret_prometheus(
     request: &PrometheusRequest,
     code: u16,
@@ -59,7 +60,7 @@ pub fn interpret_prometheus(
     let response = Some(Response { code, latency });
     let result = numbers(&document)?;
     let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
-    // An incomplete answer without series is not a measurement: the missing series may be all that exist.
+    // An incomplete answer without series is never a measurement: the missing series may be the only ones.
     if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
         let words = shown().excerpt(&words, EXPLANATION_CHARS);
         let message = format!("the answer is incomplete: {words}");
@@ -88,8 +89,7 @@ fn refused_query(document: &Value) -> Option<String> {
 }
 
 /// Returns what the server reports as missing: `warnings` (Prometheus, Thanos, Cortex, Mimir) and `isPartial`
-/// (`VictoriaMetrics`). `infos` are only remarks about the query. A mark in an unknown form counts as
-/// incomplete.
+/// (`VictoriaMetrics`). `infos` are only remarks about the query. A mark in an unknown form counts too.
 fn incomplete(document: &Value) -> Option<String> {
     let parts = [Some(document), document.get("data")];
     let mut parts = parts.into_iter().flatten();

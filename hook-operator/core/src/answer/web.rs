@@ -74,8 +74,8 @@ fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, Me
     })
 }
 
-/// Builds the failure for a path without a match. Hides the path's error if answers are hidden, because it
-/// quotes the answer.
+/// Builds the failure for a path without a match. The path's error quotes the answer, so it is omitted if
+/// answers are hidden.
 fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementFailure {
     let message = if hides {
         let at = error

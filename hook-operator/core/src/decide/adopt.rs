@@ -1,4 +1,4 @@
-//! Sanity checks for a status that may come from the original operator, a user's editor or a process with a
+//! Sanity checks for a status that may come from the original operator, a manual edit or a process with a
 //! wrong clock. Implausible values are replaced so that they neither open a gate nor block a run.
 
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ fn trust(phase: Phase) -> u8 {
 }
 
 /// Checks recorded times. A time in the future would make a run wait for it, so it is replaced by the time at
-/// which this process took up the run.
+/// which this process first saw the run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Calendar {
     latest: Timestamp,

@@ -1,5 +1,5 @@
-//! Size limit of a status. A status that etcd rejects would block its run for good, so texts are shortened
-//! before any counter is lost.
+//! Size limit of a status. A status that etcd rejects would block its run for good, so texts and old
+//! measurements give way to counters.
 
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 

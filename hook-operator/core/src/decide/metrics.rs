@@ -1,4 +1,4 @@
-//! Metrics of one run: adds outcomes, assesses, stops, and schedules measurements.
+//! Metrics of one run: adds outcomes, sets verdicts, stops metrics, and computes due times.
 
 use jiff::Timestamp;
 use shared_api::Phase;
@@ -34,7 +34,7 @@ pub(super) struct StatusUpdate<'a> {
 }
 
 impl<'a> StatusUpdate<'a> {
-    /// Creates a step. The status must have been adopted.
+    /// Starts an update. The status must have been adopted.
     pub(super) fn new(run: &'a ResolvedRun, status: &'a mut HookRunStatus) -> Self {
         Self {
             run,
@@ -43,7 +43,7 @@ impl<'a> StatusUpdate<'a> {
         }
     }
 
-    /// Adds the outcomes whose slot is the next one of its metric. Returns whether any was added.
+    /// Adds each outcome that is the next measurement of its metric. Returns whether any was added.
     pub(super) fn add_outcomes(&mut self, outcomes: &[MeasurementOutcome]) -> bool {
         let mut added = false;
         for outcome in outcomes {
@@ -124,7 +124,7 @@ impl<'a> StatusUpdate<'a> {
         Some(stopped)
     }
 
-    /// Returns the result of a metric. Inserts one in the spec's order if it is missing.
+    /// Returns the result of a metric. Inserts an empty one in the spec's order if it is missing.
     fn result(&mut self, name: &str) -> &mut MetricResult {
         let place = |name: &str| self.run.metrics.iter().position(|metric| metric.name == name);
         let results = &mut self.status.metric_results;
@@ -149,7 +149,7 @@ impl<'a> StatusUpdate<'a> {
     }
 }
 
-/// Returns the next slot of every metric that may be measured, with its due time.
+/// Returns the key of the next measurement of every metric that may be measured, with its due time.
 pub(super) fn due(
     run: &ResolvedRun,
     status: &HookRunStatus,
@@ -179,7 +179,7 @@ pub(super) fn due(
     slots
 }
 
-/// Whether an outcome for this slot can still be recorded.
+/// Returns whether an outcome with this key can still be recorded.
 pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
     let known: Option<&ResolvedMetric> = run.metric(&slot.metric);
     let result = find(status, &slot.metric);

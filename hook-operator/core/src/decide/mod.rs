@@ -1,12 +1,13 @@
-//! Step of a run: computes from the recorded status and new outcomes what to record and do next.
+//! One step of a run: computes from the recorded status and the new outcomes what to record and what to do
+//! next.
 //!
 //! Contract with the shell:
 //! 1. A plan that records ([`RunPlan::record`]) does nothing else. The shell writes the status with the
 //!    resourceVersion that it was computed from, and asks for a new plan only after that write has succeeded.
 //!    So nothing is measured again before the last measurement is safe.
-//! 2. A measurement belongs to a [`MeasurementKey`]: a metric and the number of measurements recorded before it. An
-//!    outcome whose slot was recorded meanwhile (by another leader, or by a write whose answer was lost) is
-//!    dropped.
+//! 2. A measurement belongs to a [`MeasurementKey`]: a metric and the number of measurements recorded before
+//!    it. An outcome whose key was recorded meanwhile (by another leader, or by a write whose answer was
+//!    lost) is dropped.
 //! 3. `wake_at` is part of the plan: asking again before it, with nothing new, yields the same plan.
 //!
 //! Total: there is a plan for every status and spec. No clock: `now` is an argument.
@@ -30,7 +31,7 @@ use crate::value::cut;
 
 use std::time::Duration;
 
-/// Time after which a run with nothing to record yet is shown as Running.
+/// Time after which a run that is being measured is shown as Running although nothing is recorded yet.
 const SHOW_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// Position of one measurement in a run: its metric, and the number of measurements recorded before it.
@@ -42,10 +43,10 @@ pub struct MeasurementKey {
     pub number: i64,
 }
 
-/// Measurement that is not recorded yet.
+/// Finished measurement that is not recorded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasurementOutcome {
-    /// Slot that it belongs to.
+    /// Key of the measurement.
     pub slot: MeasurementKey,
     /// Time at which the request was sent.
     pub started_at: Timestamp,
@@ -60,7 +61,7 @@ pub struct MeasurementOutcome {
 pub struct DecisionInput<'a> {
     /// Resolved spec, or its problems.
     pub spec: Result<&'a ResolvedRun, &'a FieldErrors>,
-    /// Time to keep the run after it has ended, also if its spec is invalid; `None` keeps it for good.
+    /// Time to keep the run after it has ended, even if its spec is invalid; `None` keeps it for good.
     pub time_to_live: Option<Duration>,
     /// `metadata.generation` of that spec.
     pub generation: Option<i64>,
@@ -69,18 +70,18 @@ pub struct DecisionInput<'a> {
     /// Time at which this process first saw the run; counts as its start until one is recorded. Never in the
     /// future: if the clock was set back since, it is the current time.
     pub taken_up_at: Timestamp,
-    /// Slots that are being measured.
+    /// Keys of the measurements in flight.
     pub in_flight: &'a [MeasurementKey],
-    /// Measurements that are not recorded yet.
+    /// Finished measurements that are not recorded yet.
     pub outcomes: &'a [MeasurementOutcome],
-    /// Reason, not yet reported, why a due metric could not be measured. It has no other effect.
+    /// Reason, not yet reported, why a due metric could not be measured. Does not affect the plan otherwise.
     pub held_up: Option<&'a str>,
 }
 
 /// Measurement to start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
-    /// Slot that it belongs to.
+    /// Key of the measurement.
     pub slot: MeasurementKey,
     /// Due time; its difference to now is the schedule lag.
     pub due: Timestamp,
@@ -89,13 +90,13 @@ pub struct Start {
 /// Next actions of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunPlan {
-    /// Status to record before asking for the next plan.
+    /// Status to record before the next decision.
     pub record: Option<HookRunStatus>,
     /// Measurements to start; empty in a plan that records.
     pub start: Vec<Start>,
     /// Measurements to cancel because their outcome is no longer needed.
     pub cancel: Vec<MeasurementKey>,
-    /// Time to ask again if nothing happens before; `None` waits for an event.
+    /// Time of the next decision if nothing happens before; `None` waits for an event.
     pub wake_at: Option<Timestamp>,
     /// Remaining work for a run that has ended.
     pub ended: Option<Cleanup>,
@@ -104,11 +105,11 @@ pub struct RunPlan {
 /// Remaining work for a run that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cleanup {
-    /// Keeps the run.
+    /// Keep the run.
     Keep,
-    /// Deletes the run now.
+    /// Delete the run now.
     Delete,
-    /// Deletes the run at the plan's `wake_at`.
+    /// Delete the run at the plan's `wake_at`.
     DeleteLater,
 }
 
@@ -207,7 +208,8 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
     }
 }
 
-/// Records why a metric cannot be measured. Returns whether that is news.
+/// Puts the reason why a metric cannot be measured into the status. Returns whether the recorded status lacks
+/// it.
 fn tell_what_holds_up(view: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(why) = view.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
@@ -236,8 +238,8 @@ fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>)
         .or_else(|| results.iter().find(|result| result.phase == phase))
 }
 
-/// Whether to record the run's start before its first measurement: for a run with a timeout or a delay, or
-/// one whose first measurement takes long.
+/// Returns whether to record the run's start before its first measurement: for a run with a timeout or an
+/// initial delay, or one whose first measurement takes long.
 fn must_show_start(view: &DecisionInput<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     let clock = run.timeout.is_some()
         || run
@@ -282,8 +284,8 @@ fn continue_measuring(
     plan
 }
 
-/// Whether an outcome for this slot can still be recorded: its metric has no verdict, and this is its next
-/// slot.
+/// Returns whether an outcome with this key can still be recorded: its metric has no verdict, and this is its
+/// next measurement.
 pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
     let of_metric = |result: &&MetricResult| result.name == slot.metric;
     let mut known = HookRunStatus {
@@ -295,7 +297,7 @@ pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey)
 }
 
 impl MeasurementOutcome {
-    /// Converts the outcome for the status. A success needs no message beside its value.
+    /// Converts the outcome for the status. A success needs no message besides its value.
     fn measurement(&self) -> Measurement {
         let MeasurementResult {
             phase,

@@ -253,7 +253,7 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
     assert_eq!(harness.plan().ended, Some(Cleanup::Delete));
 }
 
-/// A measurement that finds no capacity is reported once, does not count, and ends nothing.
+/// A measurement that finds no capacity is reported once, does not count, and does not end the run.
 #[test]
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);

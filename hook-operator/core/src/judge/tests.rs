@@ -238,8 +238,8 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
     assert_eq!(phase("response.code == 200"), Phase::Failed);
 }
 
-/// If the request carried a Secret, no part of the answer appears in the result: no value, no key, no part of
-/// an error, for every outcome.
+/// If the request carried a Secret, no part of the answer appears in the result, whatever the outcome: no
+/// value, no key, no part of an error.
 #[test]
 fn nothing_of_an_answer_is_quoted_where_the_request_carried_a_secret() {
     let redactor = Redactor::new(["the-secret"].into_iter());

@@ -13,14 +13,14 @@ pub enum ArgumentValue {
     Text(String),
     /// Reference that is read at measurement time.
     Reference(Reference),
-    /// Value that the creator of a run must supply; never in a resolved run.
+    /// Value that the creator of a run must supply; never in a run that was resolved.
     Open,
 }
 
 /// Key of an object in the run's namespace, read at measurement time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reference {
-    /// Key of a Secret; its text is never shown.
+    /// Key of a Secret; its text is removed from everything that is shown.
     Secret {
         /// Name of the Secret.
         name: String,
@@ -157,7 +157,7 @@ fn resolve_one(
     }
 }
 
-/// Rejects a name that the API server would refuse, so that it never gets into a path.
+/// Rejects a name or key that the API server would refuse, so that it never becomes part of a request path.
 pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut FieldErrors) {
     if let Some((field, message)) = target::impossible_reference(key) {
         problems.add(format!("{path}.{field}"), message);

@@ -1,16 +1,16 @@
-//! Problems of a spec with their paths, and the messages about them in a status and in admission.
+//! Errors in the fields of a spec, and the messages about them in a status and in admission.
 
 use std::fmt;
 
 use crate::judge::KEPT_BYTES;
 use crate::value::cut;
 
-/// Single problem of a spec.
+/// Error in a field of a spec, or a warning about one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
-    /// Path, as in `metrics[0].successCondition`.
+    /// Path of the field, as in `metrics[0].successCondition`.
     pub path: String,
-    /// Description with the value and the remedy.
+    /// Description, with the value and the remedy.
     pub message: String,
 }
 
@@ -20,12 +20,12 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All problems of a spec; never empty when returned as an error.
+/// All errors of a spec; never empty when returned as an error.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
-    /// Adds a problem.
+    /// Adds an error.
     pub fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
         self.0.push(FieldError {
             path: path.into(),
@@ -33,7 +33,7 @@ impl FieldErrors {
         });
     }
 
-    /// Adds the error of a fallible step, or returns its value.
+    /// Returns the value of a fallible step, or adds its error.
     pub fn take<T, E: fmt::Display>(&mut self, path: &str, outcome: Result<T, E>) -> Option<T> {
         match outcome {
             Ok(value) => Some(value),
@@ -44,12 +44,12 @@ impl FieldErrors {
         }
     }
 
-    /// Whether there are no problems.
+    /// Returns whether there are no errors.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Problems in the order of the spec.
+    /// Iterates over the errors in the order of the spec.
     pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
         self.0.iter()
     }
@@ -82,19 +82,19 @@ impl fmt::Display for FieldErrors {
     }
 }
 
-/// Message for a run with these problems.
+/// Returns the message for a run with these errors.
 pub fn run_invalid(problems: &FieldErrors) -> String {
     format!("hook spec invalid: {problems}")
 }
 
-/// Message for an object that does not parse as a HookRun.
+/// Returns the message for an object that does not parse as a HookRun.
 pub fn run_unreadable(error: &str) -> String {
-    // The parser's message may repeat a whole value.
+    // The parser's message may quote a whole value.
     let error = cut(error, KEPT_BYTES);
     format!("hook spec invalid: {error}; correct the field and create the run again")
 }
 
-/// Message for a template without problems.
+/// Returns the message for a template without errors; it lists the warnings.
 pub fn template_valid(cautions: &[FieldError]) -> String {
     let valid = "every condition, path, placeholder and duration compiles";
     if cautions.is_empty() {
@@ -104,7 +104,7 @@ pub fn template_valid(cautions: &[FieldError]) -> String {
     format!("{valid}; but note: {cautions}")
 }
 
-/// Message for an object that does not parse as a HookTemplate.
+/// Returns the message for an object that does not parse as a HookTemplate.
 pub fn template_unreadable(error: &str) -> String {
     format!("the spec cannot be read: {error}")
 }

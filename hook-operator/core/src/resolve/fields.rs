@@ -110,14 +110,14 @@ impl UnknownField<'_> {
         format!("{}.{}", self.around, cut(self.name, QUOTED_BYTES))
     }
 
-    /// Guesses the intended field, if possible.
+    /// Returns a hint at the intended field or place, if there is one.
     fn meant(&self) -> Option<String> {
         let known = self.level.fields.iter().find(|known| is_slip(self.name, known));
         if let Some(known) = known {
             return Some(format!("did you mean {known}?"));
         }
         let plain = plain(self.name);
-        // A `name` or `body` may be anywhere and mean nothing.
+        // `name` and `body` are too common to prove that a field is misplaced.
         if self.level.name == ARGUMENT.name || matches!(plain.as_str(), "name" | "body") {
             return None;
         }

@@ -10,7 +10,7 @@ use super::{ArgumentValue, Arguments, FieldErrors};
 use crate::schedule::{SHORTEST_INTERVAL, Schedule};
 use crate::tally::MetricLimits;
 
-/// Default limit of consecutive errors.
+/// Tolerated consecutive errors if the spec sets no limit and no success limit.
 const DEFAULT_CONSECUTIVE_ERROR_LIMIT: i64 = 4;
 
 /// Metric that can be measured.
@@ -22,15 +22,15 @@ pub struct ResolvedMetric {
     pub schedule: Schedule,
     /// Limits that decide its verdict.
     pub limits: MetricLimits,
-    /// Condition that makes a measurement Successful.
+    /// Condition that makes a measurement Successful if it is true.
     pub success: Option<ConditionText>,
-    /// Condition that makes a measurement Failed.
+    /// Condition that makes a measurement Failed if it is true.
     pub failure: Option<ConditionText>,
     /// Phase of an answer without data that the conditions do not handle.
     pub on_no_data: Phase,
     /// Whether answers are shown although the request carries a Secret.
     pub quote_answers: bool,
-    /// Provider to ask.
+    /// Provider to call.
     pub provider: ResolvedProvider,
 }
 
@@ -146,7 +146,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimi
     }
 }
 
-/// Rejects a limit of more than one success without an interval: there is only one measurement.
+/// Rejects a limit of more than one success for a metric that is measured only once.
 fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut FieldErrors) {
     let unmet = limits
         .iter()
@@ -192,7 +192,7 @@ fn on_no_data(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Phase 
     phase
 }
 
-/// Compiles a condition. Unknown values are replaced by stand-ins, so that a typo shows now.
+/// Compiles a condition. Stand-ins replace values that are not known yet, so that a typo shows now.
 fn condition(
     path: &str,
     text: &str,
@@ -222,8 +222,8 @@ fn condition(
     })
 }
 
-/// Whether a condition contains a placeholder. The original operator never filled in conditions, and `{{` may
-/// open a closure over a map, so only `{{ args.` counts.
+/// Returns whether a condition contains a placeholder. The original operator never filled in conditions, and
+/// `{{` may open a closure around a map literal, so only `{{ args.` counts.
 fn mentions_argument(text: &str) -> bool {
     text.split("{{")
         .skip(1)

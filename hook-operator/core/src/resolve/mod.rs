@@ -38,7 +38,7 @@ pub const MAX_SPEC_BYTES: usize = 640 * 1024;
 /// Order in which metrics run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Policy {
-    /// All metrics at once.
+    /// Measures all metrics at once.
     #[default]
     Parallel,
     /// Each metric starts when the one before it is Successful.
@@ -155,7 +155,7 @@ fn resolve_policy(text: Option<&str>, problems: &mut FieldErrors) -> Policy {
     }
 }
 
-/// Parses a number of seconds that must be at least `least`.
+/// Converts a number of seconds, which must be at least `least`.
 fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut FieldErrors) -> Option<Duration> {
     let value = value?;
     if value < least {

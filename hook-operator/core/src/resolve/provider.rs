@@ -11,11 +11,11 @@ use super::{Arguments, FieldErrors, target};
 use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest timeout, because a call holds one of a limited number of slots until it ends.
+/// Longest timeout. A call holds one of a limited number of slots until it ends.
 const LONGEST_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Provider to ask.
+/// Provider to call, with open placeholders.
 #[derive(Debug, Clone)]
 pub enum ResolvedProvider {
     /// Web endpoint.
@@ -356,7 +356,7 @@ impl Parser<'_> {
     }
 }
 
-/// Whether the name is a token of RFC 9110.
+/// Returns whether the name is a token of RFC 9110.
 fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name

@@ -14,7 +14,7 @@ const MAX_NAME_BYTES: usize = 253;
 /// Host names of cloud metadata services.
 const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata"];
 
-/// Explains why no call to this URL can ever be made, judging from the text outside of placeholders.
+/// Returns why no call to this URL can ever be made, if the text outside of placeholders shows it.
 pub(super) fn impossible_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
     let rest = without_placeholders(rest);
@@ -47,7 +47,7 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     }
     let address: IpAddr = host.parse().ok()?;
     let class = faces(address).into_iter().find_map(classify)?;
-    // A flag decides about loopback.
+    // Whether loopback is allowed depends on a flag.
     (class != Class::Loopback).then(|| {
         format!(
             "{address} is {}, which no hook may call and no flag allows",
@@ -67,7 +67,7 @@ fn without_placeholders(text: &str) -> String {
     plain
 }
 
-/// Explains why this text is not a list of certificates.
+/// Returns why this text is not a list of certificates; `None` if it is one.
 pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
@@ -87,7 +87,8 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     broken.then_some("holds a certificate that cannot be read; copy it again, with its BEGIN and END lines")
 }
 
-/// Explains why the API server can have no such object or key. Names become part of a request's path.
+/// Returns the wrong field and the reason if the API server can have no such object or key. Names become part
+/// of a request path.
 pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, String)> {
     let KeyRef { name, key } = reference;
     if !is_object_name(name) {
@@ -106,7 +107,7 @@ pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, 
     })
 }
 
-/// Whether the name is a DNS subdomain (RFC 1123), as the API server requires.
+/// Returns whether the name is a DNS subdomain (RFC 1123), as the API server requires.
 fn is_object_name(name: &str) -> bool {
     let is_label = |label: &str| {
         let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';

@@ -144,7 +144,7 @@ fn a_path_that_judges_less_than_it_says_is_refused() {
     }
 }
 
-/// Old API servers check none of this, and a status must fit beside the spec.
+/// Old API servers enforce none of these limits, and the status must fit beside the spec.
 #[test]
 fn a_spec_that_leaves_no_room_is_refused() {
     let many: Vec<_> = (0..101)

@@ -10,7 +10,7 @@ use shared_api::metric::{Argument, Metric};
 use super::{FieldError, MAX_METRICS, fields};
 use crate::judge::NO_CONDITION;
 
-/// Longest plausible wait of a gate.
+/// Longest delay or interval without a warning. Hardly any gate is meant to wait longer.
 const LONG: Duration = Duration::from_hours(24);
 
 /// Returns warnings about runs of this template.

@@ -31,7 +31,8 @@ pub enum SessionInput {
     Deleted(Result<(), StoreError>),
     /// A measurement ended.
     Measured(MeasurementId, MeasurementOutcome),
-    /// A measurement did not start for lack of capacity, with the reason. It does not count as a measurement.
+    /// A call was not made because capacity ran out, with the reason for users. This does not count as a
+    /// measurement.
     NotAsked(MeasurementId, String),
     /// A measurement's task panicked.
     Broken(MeasurementId),
@@ -59,7 +60,7 @@ pub enum SessionOutput {
     NotRecorded {
         /// Error of the last attempt.
         why: StoreError,
-        /// Number of attempts so far.
+        /// Number of failed attempts in a row.
         tries: u32,
         /// Pause before the next attempt.
         pause: Duration,
@@ -68,7 +69,7 @@ pub enum SessionOutput {
     },
     /// The verdict is recorded. Carries the duration of the last measurement.
     Verdict(Arc<HookRun>, Duration),
-    /// The status records that a metric cannot be measured because capacity ran out, with the reason.
+    /// A metric cannot be measured because capacity ran out, and the status records that. Carries the reason.
     HeldUp(Arc<HookRun>, String),
     /// The session is over.
     End(End),

@@ -12,7 +12,8 @@ use super::{Session, SessionOutput, SessionPhase, StoreError};
 use crate::End;
 use crate::status_matches::has_status;
 
-/// Number of failed attempts after which a warning is emitted, and the interval of further warnings.
+/// Number of consecutive failed attempts after which a warning event is emitted, and the number of attempts
+/// between further ones.
 const FIRST_WARNING: u32 = 5;
 const WARN_EVERY: u32 = 100;
 

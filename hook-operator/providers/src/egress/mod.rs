@@ -27,7 +27,7 @@ pub struct EgressPolicy {
     pub allow_loopback: bool,
     /// If not empty, only hosts and addresses that match a rule may be called.
     pub allow: Vec<EgressRule>,
-    /// Hosts and addresses to refuse even if the allow list has them.
+    /// Hosts and addresses to refuse even if the allow list contains them.
     pub deny: Vec<EgressRule>,
 }
 
@@ -47,8 +47,8 @@ impl Refusal {
 }
 
 impl EgressPolicy {
-    /// Checks a URL before name resolution. Every redirect is checked too, because an address in a URL never
-    /// reaches the resolver.
+    /// Checks what can be checked of a URL before name resolution. Every redirect passes this check too,
+    /// because an address in a URL never reaches the resolver.
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::new(format!(
@@ -71,7 +71,8 @@ impl EgressPolicy {
         }
     }
 
-    /// Checks a name before it is looked up: the lookup itself leaks information to the zone's name server.
+    /// Checks a name before it is looked up: the lookup itself reveals something to the operator of the
+    /// zone's name server.
     fn check_name(&self, name: &str) -> Result<(), Refusal> {
         if let Some(rule) = self.deny.iter().find(|rule| rule.names(name)) {
             return Err(denied(name, rule));

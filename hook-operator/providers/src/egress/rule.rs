@@ -28,12 +28,12 @@ pub struct EgressRuleError {
 }
 
 impl EgressRule {
-    /// Whether the rule matches addresses.
+    /// Returns whether the rule matches addresses rather than names.
     pub(super) fn is_network(&self) -> bool {
         matches!(self.0, Subject::Network(_))
     }
 
-    /// Whether the rule matches a host name.
+    /// Returns whether the rule matches a host name.
     pub(super) fn names(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         match &self.0 {
@@ -43,7 +43,7 @@ impl EgressRule {
         }
     }
 
-    /// Whether the rule's network contains an address.
+    /// Returns whether the rule's network contains an address.
     pub(super) fn holds(&self, address: IpAddr) -> bool {
         match &self.0 {
             Subject::Network(network) => network.contains(&address),
@@ -82,8 +82,8 @@ impl FromStr for EgressRule {
     }
 }
 
-/// Whether the text is a host name. A URL would read a name whose last label is a number as an address, so
-/// the rule would never match.
+/// Returns whether the text is a host name. A URL would read a name whose last label is a number as an
+/// address, so the rule would never match.
 fn is_host_name(name: &str) -> bool {
     let label = |label: &str| {
         !label.is_empty()

@@ -21,7 +21,7 @@ fn verdict(policy: &EgressPolicy, url: &str) -> String {
         .map_or_else(|refusal| refusal.to_string(), |()| String::new())
 }
 
-/// Returns the policy's verdict on a name that resolves to these addresses.
+/// Returns the addresses that the policy admits for a name that resolves to these, or the refusal.
 fn resolved(policy: &EgressPolicy, name: &str, found: &[&str]) -> Result<Vec<String>, String> {
     let found: Vec<SocketAddr> = found
         .iter()

@@ -44,8 +44,8 @@ pub struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
-/// Makes calls for a namespace to the host of `url` within one slot and one timeout. The wait for the slot
-/// does not count towards the timeout.
+/// Makes calls for a namespace to the host of `url` within one slot and one timeout for all of them. The wait
+/// for the slot does not count towards the timeout.
 pub(crate) async fn within(
     shared: &Shared,
     namespace: &str,
@@ -74,7 +74,7 @@ pub(crate) async fn within(
     })
 }
 
-/// Sends a call and reads the answer, following redirects on the same host.
+/// Sends a call and reads the answer. Follows redirects within the same scheme, host and port.
 pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
@@ -116,8 +116,8 @@ pub(crate) async fn send(
     }
 }
 
-/// Reads the decompressed body until it ends or exceeds the limit for interpretation. In that case the
-/// connection is closed without reading the rest.
+/// Reads the decompressed body until it ends or exceeds the limit for interpretation. If it exceeds the
+/// limit, the connection is closed without reading the rest.
 async fn read(
     mut response: Response,
     url: &Url,
@@ -143,7 +143,7 @@ async fn read(
                 let chunk = chunk.get(..room).unwrap_or(&chunk);
                 let needed = body.len() + chunk.len();
                 if needed > body.capacity() {
-                    // Quadruple the capacity, so that a long answer is moved five times and not a thousand
+                    // Quadruple the capacity, so that a long answer is moved five times instead of a thousand
                     // times.
                     let capacity = needed.max(4 * body.capacity()).min(longest);
                     claim.grow_to(before + capacity).await?;

@@ -12,13 +12,13 @@ use crate::{egress::EgressPolicy, failure::place};
 
 /// Next action after an answer's head.
 pub(super) enum Next {
-    /// Reads the answer.
+    /// Read the body: this is the answer.
     Read,
-    /// Follows the redirect.
+    /// Make this call instead.
     Follow(Box<HttpCall>),
 }
 
-/// Decides by status and `Location`. A redirect without a `Location` is a normal answer.
+/// Decides by the status and `Location`. A redirect without `Location` is an answer like any other.
 pub(super) fn next(
     call: &HttpCall,
     response: &Response,
@@ -69,8 +69,8 @@ fn same_origin(one: &Url, other: &Url) -> bool {
         && one.port_or_known_default() == other.port_or_known_default()
 }
 
-/// 303 means a GET, and so by convention do 301 and 302 after a POST (RFC 9110, 15.4); 307 and 308 repeat the
-/// call.
+/// Builds the next call of a redirect. 303 means a GET, and so by convention do 301 and 302 after a POST (RFC
+/// 9110, 15.4); other redirects repeat the call.
 fn redirected(call: &HttpCall, status: StatusCode, target: Url) -> HttpCall {
     let mut next = HttpCall {
         url: target,

@@ -178,7 +178,7 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     let crowd: Vec<_> = crowd.collect();
     server::reaches(&opened, 20).await;
     assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
-    // Some calls read for an hour. The others were not made, and do not count.
+    // Some calls keep reading for an hour. The others found no memory, and do not count.
     let mut refused = 0;
     for call in crowd {
         if let Ok(call) = tokio::time::timeout(Duration::from_secs(1), call).await {

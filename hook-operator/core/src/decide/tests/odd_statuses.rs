@@ -1,4 +1,4 @@
-//! Statuses that this operator did not write: from the original operator, an editor, or a process with a
+//! Statuses that this operator did not write: from the original operator, a manual edit, or a process with a
 //! wrong clock.
 
 #![allow(clippy::unwrap_in_result, reason = "a test may end so")]
@@ -99,7 +99,7 @@ fn a_success_without_a_measured_success_is_not_adopted() {
     assert_eq!(slots, ["a"], "measured as if nothing had been recorded");
 }
 
-/// The original operator counted errors too, and an editor may leave any number.
+/// The original operator counted errors too, and a manual edit may leave any number.
 #[test]
 fn counters_are_taken_for_what_they_can_be() {
     let run = run(serde_json::json!({ "metrics": [
