@@ -4,12 +4,12 @@
 //!
 //! | module | job |
 //! | --- | --- |
-//! | `syntax` | text to nodes; unknown names end here |
+//! | `syntax` | text to nodes; rejects unknown names |
 //! | `prepare` | constants folded, regular expressions compiled |
 //! | `check` | the static check, once per kind of `result` |
-//! | `run` | the value, within a budget |
+//! | `run` | evaluation, within a budget |
 //! | `value`, `absent`, `number` | what conditions calculate with |
-//! | `error` | errors with their place in the text |
+//! | `error` | errors with their position in the source |
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -222,8 +222,8 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
     })
 }
 
-/// Returns a quoted number that a condition orders (`result < "5"`), which compares characters. Returns
-/// `None` if the text is not a condition.
+/// Returns a number in quotes next to `<`, `<=`, `>` or `>=` (`result < "5"`), where text is compared byte by
+/// byte. Returns `None` if there is none, or if the text is not a condition.
 pub fn ordered_text(source: &str) -> Option<String> {
     if source.len() > budget::MAX_SOURCE {
         return None;

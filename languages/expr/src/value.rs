@@ -17,7 +17,8 @@ pub(crate) enum Text<'a> {
     Made(Arc<str>),
 }
 
-/// First of the private-use characters that represent the bytes of a character cut by a slice.
+/// Base of the private-use characters for the bytes of a character that a slice cut: `CUT_BYTES` plus the
+/// byte.
 pub(crate) const CUT_BYTES: u32 = 0x0010_FF00;
 
 /// Returns whether text contains bytes of a cut character. Their order differs from Go's, and no pattern may
@@ -349,7 +350,8 @@ impl<'a> Map<'a> {
         }
     }
 
-    /// Returns the entries in the order of their keys.
+    /// Returns the entries in the order of their keys; those of [`Map::Pairs`] in the order in which they
+    /// were added.
     pub(crate) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
         match self {
             Map::Json(entries) => entries

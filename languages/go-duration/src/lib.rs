@@ -7,7 +7,7 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
-/// Limit of Go's signed 64-bit nanoseconds.
+/// Maximum of a signed 64-bit number of nanoseconds, as in Go.
 const MAX: u64 = i64::MAX.unsigned_abs();
 
 /// Reason why a text is not a duration.
@@ -139,8 +139,8 @@ fn amount(text: &str) -> Result<(Decimal, &str), &'static str> {
         amount.whole = next.ok_or(TOO_LONG)?;
     }
     for digit in fraction.bytes() {
-        // The first digit that exceeds 63 bits is below a nanosecond: it and all following digits are
-        // dropped.
+        // The first digit that no longer fits into 63 bits is worth less than a nanosecond: it and all
+        // following digits are dropped.
         let next = amount
             .fraction
             .checked_mul(10)

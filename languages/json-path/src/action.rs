@@ -1,8 +1,8 @@
-//! Parser for the content of braces: steps, constants and words. Knows no blocks.
+//! Parser for the content of braces: steps, constants and words. Does not decide the kind of a block.
 
 use super::{Constant, JsonPathError, Slice, Step, StepKind, Until, filter};
 
-/// Content of a block, before the kind of the block is known.
+/// An element of a block, before the kind of the block is known.
 #[derive(Debug)]
 pub(super) enum Node {
     Step(Step),
@@ -19,7 +19,8 @@ impl Node {
     }
 }
 
-/// Returns a constant that stands alone, or the nodes. Of several constants, the last one counts.
+/// Returns the constant if the nodes are only constants (the last one, if there are several), or else the
+/// nodes.
 pub(super) fn constant(mut nodes: Vec<Node>) -> Result<Constant, Vec<Node>> {
     let alone = nodes.iter().all(|node| matches!(node, Node::Constant(..)));
     match nodes.pop() {

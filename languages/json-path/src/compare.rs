@@ -1,5 +1,5 @@
 //! Comparisons in filters. Both sides must have the same type. A whole number in the path has a different
-//! type from a number of the document, as in client-go. Knows no steps.
+//! type from a number of the document, as in client-go. Evaluates no steps.
 
 use serde_json::{Number, Value};
 

@@ -61,7 +61,8 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Evaluates blocks from `index` up to the `{end}` of their range, and returns its index.
+    /// Evaluates blocks from `index` up to the `{end}` of their range. Returns the index of the `{end}`, if
+    /// there is one.
     fn blocks(
         &mut self,
         blocks: &'a [Block],
@@ -105,7 +106,7 @@ impl<'a> Walk<'a> {
         let items = self.steps(vec![root], steps)?;
         let mut end = None;
         if items.is_empty() {
-            // The body is still evaluated, on an empty list, to report its errors.
+            // The body is still evaluated once, on null, to report its errors.
             let constant = self.constant;
             let kept = std::mem::take(&mut self.first);
             end = self.blocks(blocks, index + 1, Item::NullDocument)?;

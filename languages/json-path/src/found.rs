@@ -1,13 +1,14 @@
-//! Intermediate results of an evaluation, and their conversion to the final value.
+//! Intermediate results of an evaluation, and their conversion to the final value. Evaluates nothing.
 
 use serde_json::Value;
 
 use super::{Constant, Found, JsonPathError, MAX_FOUND, Slice, Until};
 
-/// Maximum size of values copied from the document: one per value plus the bytes of its texts.
+/// Maximum size of the values copied from the document, in bytes: 16 per value, plus the bytes of its texts
+/// and keys.
 const MAX_COPIED: usize = 8 << 20;
 
-/// Maximum nesting of a copied value. None of our JSON parsers returns deeper values.
+/// Maximum nesting of a copied value. None of our JSON parsers returns a value that deep.
 const MAX_DEPTH: usize = 256;
 
 /// An intermediate value.
@@ -23,7 +24,7 @@ pub(super) enum Item<'a> {
 pub(super) type Items<'a> = Vec<Item<'a>>;
 
 impl<'a> Item<'a> {
-    /// Returns the value from which the first step starts.
+    /// Converts the value from which the first step starts.
     pub(super) fn root(value: &'a Value) -> Self {
         if value.is_null() {
             Self::NullDocument
@@ -49,7 +50,7 @@ pub(super) fn bounds(slice: &Slice, length: usize) -> (i128, i128) {
     let length = i128::try_from(length).unwrap_or(i128::MAX);
     let mut from = i128::from(slice.from);
     let mut until = match slice.until {
-        // The index -1 ends at the length; 0 would count from the end.
+        // For the index -1, `from + 1` would be 0, which does not count from the end.
         Until::Next if from == -1 => length,
         Until::Next => from + 1,
         Until::At(index) => i128::from(index),
@@ -114,8 +115,8 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
     }
 }
 
-/// Returns the cost of copying a value, if copying is allowed. Uses a loop, because recursion could overflow
-/// the stack.
+/// Returns the size of a copy of the value; `None` if it is nested too deeply. Uses a loop, because recursion
+/// could overflow the stack.
 fn size(value: &Value) -> Option<usize> {
     let mut total = 0usize;
     let mut pending = vec![(value, 0usize)];

@@ -5,7 +5,7 @@
 //! | file | job |
 //! | --- | --- |
 //! | `parse` | text to blocks, with the position and the remedy of each mistake |
-//! | `action` | what stands in braces to steps, likewise |
+//! | `action` | the content of braces to steps, likewise |
 //! | `filter` | the text of `[?(…)]` to two operands and an operator |
 //! | `eval`, `found` | steps over a JSON value, within a budget |
 //! | `compare` | the comparisons of filters, with their typing rules |

@@ -2,7 +2,7 @@
 //! document.
 //!
 //! The grammar is that of client-go's parser, including its quirks (`[]` is `[0]`, the dot in `['a.b']`
-//! separates keys). Texts that can only be a mistake are rejected with a remedy.
+//! separates keys), except that texts that can only be a mistake are rejected, with a remedy.
 
 use super::action::{Node, Parser, constant, steps};
 use super::{Block, Constant, JsonPathError, MAX_TEXT};

@@ -164,7 +164,7 @@ fn as_floats(value: &Value) -> Value {
     }
 }
 
-/// Returns the rule by which our implementation finds a different value. Each rule is documented in
+/// Returns the rule, if any, by which our implementation finds a different value. Each rule is documented in
 /// docs/differences.md.
 fn read_otherwise(path: &str, expected: &Expected, ours: &Result<Found, String>) -> Option<&'static str> {
     if !path.contains('{') {
@@ -176,7 +176,7 @@ fn read_otherwise(path: &str, expected: &Expected, ours: &Result<Found, String>)
     (walks_lists(path) && drops_the_rest(expected, ours)).then_some("empty-slice")
 }
 
-/// Returns the rule by which our implementation rejects what client-go finds.
+/// Returns the rule, if any, by which our implementation rejects what client-go finds.
 fn refused(
     path: &str,
     body: &str,

@@ -131,7 +131,7 @@ impl Template {
         self.names().next().is_none()
     }
 
-    /// Returns the maximum length of the rendered text, from the length of each value.
+    /// Returns the maximum length of the rendered text in bytes, from the length of each value.
     pub fn longest(&self, length: &dyn Fn(&str) -> usize) -> usize {
         let lengths = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.len(),
@@ -142,7 +142,7 @@ impl Template {
             .min(LONGEST_ESCAPE * MAX_RENDERED)
     }
 
-    /// Renders for plain text bodies: inserts values verbatim.
+    /// Renders a plain text body: a value is inserted verbatim.
     pub fn render(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError> {
         self.fill(lookup, |parts| {
             let text = |part: &Part<'_>| match *part {

@@ -130,8 +130,8 @@ fn plain_promql<'v>(name: &str, value: &'v str) -> Result<&'v str, PlaceholderEr
     Err(PlaceholderError::new(message))
 }
 
-/// Renders a number, true or false. Encloses a negative number in parentheses, so that `2 ** -1` and `5
-/// -{{args.x}}` keep their apparent meaning.
+/// Renders a number, true or false. Encloses a negative number in parentheses, so that `2 ** -1` and
+/// `5 -{{args.x}}` keep their apparent meaning.
 fn plain_condition(name: &str, value: &str) -> Result<String, PlaceholderError> {
     if matches!(value, "true" | "false") || is_number(value) {
         return Ok(if value.starts_with('-') {
@@ -162,7 +162,8 @@ fn is_number(value: &str) -> bool {
     digits(whole) && fraction.is_none_or(digits) && exponent.is_none_or(digits)
 }
 
-/// Checks that a number does not touch a word, a string or another number, which would merge with it.
+/// Checks that the placeholder does not touch a word, a string or another number: the value would become part
+/// of it.
 fn check_alone(name: &str, parts: &[Part<'_>], index: usize) -> Result<(), PlaceholderError> {
     let joins = |next: char| next.is_alphanumeric() || matches!(next, '_' | '$' | '#' | '"' | '\'' | '`');
     let before = match index.checked_sub(1).and_then(|index| parts.get(index)) {

@@ -92,7 +92,7 @@ fn base<'a>(
     Ok((output, tail))
 }
 
-/// Returns a value that is the whole URL unchanged, if it is valid.
+/// Checks a value that is the whole URL, and returns it unchanged.
 fn whole(name: &str, value: &str) -> Result<String, PlaceholderError> {
     let clean = !value
         .chars()
@@ -112,8 +112,8 @@ fn split_scheme(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Rejects line breaks and backslashes in literal text, because URL parsers drop the former and treat the
-/// latter as slashes.
+/// Rejects control characters and backslashes in literal text, because URL parsers drop line breaks and treat
+/// a backslash as a slash. Also rejects a placeholder inside a percent escape.
 fn check_literals(parts: &[Part<'_>]) -> Result<(), PlaceholderError> {
     for (index, part) in parts.iter().enumerate() {
         let Part::Literal(text) = *part else { continue };

@@ -12,7 +12,7 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A kilobyte of template and a mebibyte of text could make a gibibyte.
+/// A template of 12 kB and a value of 1 MiB could make almost 1 GiB.
 #[test]
 fn a_text_that_would_become_long_is_refused_before_it_is_made() {
     let template = Template::parse(&"{{ args.a }}".repeat(1000)).unwrap();

@@ -1,7 +1,7 @@
 //! A text with its escapes resolved, once or several times. Each byte keeps its position in the original
 //! text.
 
-/// Number of layers: the text itself, and nested escapes.
+/// Maximum number of layers, including the text itself.
 const DEPTH: usize = 6;
 
 /// A text after resolving some levels of escapes.
@@ -11,7 +11,8 @@ pub(super) struct Layer {
     spans: Vec<(usize, usize)>,
 }
 
-/// Returns the text as is, and with its escapes resolved level by level until none is left.
+/// Returns the text as is, and with its escapes resolved level by level until none is left, at most [`DEPTH`]
+/// layers.
 pub(super) fn layers(text: &str) -> Vec<Layer> {
     let mut all = Vec::new();
     let mut layer = Layer::of(text);
@@ -104,7 +105,7 @@ enum Meant {
     Nothing,
 }
 
-/// Parses an escape at the start of the text, and returns its length.
+/// Parses an escape at the start of the text. Returns its meaning and its length.
 fn escape(text: &[u8]) -> Option<(Meant, usize)> {
     match text.first()? {
         b'\\' => backslash(text),
@@ -190,7 +191,7 @@ fn entity(text: &[u8]) -> Option<(Meant, usize)> {
     ))
 }
 
-/// Counts the bytes from `from` on that match, at most `most`.
+/// Counts the consecutive bytes from `from` on that match, at most `most`.
 fn count(text: &[u8], from: usize, most: usize, is: impl Fn(&u8) -> bool) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.iter().take(most).take_while(|byte| is(byte)).count()

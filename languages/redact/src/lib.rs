@@ -29,10 +29,10 @@ pub struct Redactor {
     hides: bool,
 }
 
-/// Search terms.
+/// Forms of the known texts that are searched for.
 #[derive(Default)]
 struct SearchTerms {
-    /// Exact texts, searched in every layer.
+    /// Exact texts, as given and with their own escapes resolved at every level.
     exact: Vec<String>,
     /// Letters and digits of texts that are masked only as a whole.
     whole: Vec<String>,
@@ -88,8 +88,8 @@ impl Redactor {
         self.hides
     }
 
-    /// Masks every secret in a text, regardless of how it is escaped. Returns only the first 32 KiB of a text
-    /// of more than 256 KiB.
+    /// Masks every secret in a text, regardless of how it is escaped. If any text is known, returns only the
+    /// first 32 KiB of a text of more than 256 KiB.
     pub fn clean(&self, text: &str) -> String {
         self.cleaned(text).into_owned()
     }

@@ -178,7 +178,7 @@ fn signature(function: Function) -> Option<(&'static [&'static [Want]], Ty)> {
     })
 }
 
-/// Returns the result type of a function that depends on the argument types.
+/// Returns the result type of a function whose rule depends on the types of its arguments.
 fn by_kind(function: Function, types: &[Ty]) -> Option<Ty> {
     let number = |ty: &Ty| ty.is_number() || *ty == Ty::Duration || ty.is_unknown();
     let list = |ty: &Ty| ty.is_list() || ty.is_unknown();

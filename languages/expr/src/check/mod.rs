@@ -50,7 +50,7 @@ impl ResultKind {
     }
 }
 
-/// Facts about a node, besides its type, that the evaluation needs.
+/// Facts about a node, besides its [`Kind`], that the evaluation needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Notes(u8);
 

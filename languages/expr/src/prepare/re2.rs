@@ -1,6 +1,6 @@
 //! Translation of Go's regular expressions (RE2 syntax) to those of the `regex` crate.
 //!
-//! Both share the engine idea but differ in details: here `\d \w \s \b` are ASCII, `&&` in a class is two
+//! Both share the engine idea but differ in details: in Go, `\d \w \s \b` are ASCII, `&&` in a class is two
 //! characters, `{` may stand for itself, `\Q…\E` quotes, and repetition counts end at 1000. Patterns that Go
 //! rejects (look-around, back-references, `a**`) are rejected, so a pattern never gains a new meaning.
 
@@ -21,7 +21,7 @@ pub(crate) struct Translated {
 
 /// Effort of a pattern without classes, in microseconds.
 const EFFORT: usize = 300;
-/// Effort of a `\pL`, with or without case folding, in microseconds.
+/// Effort of a `\pL` in microseconds, with case folding and (`CLASS`) without.
 const FOLDED_CLASS: usize = 600;
 const CLASS: usize = 15;
 /// Number of characters of a range that are folded per microsecond.
@@ -122,7 +122,7 @@ impl Translator {
         EFFORT + classes + ranged
     }
 
-    /// Counts the characters of a class.
+    /// Counts the characters of a range that goes beyond ASCII.
     pub(crate) fn names_range(&mut self, low: char, high: char) {
         if !high.is_ascii() {
             let wide = u32::from(high).saturating_sub(u32::from(low));

@@ -37,7 +37,7 @@ pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
     }
 }
 
-/// Returns the compiled form of a drafted pattern.
+/// Returns the compiled form of a pattern that is already parsed.
 pub(crate) fn drafted(draft: &ParsedPattern<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
@@ -58,7 +58,7 @@ fn find(source: &str) -> Option<Arc<Pattern>> {
     Some(kept.pattern.clone())
 }
 
-/// Compiles outside the lock. Of two concurrent results, the first is kept.
+/// Caches a pattern that was compiled outside the lock. Of two concurrent results, the first is kept.
 fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
     let mut known = known();
     if let Some(kept) = known.patterns.get(source) {

@@ -86,8 +86,8 @@ fn convert<'a>(function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault
     }
 }
 
-/// Returns the largest or smallest number of all arguments, including list elements. `worse` is the ordering
-/// of the current number that makes it be replaced.
+/// Returns the largest or smallest number of all arguments, including list elements. `worse` is how a number
+/// compares with one that replaces it.
 fn extreme<'a>(
     function: Function,
     args: &[Value<'a>],

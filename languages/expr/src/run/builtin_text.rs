@@ -15,7 +15,7 @@ use crate::value::{List, Shape, Value};
 const BYTES_PER_STEP: usize = 12;
 /// Maximum bytes of the character set of `trim`.
 const MAX_TRIMMED: usize = 64;
-/// Limit of Go.
+/// Limit of `repeat`, in bytes, as in Go.
 const MAX_REPEATED: usize = 1_000_000;
 
 /// Go's standard encoding: padded, and lenient about unused bits of the last character.

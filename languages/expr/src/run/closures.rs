@@ -311,7 +311,7 @@ pub(crate) fn sort_pairs<'a>(
         .sum();
     machine.budget.step(keyed.len().saturating_mul(rounds))?;
     machine.budget.read(bytes.saturating_mul(rounds))?;
-    // All keys must be comparable with each other; checking neighbours of the same type suffices.
+    // All keys must be comparable with each other; it suffices to compare neighbours.
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair {
             let mixed = |_| format!("cannot sort {} and {}", a.describe(), b.describe());

@@ -8,8 +8,8 @@ use crate::run::budget::Budget;
 use crate::run::kleene;
 use crate::value::{List, Map, Shape, Value, holds_cut_bytes};
 
-/// Evaluates `a == b`. Only nil equals nil. Values of different types are not equal. A comparison with NaN is
-/// unknown.
+/// Evaluates `a == b`. Only nil equals nil. Values of different types are not equal, except numbers. A
+/// comparison with NaN is unknown, except with nil.
 pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     budget.step(1)?;
     if (a.is_nan() && !b.is_nil()) || (b.is_nan() && !a.is_nil()) {

@@ -329,7 +329,7 @@ pub(crate) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
     }
 }
 
-/// Returns the map of a value. Saves other modules a second import.
+/// Returns the map, if the value is one.
 pub(crate) fn as_map<'v, 'a>(value: &'v Value<'a>) -> Option<&'v Map<'a>> {
     match value {
         Value::Map(map) => Some(map),

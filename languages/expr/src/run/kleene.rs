@@ -1,5 +1,6 @@
-//! Three-valued logic: true, false and unknown, which is a [`Fault`] that [`Fault::is_unknown`]. `and`, `or`
-//! and `? :` ignore an operand that cannot change the result; all other operations propagate the fault.
+//! Three-valued logic: true, false and unknown. Unknown is a [`Fault`] for which [`Fault::is_unknown`] is
+//! true. `and`, `or` and `? :` ignore an operand that cannot change the result; all other operations
+//! propagate the fault.
 
 use crate::error::Fault;
 use crate::run::eval::{Machine, truth};
@@ -50,7 +51,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Evaluates `test ? yes : no`. With an unknown test, the result is known if both branches are equal.
+    /// Evaluates `test ? yes : no`. With an unknown test, the result is known only if both branches are true
+    /// or both are false.
     pub(crate) fn choice(
         &mut self,
         test: Result<Value<'a>, Fault>,

@@ -188,7 +188,7 @@ pub(crate) struct Node {
     pub(crate) span: Span,
 }
 
-/// All nodes. The last one is the whole condition, unless `root` is set.
+/// All nodes; `root` is the index of the whole condition.
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     nodes: Vec<Node>,

@@ -1,6 +1,6 @@
 //! Lexer with the rules of Go expr (numbers, quotes, comments, words).
 //!
-//! Knows no grammar: `&` or `=*` are operators here and fail in the parser.
+//! Does not know the grammar: `&` or `=*` are operators here and fail in the parser.
 
 use crate::error::{Fault, Span};
 use crate::syntax::escape::unescape;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use near_names::is_near;
 
-/// Functions that the host adds to the language. They inspect their argument.
+/// Functions that the host adds to the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EnvFunction {
     AsInt,
@@ -118,7 +118,7 @@ pub(crate) fn closure_arguments(function: Function) -> Option<(&'static [Argumen
     })
 }
 
-/// Returns the message for an unknown name, with the closest known one.
+/// Returns the message for an unknown name, with a similar known one if there is one.
 pub(crate) fn unknown_name(name: &str) -> String {
     const VALUES: [&str; 2] = ["result", "response"];
     let near = VALUES
