@@ -1,4 +1,5 @@
-//! Requests to the API server. A failed request denies a deletion, and suppresses warnings about hooks.
+//! Requests to the API server. If a request fails, a deletion is rejected, and warnings about hooks are
+//! omitted.
 
 use std::time::Duration;
 
@@ -15,7 +16,8 @@ use crate::review::AdmissionDecision;
 
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT_CALLS: usize = 16;
-/// Timeout of one request. The API server waits up to 10 s for our response, see `deploy/admission.yaml`.
+/// Maximum timeout of one request. The API server waits 10 s for the guard's response, see
+/// `deploy/admission.yaml`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Parts of the cluster that the guard reads.
@@ -25,7 +27,7 @@ pub struct ClusterReader {
     calls: CallLimiter,
 }
 
-/// A client has no `Debug` implementation.
+/// Wraps a client, which has no `Debug` implementation.
 struct ClientDebug(Client);
 
 impl std::fmt::Debug for ClientDebug {
@@ -35,7 +37,7 @@ impl std::fmt::Debug for ClientDebug {
 }
 
 impl ClusterReader {
-    /// Creates a cluster for this client, with a timeout per request.
+    /// Creates a reader that uses this client. `timeout` applies to each request, and is capped.
     pub fn new(client: Client, timeout: Duration) -> Self {
         Self {
             client: ClientDebug(client),
@@ -43,7 +45,7 @@ impl ClusterReader {
         }
     }
 
-    /// Resolves the facts that a ruling depends on.
+    /// Completes a pending decision: asks the API server for the facts that it depends on.
     pub async fn settle(&self, ruling: PendingDecision) -> AdmissionDecision {
         let (refusal, open) = match ruling {
             PendingDecision::Given(verdict) => return verdict,

@@ -1,8 +1,8 @@
 //! HTTP endpoints for the API server: `/validate` and `/guard`.
 //!
-//! A body has a size limit and a timeout. All bodies of one path share a limit, so requests to `/validate`
-//! cannot starve the guard. No part of an object is logged: its environment may contain secrets, and a
-//! message may repeat a value.
+//! A body has a size limit and a timeout. All bodies of one path share a limit of bytes, so requests to
+//! `/validate` cannot starve the guard. No part of an object is logged: its environment may contain secrets,
+//! and a message may repeat a value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -111,7 +111,7 @@ fn announced(headers: &HeaderMap) -> u32 {
     length.unwrap_or(BODIES).min(BODIES)
 }
 
-/// Reads a review, has it judged, and records the outcome.
+/// Reads a review, has it judged, records the outcome and builds the response.
 async fn answer(
     path: &Path,
     headers: &HeaderMap,

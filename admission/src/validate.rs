@@ -132,7 +132,8 @@ fn edits_a_question(kind: ValidatedKind, object: &Value, old: &Value) -> Option<
 /// Problems of an object, or the reason why it cannot be parsed.
 type Found<P> = Result<Vec<P>, String>;
 
-/// Fails with a message about new problems. Otherwise returns the problems that the old object already had.
+/// Fails with a message about new problems. Otherwise returns the remaining problems, all of which the old
+/// object already had.
 fn news<P: PartialEq + ToString>(
     object: &Value,
     old: &Value,

@@ -17,7 +17,7 @@ pub enum CallError {
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
     #[error("somebody else has changed it, or made one of that name")]
     Conflict,
-    /// The API server refused the call.
+    /// The API server rejected the call: it was not done.
     #[error("failed to {step}: {message}")]
     Refused {
         /// Step that failed.
@@ -25,10 +25,10 @@ pub enum CallError {
         /// Message of the API server.
         message: String,
     },
-    /// The approval expired before the call could be sent.
+    /// The call was not sent, because what allowed it expired while it waited for its turn.
     #[error("what allowed it had lapsed before it could be sent")]
     Lapsed,
-    /// The outcome is unknown.
+    /// The outcome is unknown: the call may have been done.
     #[error("failed to {step}: {message}")]
     Unknown {
         /// Step that failed.
@@ -38,10 +38,10 @@ pub enum CallError {
     },
 }
 
-/// Makes API calls.
+/// Makes API calls with a limit on their number and time.
 #[derive(Debug)]
 pub struct CallLimiter {
-    /// Limit of concurrent calls: a burst of verdicts must not become a burst of connections.
+    /// Limits concurrent calls: a burst of verdicts must not become a burst of connections.
     slots: FairSemaphore,
     timeout: Duration,
 }
@@ -55,7 +55,7 @@ impl CallLimiter {
         }
     }
 
-    /// Makes one call for a namespace. The timeout covers its body.
+    /// Makes one call for a namespace. The timeout covers the body of the response.
     pub async fn call<T>(
         &self,
         namespace: &str,
@@ -65,7 +65,7 @@ impl CallLimiter {
         self.call_before(None, namespace, step, call).await
     }
 
-    /// Like [`CallLimiter::call`], but does not send a call whose turn comes after `until`.
+    /// Like [`CallLimiter::call`], but does not send a call whose turn does not come before `until`.
     pub async fn call_before<T>(
         &self,
         until: Option<Instant>,

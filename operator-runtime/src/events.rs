@@ -30,7 +30,7 @@ const MAX_NOTE_BYTES: usize = 1024;
 
 /// Time during which an identical event only increments the count of the first one.
 const AGGREGATION_WINDOW: Duration = Duration::from_mins(6);
-/// Events remembered for that.
+/// Maximum number of events that are remembered for that.
 const MAX_RECORDERS: usize = 1024;
 
 /// Queues events and sends them in the background.
@@ -113,7 +113,8 @@ impl Events {
     }
 }
 
-/// Sends an event with retries. If an answer was lost, the event may exist twice, which does no harm.
+/// Sends an event with retries. If an answer was lost, the event may exist twice, which does no harm because
+/// nothing relies on events.
 async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) -> kube::Result<()> {
     let mut pause = Backoff::new(INITIAL_BACKOFF, MAX_BACKOFF);
     loop {
@@ -145,7 +146,7 @@ fn cut(note: &str) -> String {
     note.get(..end).unwrap_or_default().to_owned() + "…"
 }
 
-/// Counts a queued event, if the namespace has room for it.
+/// Counts a queued event. Returns false if the namespace has no room for it.
 fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     let count = waiting.entry(namespace.to_owned()).or_default();
@@ -154,7 +155,7 @@ fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
     room
 }
 
-/// Counts an event as sent.
+/// Removes an event that was sent or dropped from the count.
 fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
     let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(count) = waiting.get_mut(namespace) {

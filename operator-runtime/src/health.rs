@@ -66,7 +66,7 @@ impl Health {
         checks.insert(check, Check::Passes { words, since });
     }
 
-    /// Adds checks that must pass.
+    /// Adds checks that must pass. Until they are marked as passing, they fail.
     pub fn require(&self, checks: &[&'static str]) {
         for check in checks {
             self.fail(check, "not yet");
@@ -93,8 +93,8 @@ impl Health {
             .insert(check, state);
     }
 
-    /// Time since which a check has passed without a break; `None` while it fails. For an interrupted watch,
-    /// it is the time at which the API server granted it again.
+    /// Time since which a check has passed without a break; `None` while it fails. For an interrupted watch
+    /// without an event since, it is the time at which the API server granted it again.
     pub fn passes_since(&self, check: &str) -> Option<Instant> {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         match checks.get(check)? {

@@ -22,8 +22,8 @@
 //! | [`traces`] | spans for an OpenTelemetry collector, if one is configured |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
-//! The crate `fair-share` has slots and turns; `runtime-core` decides who leads. This crate makes no
-//! decisions and knows nothing of hooks or game servers.
+//! The crate `fair-share` has the semaphore that is fair between namespaces; `runtime-core` decides who
+//! leads. This crate makes no decisions and knows nothing of hooks or game servers.
 
 pub mod calls;
 pub mod client;

@@ -21,7 +21,7 @@ pub type Observed<K> = Event<DeserializeGuard<K>>;
 /// Namespace and name.
 pub type NamespacedName = (String, String);
 
-/// Returns the key of an object.
+/// Returns the namespace and name of an object.
 pub fn key_of(metadata: &ObjectMeta) -> NamespacedName {
     (
         metadata.namespace.clone().unwrap_or_default(),

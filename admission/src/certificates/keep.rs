@@ -63,7 +63,7 @@ impl RenewalError {
     }
 }
 
-/// Reconciler of the certificates.
+/// Controller that keeps the certificate, its Secret and the bundle up to date.
 #[derive(Debug)]
 pub struct CertificateController {
     /// Access to the Secret and the configuration.
@@ -83,7 +83,7 @@ pub struct CertificateController {
 }
 
 impl CertificateController {
-    /// Creates a reconciler that has not run yet.
+    /// Creates a controller that has not run yet.
     pub fn new(
         store: CertificateStore,
         hosts: Vec<String>,

@@ -6,7 +6,7 @@
 //! | [`stored`] | newest and previous generation, as stored in the Secret, and the next rotation |
 //! | [`present`] | choice of the presented certificate by what the API server trusts, and the handshake |
 //! | [`store`] | all reads and writes of the Secret and of the ValidatingWebhookConfiguration |
-//! | [`keep`] | the reconciler in every replica |
+//! | [`keep`] | the controller that runs in every replica |
 //!
 //! Each generation has its own authority. The authority's key is discarded after signing, so it cannot be
 //! stolen. A new generation is created after two thirds of the previous one's validity, and `caBundle`

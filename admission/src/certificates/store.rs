@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::stored::Stored;
 
-/// Fairness key of these calls, so that they never queue with those of another namespace.
+/// Namespace under which these calls take turns, so that they wait behind nobody else's.
 const OWN: &str = "";
 
 /// Access to both objects.

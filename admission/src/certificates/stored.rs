@@ -84,8 +84,8 @@ impl Stored {
         due.unwrap_or(now)
     }
 
-    /// Returns the generations to store when a new one is due: `fresh`, followed by the presented one or else
-    /// the newest one.
+    /// Returns the generations to store when a new one is due: `fresh`, followed by the one that was the
+    /// newest or, if none is stored, by the presented one.
     #[must_use]
     pub fn followed_by(&self, fresh: Generation, presented: Option<&Generation>) -> Self {
         let before = self.newer.as_ref().or(presented).or(self.older.as_ref());

@@ -1,5 +1,5 @@
 //! Decides who leads, from the content of a Lease and the times it was read. Pure: times are those of the
-//! candidate's own clock, which only has to run as fast as the others'. The times in a Lease are only
+//! candidate's own clock, which only has to run as fast as the others'. The timestamps in a Lease are only
 //! informational, because the clocks of machines differ.
 
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct LeaseRecord {
     pub version: String,
     /// Holder; empty if there is none.
     pub holder: String,
-    /// Validity without renewal.
+    /// Time for which it is valid without renewal.
     pub lease: Duration,
     /// Number of changes of the holder.
     pub transitions: i32,
@@ -83,15 +83,15 @@ pub struct Candidate {
     seen: Option<(LeaseRecord, Duration)>,
     /// Version that was written last, if it is known, and its number of transitions.
     held: Option<(String, i32)>,
-    /// End of the leadership, while it leads.
+    /// End of the leadership; `None` before the first one, after a release and after a loss.
     until: Option<Duration>,
-    /// Whether it has led and may have lost the Lease since. Its knowledge may be outdated, so it never
-    /// acquires the Lease again.
+    /// Whether it has led and another candidate may have led since. Its knowledge may be outdated, so it
+    /// never acquires the Lease again.
     lost: bool,
 }
 
 impl Candidate {
-    /// Creates a candidate with a unique name.
+    /// Creates a candidate. No other candidate may have the same name.
     pub fn new(name: String, timing: Timing) -> Self {
         Self {
             name,
@@ -113,7 +113,7 @@ impl Candidate {
         self.until.filter(|until| now < *until)
     }
 
-    /// Returns the holder that was last seen.
+    /// Returns the holder that was last seen, if there was one.
     pub fn leader(&self) -> Option<&str> {
         let (found, _) = self.seen.as_ref()?;
         Some(found.holder.as_str()).filter(|holder| !holder.is_empty())
@@ -132,8 +132,9 @@ impl Candidate {
 
     /// Applies the Lease as read at this time. Returns the write that follows, if any.
     ///
-    /// A process that lost the Lease to another, or whose Lease was deleted after it expired, never acquires
-    /// it again, even if it is free; it must restart.
+    /// A candidate that led, did not release the Lease, and then finds it held by another or by nobody, or
+    /// deleted after its own leadership ended, never acquires it again, even if it is free. The process must
+    /// restart.
     pub fn read(&mut self, found: Option<LeaseRecord>, now: Duration) -> Option<LeaseCall> {
         let is_own = |found: &LeaseRecord| found.holder == self.name;
         self.lost |= match (&found, self.until) {

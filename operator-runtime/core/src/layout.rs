@@ -5,7 +5,7 @@
 //!
 //! So a process works only if it listed the Leases after it acquired its own, and no Lease of another layout
 //! was held. If two processes start at once, at least one of them sees the other's Lease: both may wait for a
-//! while, but they can never both miss it.
+//! while, but at least one always does.
 //!
 //! If its own Lease has expired, even for a moment, a process of another layout may have taken that as its
 //! end. So the Leases are listed again before work continues. Pure, like [`crate::candidate`].
@@ -59,7 +59,7 @@ pub struct Layouts {
 }
 
 impl Layouts {
-    /// Creates an empty view.
+    /// Creates the state before any Lease is known.
     pub fn new(program: &'static str, own: Option<Shard>, timing: Timing) -> Self {
         Self {
             program,
@@ -82,7 +82,8 @@ impl Layouts {
         self.wait.as_ref()
     }
 
-    /// Resets the state because another process holds this shard's Lease and deals with other layouts.
+    /// Resets the state because another process holds the Lease of this shard (or of the program, without
+    /// `--shard`) and deals with other layouts.
     pub fn not_leading(&mut self) {
         self.alone = false;
         self.wait = None;
@@ -100,7 +101,7 @@ impl Layouts {
     /// Applies a list of the Leases, by a call that began and ended at these times. `held` is true if the
     /// process held its own Lease by then.
     pub fn read(&mut self, found: Vec<(String, LeaseRecord)>, began: Duration, ended: Duration, held: bool) {
-        // Keep Leases that are no longer listed: one was deleted, but its holder may not know yet.
+        // Keep Leases that are no longer listed: such a Lease was deleted, but its holder may not know yet.
         for (lease, found) in found {
             let known = self.seen.get(&lease).is_some_and(|(known, _)| *known == found);
             if !known && self.is_other(&lease) {

@@ -7,10 +7,10 @@ use std::fmt;
 use std::num::NonZeroU16;
 use std::str::FromStr;
 
-/// Upper limit of shards. More are a typing error, because each of them watches the whole cluster.
+/// Maximum number of shards. More are a typing error, because each of them watches the whole cluster.
 const MAX_SHARDS: u16 = 64;
 
-/// Shard: its index and the number of shards.
+/// A shard, identified by its index and the number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shard {
     index: u16,
@@ -50,7 +50,7 @@ impl FromStr for Shard {
     }
 }
 
-/// Parses digits in their only form, so that the name of a Lease is unique too.
+/// Parses a number in its canonical form only, so that a shard has exactly one Lease name.
 fn number(text: &str) -> Option<u16> {
     let number: u16 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
@@ -109,8 +109,9 @@ fn fnv_1a(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Mixes a name's hash with splitmix64, <https://prng.di.unimi.it/splitmix64.c>, because FNV leaves names
-/// similar that differ only in their last letter.
+/// Returns the weight of a shard for the hash of a name, mixed with splitmix64,
+/// <https://prng.di.unimi.it/splitmix64.c>, because FNV gives similar hashes to names that differ only in
+/// their last letter.
 fn weight(name: u64, shard: u16) -> u64 {
     let steps = u64::from(shard) + 1;
     let mut mixed = name.wrapping_add(steps.wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -9,7 +9,8 @@ use tokio::task::JoinError;
 
 use crate::semaphore::FairSemaphore;
 
-/// Lower limit of concurrent computations: with fewer, one tenant would take all of them.
+/// Minimum number of concurrent computations, so that several tenants find room even on a machine with few
+/// cores.
 const LEAST: usize = 4;
 
 /// Threads for CPU-bound work. Clones share them.
@@ -28,7 +29,7 @@ impl Default for Compute {
 }
 
 impl Compute {
-    /// Runs a computation for a namespace when its turn comes. A panic continues in the caller. Dropping the
+    /// Runs a computation for a namespace when its turn comes. A panic propagates to the caller. Dropping the
     /// future gives up a turn that has not come yet.
     pub async fn run<T: Send + 'static>(
         &self,
@@ -53,7 +54,7 @@ impl Compute {
     ) -> Result<T, JoinError> {
         let slot = self.turns.take(namespace).await;
         tokio::task::spawn_blocking(move || {
-            // The thread holds the slot, because it runs on if the caller stops waiting.
+            // The thread holds the permit, because it runs on if the caller stops waiting.
             let _slot = slot;
             work()
         })
@@ -90,7 +91,7 @@ mod tests {
         let answer = tokio::time::timeout(Duration::from_secs(10), few).await;
         assert_eq!(answer.unwrap(), 7);
         assert_eq!(compute.turns.taken(), all / 2);
-        // No caller waits any more, but the thread runs on and holds its slot.
+        // No caller waits any more, but the thread runs on and holds its permit.
         crowd.iter().for_each(tokio::task::JoinHandle::abort);
         assert!(compute.turns.taken() >= 1);
         drop(end);

@@ -1,11 +1,11 @@
-//! Slots that are shared fairly: each waiter stands in the queue of its party, and the parties take turns. A
-//! party that wants a thousand slots at once delays others by one turn, not by a thousand.
+//! A semaphore that is fair between tenants: each waiter stands in the queue of its tenant, and the tenants
+//! take turns. A tenant that wants a thousand permits at once delays others by one turn, not by a thousand.
 //!
-//! A turn comes when a slot is returned. If that may take an hour, [`FairSemaphore::with_reserve`] keeps some
-//! slots free: a party may take a slot only while it holds fewer than are free. A single party gets half, the
-//! next one half of the rest, and a newcomer always finds room at once.
+//! A turn comes when a permit is returned. If that may take an hour, [`FairSemaphore::with_reserve`] keeps
+//! some permits free: a tenant may take a permit only while it holds fewer than are free. A single tenant
+//! gets half, the next one half of the rest, and a newcomer finds room at once.
 //!
-//! Parties are namespaces, so that no tenant can take everything. A party that neither holds nor wants a slot
+//! Tenants are namespaces, so that none can take everything. A tenant that neither holds nor wants a permit
 //! uses no memory.
 
 use std::collections::{HashMap, VecDeque};
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::oneshot;
 
-/// Shared slots. Clones share them.
+/// A number of permits. Clones share them.
 #[derive(Debug, Clone)]
 pub struct FairSemaphore {
     queue: Arc<Mutex<Queue>>,
     all: usize,
 }
 
-/// Slot that is held, returned when dropped.
+/// Permit that is held, returned when dropped.
 #[derive(Debug)]
 pub struct Permit {
     slots: FairSemaphore,
@@ -31,15 +31,15 @@ pub struct Permit {
 struct Queue {
     free: usize,
     keeps_room: bool,
-    /// Slots held by party; never zero.
+    /// Number of permits held, by tenant; never zero.
     held: HashMap<Arc<str>, usize>,
-    /// Waiters by party; no queue is empty.
+    /// Waiters by tenant; no queue is empty.
     waiting: HashMap<Arc<str>, Waiters>,
-    /// Waiting parties in the order of their turns.
+    /// Waiting tenants in the order of their turns.
     turns: VecDeque<Arc<str>>,
 }
 
-/// Waiters of one party.
+/// Waiters of one tenant.
 #[derive(Debug, Default)]
 struct Waiters {
     callers: VecDeque<oneshot::Sender<Permit>>,
@@ -48,12 +48,13 @@ struct Waiters {
 }
 
 impl FairSemaphore {
-    /// Creates slots, at least one. One party may take them all.
+    /// Creates a semaphore with `all` permits, at least one. One tenant may take them all.
     pub fn new(all: usize) -> Self {
         Self::with_capacity(all, false)
     }
 
-    /// Creates slots, at least one. A party may take a slot only while it holds fewer than are free.
+    /// Creates a semaphore with `all` permits, at least one. A tenant may take a permit only while it holds
+    /// fewer than are free.
     pub fn with_reserve(all: usize) -> Self {
         Self::with_capacity(all, true)
     }
@@ -73,18 +74,18 @@ impl FairSemaphore {
         }
     }
 
-    /// Number of slots that are taken.
+    /// Number of permits that are taken.
     pub fn taken(&self) -> usize {
         self.all - self.queue().free
     }
 
-    /// Waits for a slot for a party. Dropping the future stops waiting.
+    /// Waits for a permit for a tenant. Dropping the future stops waiting.
     pub async fn take(&self, tenant: &str) -> Permit {
         let turn = {
             let mut queue = self.queue();
             let tenant: Arc<str> = Arc::from(tenant);
             if queue.may_take(&tenant) {
-                // A party that may take a slot has no waiters: they are served as soon as they may.
+                // A tenant that may take a permit has no waiters: they are served as soon as they may.
                 queue.hand_out(&tenant);
                 return self.slot(tenant);
             }
@@ -141,7 +142,7 @@ impl Queue {
         turn
     }
 
-    /// Returns the next waiter in turn, after handing out its slot.
+    /// Returns the next waiter in turn, after handing out its permit.
     fn next(&mut self) -> Option<(Arc<str>, oneshot::Sender<Permit>)> {
         loop {
             let at = self.turns.iter().position(|tenant| self.may_take(tenant))?;
@@ -178,11 +179,11 @@ impl Drop for Permit {
         let called = {
             let mut queue = self.slots.queue();
             queue.take_back(&self.tenant);
-            // One more free slot may allow several parties to take one.
+            // One more free permit may allow several tenants to take one.
             std::iter::from_fn(|| queue.next()).collect::<Vec<_>>()
         };
         for (tenant, caller) in called {
-            // If the waiter is cancelled at this moment, dropping the slot returns it.
+            // If the waiter is cancelled at this moment, dropping the permit returns it.
             drop(caller.send(self.slots.slot(tenant)));
         }
     }
@@ -198,7 +199,7 @@ mod tests {
 
     type Waiter<'s> = Pin<Box<dyn Future<Output = Permit> + 's>>;
 
-    /// Takes a slot if one is free.
+    /// Takes a permit if one is free.
     fn poll(waiter: &mut Waiter<'_>) -> Option<Permit> {
         match waiter.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(slot) => Some(slot),
@@ -244,7 +245,7 @@ mod tests {
         drop(gone);
         drop(first);
         let second = poll(&mut stays).unwrap();
-        // This waiter got a slot and is dropped before it notices.
+        // This waiter got a permit and is dropped before it notices.
         let called = waiter(&slots, "b");
         let mut last = waiter(&slots, "c");
         drop(second);
@@ -270,7 +271,7 @@ mod tests {
         let mut held = Vec::new();
         for tenant in 0..8 {
             let got = take_all(&slots, &format!("crowd-{tenant}"));
-            // The first party has half, and each further one half of the rest.
+            // The first tenant has half, and each further one half of the rest.
             assert_eq!(got.len(), 2048 >> tenant);
             held.push(got);
         }
@@ -286,8 +287,8 @@ mod tests {
         let (mut many, few) = (take_all(&slots, "many"), take_all(&slots, "few"));
         assert_eq!((many.len(), few.len()), (4, 2));
         let (mut more, mut others) = (waiter(&slots, "many"), waiter(&slots, "few"));
-        // Two slots were free, and now a third is: `few` holds 2 and may take a third, `many` still holds too
-        // many.
+        // Two permits were free, and now a third is: `few` holds 2 and may take a third, `many` still holds
+        // too many.
         many.pop();
         assert!(poll(&mut more).is_none());
         let third = poll(&mut others).unwrap();

@@ -76,7 +76,7 @@ impl Election {
         }
     }
 
-    /// Waits for leadership, then runs the work.
+    /// Waits for leadership, then runs the work until it ends or the lease is lost.
     pub(super) async fn lead(&mut self, work: impl Future<Output = ()>) -> Ended {
         while !self.leads() {
             self.step().await;
