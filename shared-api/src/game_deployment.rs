@@ -52,8 +52,7 @@ pub struct GameDeploymentSpec {
     pub replicas: Option<i32>,
     /// Label selector for the pods of this workload. It must match the template's labels.
     pub selector: LabelSelector,
-    /// Template of the pods to create. The operator stores it as written, independent of the API server's
-    /// version.
+    /// Template of the pods to create. It is kept as written, whatever the version of the API server.
     #[schemars(schema_with = "template_schema")]
     pub template: Value,
     /// Strategy for selecting and creating pods when `replicas` changes.
@@ -178,8 +177,8 @@ pub struct InPlaceUpdateStrategy {
     /// `OrderedUpdated`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Action for a pod that cannot be updated in place. `Recreate` recreates the pod after its hook
-    /// succeeds. Unset: nothing.
+    /// Action for a pod that cannot be updated in place. `Recreate`: the pod is deleted, gated by its
+    /// `PreDelete` hook, and created again. Unset: nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
 }
@@ -191,8 +190,8 @@ pub struct HookStrategy {
     /// The hook to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
-    /// Set to true to retry every hook of this kind that ended without success. The operator resets it to
-    /// false.
+    /// Set to true to retry every hook of this kind that ended without success. The operator then resets it
+    /// to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
     /// Seconds for which a success remains valid, counted from when the operator receives it. After that the

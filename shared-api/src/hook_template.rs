@@ -52,7 +52,7 @@ pub struct HookTemplateSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookTemplateStatus {
-    /// Most recent generation that the conditions describe.
+    /// Generation of the spec that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Conditions. `Valid` reports whether every condition, path, placeholder and duration of the template

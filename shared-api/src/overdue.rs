@@ -21,7 +21,7 @@ const WEB_TIMEOUT: i64 = 10;
 /// Default timeout of a Prometheus query in seconds.
 const PROMETHEUS_TIMEOUT: i64 = 30;
 
-/// Returns the time from which the run counts as not being measured, unless its status changes before.
+/// Returns the time from which the run counts as not being measured, unless progress is recorded before.
 /// Returns `None` if the run has ended or is being deleted.
 pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
     if run.metadata.deletion_timestamp.is_some() {

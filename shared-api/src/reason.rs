@@ -34,13 +34,13 @@ reasons! {
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
-        /// The namespace has used up its share of requests; the run continues and retries.
+        /// No request can be sent now, because the namespace uses its share; the run continues and retries.
         NotAskedYet,
         /// Every metric is Successful.
         AllMetricsSuccessful,
         /// More measurements failed than `failureLimit` allows.
         FailureLimitExceeded,
-        /// The run took `count` measurements without reaching the success limit.
+        /// A metric took `count` measurements without reaching its success limit.
         SuccessLimitNotReached,
         /// More measurements were inconclusive than `inconclusiveLimit` allows.
         InconclusiveLimitExceeded,
@@ -73,7 +73,7 @@ reasons! {
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
         Available,
-        /// The condition reports the progress of the update.
+        /// Progress of the update.
         Progressing,
         /// Every hook of the spec can run; reported even if no pod waits for a hook.
         HooksResolved,
@@ -125,7 +125,7 @@ reasons! {
         Scaling,
         /// The update strategy is `OnDelete`: a pod is updated when it is deleted.
         WaitingForDeletion,
-        /// A hook failed or could not be measured; `retry: true` runs it again.
+        /// A hook ended without success; `retry: true` runs it again.
         HookUnsuccessful,
         /// A hook cannot run: its template does not exist or cannot be read.
         HookTemplateMissing,
