@@ -12,8 +12,8 @@ const SHORTEST_VALIDITY: Duration = Duration::from_secs(6);
 /// Maximum validity of a certificate. Longer validities would in practice mean no rotation.
 const LONGEST_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 
-/// Rejects objects that the operators would reject, and deletions that would disconnect players, before they
-/// are stored.
+/// Admission webhook that rejects objects that the operators would reject later, and deletions that would
+/// disconnect players.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-admission", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("hookgate-admission", flag)))]
@@ -30,7 +30,7 @@ pub struct Config {
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
-    /// Time for which requests are still accepted after a termination signal
+    /// Time for which requests are still answered after a termination signal, until callers send no more
     #[arg(long, default_value = "8s", value_parser = humantime::parse_duration)]
     pub drain: Duration,
 
@@ -61,7 +61,7 @@ pub struct CertificateArgs {
     #[arg(long, default_value = "hookgate-admission-certificates")]
     pub secret: String,
 
-    /// ValidatingWebhookConfiguration that must trust the certificates
+    /// ValidatingWebhookConfiguration that is updated to trust the certificates
     #[arg(long, default_value = "hookgate-admission")]
     pub configuration: String,
 

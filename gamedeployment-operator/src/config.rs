@@ -4,7 +4,7 @@ use clap::Parser;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
 
-/// Runs GameDeployments: pods leave only when their hook says so.
+/// Runs GameDeployments: workloads whose pods leave only when their hook allows it.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "gamedeployment-operator", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("gamedeployment-operator", flag)))]
@@ -13,7 +13,7 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub operator: OperatorArgs,
 
-    /// Do not watch nodes: no deletion costs of nodes, and hooks are asked about pods whose node is gone
+    /// Do not watch nodes: no deletion costs of nodes, and hooks run even for pods whose node is gone
     #[arg(long)]
     pub ignore_nodes: bool,
 

@@ -37,7 +37,7 @@ const EXAMPLES: &str = r#"
     For a pipeline: lint -f game.yaml -o json
 "#;
 
-/// Returns the examples of one command: description and words.
+/// Returns the examples of one command: each with its description and the words after `kubectl game`.
 fn examples(path: &[String]) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = EXAMPLES.trim().lines().map(str::trim);
     let examples = lines.filter_map(|line| line.split_once(": "));

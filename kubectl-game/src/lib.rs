@@ -33,7 +33,8 @@ mod why;
 use command::{completion, get, history, list, retry, rollout, scale, skip, status, template};
 pub use page::page;
 
-/// Exit code for a usage error or a failed request to the cluster. The hook commands have their own.
+/// Exit code for a usage error and for a command that fails, such as one that cannot query the cluster. The
+/// hook commands have their own.
 const EXIT_USAGE: u8 = 2;
 
 /// Inspect and manage GameDeployments, and test the hooks that protect their pods
@@ -67,15 +68,15 @@ enum Command {
     /// Wait until a rollout or a scale change is complete
     ///
     /// A GameDeployment is complete when all pods covered by the update are updated, the desired number of
-    /// pods is available, and no pod waits for a hook. A paused update counts as not complete.
+    /// pods is available, and no pod waits for a hook. The command also waits while an update is paused.
     ///
     /// Exit code: 0 complete, 1 a person must act (a hook failed, the spec is invalid), 2 usage error or the
-    /// cluster cannot be reached, 3 not complete in time.
+    /// cluster cannot be queried, 3 not complete in time.
     Status(status::Status),
     /// Retry hooks that ended without success
     ///
-    /// Without --hook, retries each kind of hook that has failed for a pod. Every run of the hook that ended
-    /// without success is replaced by a new run.
+    /// Without --hook, retries each hook that ended without success for at least one pod. Every run of the
+    /// hook that ended without success is replaced by a new run.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
@@ -110,7 +111,7 @@ enum Command {
     Lint(hook::Lint),
     /// Print a completion script for a shell
     ///
-    /// Example: source <(kubectl game completion bash)
+    /// For example: source <(kubectl game completion bash)
     Completion(completion::Completion),
 }
 
@@ -141,7 +142,7 @@ pub fn main() -> ExitCode {
     })
 }
 
-/// Returns the exit code for a usage error. For hook commands, 2 already means Error.
+/// Returns the exit code for a usage error or a failed command. For hook commands, 2 already means Error.
 fn usage_code(command: Option<&str>) -> u8 {
     if command == Some("hook") {
         hook::EXIT_USAGE

@@ -1,5 +1,5 @@
-//! Colours and symbols. Output is plain if it is not a terminal, `NO_COLOR` is set or `--no-color` is given.
-//! Only ASCII is used if the terminal's locale does not support UTF-8.
+//! Colours and symbols. Colours need a terminal, and are off if `NO_COLOR` is set or `--no-color` is given.
+//! Symbols beyond ASCII need a terminal whose locale uses UTF-8.
 
 use std::io::IsTerminal;
 

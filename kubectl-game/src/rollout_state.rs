@@ -64,7 +64,8 @@ impl RolloutState {
     }
 }
 
-/// The update is complete. Checks that all pods exist, are available and wait for no hook.
+/// The update is complete. Checks the rest: as many pods exist and are available as desired, and none waits
+/// for a hook.
 fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = PodCounts::of(game);
     if counts.waiting > 0 {

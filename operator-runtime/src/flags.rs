@@ -10,14 +10,14 @@ use crate::calls::CallLimiter;
 use crate::shard::{Scope, Shard};
 use crate::telemetry::{LogFormat, Telemetry};
 
-/// Flags of every program that stays.
+/// Flags of every long-running program.
 #[derive(Debug, Clone, Args)]
 pub struct ProcessArgs {
     /// Address of /healthz, /readyz and /metrics
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
-    /// How log lines look
+    /// Format of log lines
     #[arg(long, value_enum, default_value_t = LogFormat::Json)]
     pub log_format: LogFormat,
 
@@ -25,7 +25,7 @@ pub struct ProcessArgs {
     #[arg(long, default_value = "info")]
     pub log: String,
 
-    /// Time that a call of the API server may take
+    /// Timeout of a call to the API server
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
     pub api_timeout: Duration,
 }
@@ -45,7 +45,7 @@ pub struct OperatorArgs {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub process: ProcessArgs,
 
-    /// Calls of the API server at a time
+    /// Maximum number of concurrent calls to the API server
     #[arg(long, default_value_t = 64)]
     pub api_concurrency: usize,
 
@@ -58,7 +58,7 @@ pub struct OperatorArgs {
     )]
     pub otlp_endpoint: Option<String>,
 
-    /// Offer the original operator's metrics as well, for dashboards that know them
+    /// Also export the original operator's metrics, for dashboards that use them
     #[arg(long)]
     pub original_metrics: bool,
 }
@@ -72,7 +72,7 @@ impl OperatorArgs {
         }
     }
 
-    /// Creates the API caller with the limits of the flags.
+    /// Creates the limiter of API calls with the limits of the flags.
     pub fn calls(&self) -> CallLimiter {
         CallLimiter::new(self.api_concurrency, self.process.api_timeout)
     }

@@ -2,27 +2,27 @@
 
 use crate::{EgressPolicy, EgressRule, ProviderLimits, Providers};
 
-/// Flags of everything that measures: the operator and the local runner.
+/// Flags for measuring, in the operator and in the local runner of the kubectl plugin.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Measuring")]
 pub struct Measuring {
-    /// Measurements at a time, overall; one namespace alone gets half
+    /// Maximum concurrent measurements, overall; a single namespace gets at most half
     #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT", default_value_t = 4096)]
     pub max_in_flight: usize,
 
-    /// Measurements at a time against one host; one namespace alone gets half
+    /// Maximum concurrent measurements against one host and port; a single namespace gets at most half
     #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT_PER_HOST", default_value_t = 256)]
     pub max_in_flight_per_host: usize,
 
-    /// Bytes of requests and answers held at once, overall; one namespace gets a quarter
+    /// Maximum bytes of requests and answers in memory, overall; a single namespace gets at most a quarter
     #[arg(long, env = "HOOK_OPERATOR_MAX_ANSWER_BYTES", default_value_t = 64 << 20, value_name = "BYTES")]
     pub max_answer_bytes: usize,
 
-    /// Let hooks call loopback addresses; link-local and metadata addresses stay refused
+    /// Allow hooks to call loopback addresses; link-local and metadata addresses stay forbidden
     #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW_LOOPBACK")]
     pub egress_allow_loopback: bool,
 
-    /// Only let hooks call these: CIDRs or host names, `*.suffix` allowed; repeat or separate by commas
+    /// Allow hooks to call only these CIDRs or host names (or *.suffix); repeat or separate by commas
     #[arg(
         long,
         env = "HOOK_OPERATOR_EGRESS_ALLOW",
@@ -31,7 +31,7 @@ pub struct Measuring {
     )]
     pub egress_allow: Vec<EgressRule>,
 
-    /// Never let hooks call these; wins over what is allowed
+    /// Forbid calls to these CIDRs or host names (or *.suffix); takes precedence over --egress-allow
     #[arg(
         long,
         env = "HOOK_OPERATOR_EGRESS_DENY",

@@ -205,8 +205,8 @@ impl ClusterConnection {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// Returns the API of a kind in one or all namespaces. Objects that cannot be parsed do not fail the
-    /// request.
+    /// Returns the API of a kind in the namespace, or in all namespaces. Objects that cannot be parsed do not
+    /// fail the request.
     pub(super) fn guarded<K: Kind>(&self, everywhere: bool) -> Api<DeserializeGuard<K>> {
         if everywhere {
             Api::all(self.client.clone())

@@ -59,7 +59,7 @@ impl Flags {
             config.auth_info.impersonate_groups = Some(self.as_groups.clone());
         }
         config.connect_timeout = Some(CONNECT_TIMEOUT);
-        // Each write decides itself whether it may be repeated.
+        // Each write decides for itself whether it may be repeated.
         config.default_retry = false;
         let namespace = self
             .namespace

@@ -68,7 +68,8 @@ impl Live {
         next(&mut self.events).await
     }
 
-    /// Returns the newest state: `None` until all watches are ready, an error if the workload was deleted.
+    /// Returns the newest state: `None` until all watches are ready, an error if the workload was deleted or
+    /// cannot be parsed.
     pub(crate) fn snapshot(&self) -> Option<Result<Snapshot, Failure>> {
         let known = is_ready(&self.games)
             && is_ready(&self.pods)

@@ -10,7 +10,7 @@ use super::ClusterConnection;
 const VERSIONS: [&str; 3] = ["v1", "v1beta1", "v1alpha1"];
 
 impl ClusterConnection {
-    /// Returns the name of the user. Older servers cannot report it.
+    /// Returns the name of the user. Older servers cannot report it; then the kubeconfig's name is used.
     pub(crate) async fn who(&self) -> String {
         for version in VERSIONS {
             if let Some(name) = self.review(version).await {

@@ -8,7 +8,7 @@ use super::{DONE, Outcome, print};
 /// Prints a completion script.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Completion {
-    /// Shell type
+    /// Shell to print the script for
     #[arg(value_enum)]
     shell: Shells,
 }

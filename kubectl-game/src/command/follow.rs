@@ -64,7 +64,7 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                     lines.extend(trouble.iter().map(|words| format!("! {words}; trying again")));
                     lines
                 };
-                // The reader has closed the output.
+                // Ends when the reader has closed the output, or nothing more can change.
                 if screen.show(draw).is_err() || picture.is_final() {
                     return Ok(());
                 }

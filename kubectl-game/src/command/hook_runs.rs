@@ -34,7 +34,7 @@ pub(crate) struct List {
     #[arg(long)]
     failing: bool,
 
-    /// List HookRuns of all namespaces
+    /// List HookRuns in all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 

@@ -1,4 +1,4 @@
-//! `kubectl game list`: lists the workloads of one or all namespaces.
+//! `kubectl game list`: lists the workloads of one namespace or of all namespaces.
 
 use clap::Args;
 use kube::api::ListParams;
@@ -13,7 +13,7 @@ use crate::draw::{Style, lists, screen};
 /// Lists workloads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct List {
-    /// List GameDeployments of all namespaces
+    /// List GameDeployments in all namespaces
     #[arg(short = 'A', long)]
     all_namespaces: bool,
 

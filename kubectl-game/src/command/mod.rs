@@ -42,7 +42,7 @@ use crate::paint::Paint;
 /// Exit code of a command, or the reason why it failed.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
 
-/// Display options.
+/// Option to disable colours.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ColorArgs {
     // A doc comment would need backticks, which the terminal would show.
@@ -65,7 +65,7 @@ pub(crate) struct OutputArgs {
     pub(crate) output: Option<OutputFormat>,
 }
 
-/// Options of all commands that show something: output format, display and cluster.
+/// Options of all commands that show something: output format, colours and cluster.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct DisplayArgs {
     #[command(flatten)]

@@ -24,11 +24,11 @@ pub(crate) struct Retry {
     /// Name of the GameDeployment
     name: String,
 
-    /// Retry only this hook [default: all hooks that have failed]
+    /// Retry only this hook [default: all hooks that ended without success]
     #[arg(long, value_enum)]
     hook: Option<HookArg>,
 
-    /// Retry even if no hook has failed
+    /// Retry even if no hook ended without success
     #[arg(long)]
     force: bool,
 

@@ -21,7 +21,7 @@ pub(crate) struct Skip {
     /// Name of the pod
     pod: String,
 
-    /// Reason; recorded on the pod, in the event and in the log
+    /// Why the hooks are skipped; recorded on the pod, in the event and in the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
 

@@ -34,7 +34,7 @@ pub(crate) struct SetImage {
     /// Name of the GameDeployment
     name: String,
 
-    /// Container and its new image; * selects all containers
+    /// Container and its new image; * selects all containers except init containers
     #[arg(required = true, value_name = "CONTAINER=IMAGE", value_parser = pair)]
     images: Vec<(String, String)>,
 

@@ -66,7 +66,7 @@ async fn gone(cluster: &ClusterConnection, name: &str) -> Option<why::Explanatio
         "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
         WorkloadReason::PodDeleted
     );
-    // A missing permission to read events is the same as no events.
+    // Treats a missing permission to read events like the absence of events.
     let found = events.list(&ListParams::default().fields(&about)).await.ok()?;
     let newest = found.items.into_iter().max_by_key(deleted_at)?;
     Some(why::gone(

@@ -7,7 +7,7 @@ use crate::paint::Tone;
 
 /// Spaces between columns.
 const GAP: usize = 2;
-/// Minimum width of the last column.
+/// Minimum width of a note. The first and the last column are cut below it only if the row is still too wide.
 const MIN_WIDTH: usize = 12;
 
 #[derive(Debug, Clone, Default)]
@@ -107,7 +107,8 @@ pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], s
     lines
 }
 
-/// Narrows columns until they fit: the last one first, then the first one, then both as far as necessary.
+/// Narrows columns until they fit: the `spared` ones, the last one and the first one, each down to its
+/// minimum, then the last and the first one down to 3 columns.
 fn fit(columns: &mut [usize], spared: &[(usize, usize)], room: usize) {
     let all = |columns: &[usize]| columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
     let last = columns.len().saturating_sub(1);

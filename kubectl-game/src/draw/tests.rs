@@ -133,7 +133,6 @@ fn the_picture_as_json() {
     insta::assert_snapshot!(document::structured(&view, document::OutputFormat::Json).unwrap());
 }
 
-/// Tests that the guide shows the actual output.
 #[test]
 fn a_run_that_cannot_be_read_is_not_left_out_in_silence() {
     let mut snapshot = samples::complete();

@@ -40,7 +40,7 @@ pub(crate) fn pad(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(missing))
 }
 
-/// Wraps text at spaces. A longer word is broken where necessary.
+/// Wraps text at spaces into lines of at most `columns`. A longer word is broken.
 pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     let columns = columns.max(1);
     let mut lines = Vec::new();
@@ -71,7 +71,8 @@ pub(crate) fn wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// Wraps a command for a shell: at spaces, with a trailing backslash.
+/// Wraps a command at spaces into lines of at most `columns`, if its words are short enough. Each line but
+/// the last ends in a backslash, so that a shell accepts the command.
 pub(crate) fn command(text: &str, columns: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {

@@ -28,8 +28,8 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     input: Input,
 
-    /// Body of the response; @FILE reads it from a file. Prometheus also accepts a number or a list: 0.5, [1,
-    /// NaN], []
+    /// Body of the response; @FILE reads it from a file. For Prometheus, a number or a list is accepted as
+    /// well: 0.5, [1, NaN], []
     #[arg(long, value_name = "BODY")]
     result: String,
 
@@ -93,8 +93,8 @@ impl Evaluate {
     ) -> (MeasurementResult, Vec<String>) {
         let mut values = References::new();
         for reference in references(metric, &chosen.resolved.arguments) {
-            // A value that is only sent may be unknown here. A condition that uses it must not depend on a
-            // placeholder.
+            // A hint on how to supply an unknown value stands in for it. That is enough for a value that is
+            // only sent, but a condition needs the real one.
             let text = chosen
                 .given
                 .get(&reference)
@@ -178,7 +178,7 @@ fn kind(result: &MetricValue) -> String {
     }
 }
 
-/// Parses the body as the given request would.
+/// Interprets the body as the provider's response to the request.
 fn answer(
     request: &ProviderRequest,
     response: Response,

@@ -8,7 +8,7 @@ use crate::manifest::{Document, KINDS};
 
 const VERSION: &str = "v1alpha1";
 
-/// Returns all problems; none for a document of a foreign group.
+/// Returns all problems of a document of a known kind.
 pub(super) fn check(document: &Document) -> Vec<Finding> {
     let mut findings = Vec::new();
     let served = format!("{GROUP}/{VERSION}");
@@ -51,7 +51,7 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     findings
 }
 
-/// Suggests a known kind for an unknown kind of our group.
+/// Suggests a known kind for an unknown kind of our group; `None` if none is similar.
 pub(super) fn unknown_kind(document: &Document) -> Option<Finding> {
     let known = KINDS.map(str::to_owned);
     let meant = did_you_mean(document.kind(), known.iter());

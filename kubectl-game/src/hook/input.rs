@@ -241,7 +241,7 @@ fn stand_in(spec: &mut HookRunSpec) {
     }
 }
 
-/// Returns a placeholder for an argument in the scheme, host or port of a URL; `None` elsewhere.
+/// Returns a placeholder for an argument at the start, in the host or in the port of a URL; `None` elsewhere.
 fn stand_in_of_url(url: &str, tag: &str) -> Option<&'static str> {
     let (before, _) = url.split_once(tag)?;
     let before = before.trim_end_matches(['{', ' ']);

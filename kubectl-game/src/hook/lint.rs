@@ -121,9 +121,9 @@ fn placed(problem: &FieldError) -> (String, String) {
     (format!("spec.{}", problem.path), problem.message.clone())
 }
 
-/// Returns problems for which the API server would reject or drop fields, or an operator would not work on
-/// the object. Returns `None` for a kind of this group that hookgate does not have, such as others of the
-/// original operators.
+/// Returns what the API server would reject or drop, and what would keep an operator from working on the
+/// object. Returns `None` for a kind of this group that hookgate does not have, such as another one of the
+/// original operators, unless its name looks like a misspelt one of ours.
 fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> {
     if !KINDS.contains(&document.kind()) {
         return identity::unknown_kind(document).map(|finding| vec![finding]);

@@ -18,7 +18,7 @@ use shared_api::Phase;
 use crate::command;
 pub(crate) use lint::Lint;
 
-/// Exit code for invalid flags, files or manifests.
+/// Exit code for invalid flags, files or manifests, and if the cluster cannot be queried.
 pub(crate) const EXIT_USAGE: u8 = 64;
 
 /// Tests hooks without a cluster, and manages HookRuns.
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Run a HookTemplate or HookRun from this machine, with real requests
     ///
     /// Executes the whole run as in the cluster, with interval, count, limits, policy and timeoutSeconds.
-    /// Requests to loopback addresses are allowed. A metric without a limit runs until Ctrl-C.
+    /// Requests to loopback addresses are allowed. A metric that polls without end runs until Ctrl-C.
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
     Run(local_run::LocalRun),
@@ -47,17 +47,17 @@ pub(crate) enum Command {
     Evaluate(evaluate::Evaluate),
     /// Display a HookRun with its measurements and its verdict
     ///
-    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be queried.
     Get(command::hook_runs::Get),
     /// List HookRuns
     ///
-    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be queried.
     List(command::hook_runs::List),
     /// Terminate a HookRun without waiting for its verdict
     ///
     /// Metrics without a verdict become Inconclusive; the gate stays closed.
     ///
-    /// Exit code: 0 success, 64 usage error or the cluster cannot be reached.
+    /// Exit code: 0 success, 64 usage error or the cluster cannot be queried.
     Terminate(command::hook_runs::Terminate),
 }
 

@@ -20,7 +20,7 @@ static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
     definitions.map(schema).collect()
 });
 
-/// A schema violation, with the path of the field.
+/// A problem, with the path of its field.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub(super) path: String,
@@ -174,7 +174,7 @@ fn converted(wanted: &str, value: &Value) -> Option<Value> {
     }
 }
 
-/// Returns the smallest value that is valid for a schema.
+/// Returns the smallest value that can be parsed with a schema.
 fn empty(schema: &Value) -> Value {
     let required = schema
         .get("required")

@@ -76,8 +76,8 @@ impl Document {
         self.group() == GROUP && matches!(self.kind(), "HookTemplate" | "HookRun")
     }
 
-    /// Returns whether the document belongs to a known kind, or was probably meant to. The names of our kinds
-    /// and our group are used by nobody else.
+    /// Returns whether the document is of a known kind, or was probably meant to be. Nobody else uses the
+    /// names of our kinds or our group.
     pub(crate) fn is_ours(&self) -> bool {
         KINDS.contains(&self.kind()) || self.group() == GROUP
     }

@@ -104,7 +104,7 @@ fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone
     }
     if let Some((kind, entry)) = waiting {
         let tone = match entry.phase {
-            // Without a run, the hook cannot run.
+            // The entry names no HookRun: the hook cannot run.
             Phase::Pending | Phase::Unset if entry.hook_run.is_none() => Tone::Bad,
             // A success that does not open the gate had no successful measurement.
             Phase::Successful => Tone::Bad,

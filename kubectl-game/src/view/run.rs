@@ -33,7 +33,7 @@ pub(crate) struct RunView {
     /// Explanation of the phase.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
-    /// Time from which the run counts as not being measured, unless its status changes before.
+    /// Time from which the run counts as not being measured, unless progress is recorded before.
     #[serde(skip)]
     pub(crate) not_taken_up_at: Option<Timestamp>,
     /// Time of its verdict.
@@ -59,7 +59,7 @@ pub(crate) struct MetricView {
     pub(crate) counts_successes: bool,
     /// Measurements by outcome.
     pub(crate) outcomes: Outcomes,
-    /// Last measured value.
+    /// Last measured value, or else the message of the last measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<String>,
     /// Time of the next measurement, if known.
@@ -77,7 +77,7 @@ pub(crate) struct Outcomes {
     pub(crate) failed: i64,
     /// Measurements that are neither good nor bad.
     pub(crate) inconclusive: i64,
-    /// Errors.
+    /// Measurements that ended in an error.
     pub(crate) error: i64,
 }
 

@@ -110,7 +110,7 @@ pub(crate) fn run(spec: Value, status: Value) -> HookRun {
     }))
 }
 
-/// Builds the metric of the runs.
+/// Builds the spec of the runs, with one metric.
 pub(crate) fn players(extra: Value) -> Value {
     let mut metric = json!({
         "name": "players", "successCondition": "asInt(result) == 0",
@@ -242,7 +242,7 @@ pub(crate) fn complete() -> Snapshot {
     snapshot
 }
 
-/// Builds a workload with one condition besides Available, and one pod at an old revision.
+/// Builds a snapshot of a workload with this condition, and one pod at an old revision.
 pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
     let mut conditions = vec![available(2)];
     conditions.retain(|known| known["type"] != kind);

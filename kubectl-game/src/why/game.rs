@@ -104,7 +104,7 @@ fn tell(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, wh
         .for_each(|command| answer.and(command));
 }
 
-/// Returns the hook that pods wait for, if it is only one.
+/// Returns the hook that pods wait for, if there is only one.
 fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
     let status = status_of(&snapshot.game);
     let mut kinds = HookKind::ALL
@@ -113,7 +113,7 @@ fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
     kinds.next().filter(|_| kinds.next().is_none())
 }
 
-/// Returns the first pod whose hook failed.
+/// Returns the first pod whose hook ended without success.
 fn first_refused(snapshot: &Snapshot) -> Option<String> {
     let status = status_of(&snapshot.game);
     HookKind::ALL.into_iter().find_map(|kind| {

@@ -26,7 +26,7 @@ pub const CHECK: &str = "leader-election";
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Leader election")]
 pub struct LeaderArgs {
-    /// Work only while holding the Lease; without it every process works
+    /// Work only while holding the Lease; if false, every process works
     #[arg(
         long,
         env = "LEADER_ELECTION",
@@ -40,7 +40,7 @@ pub struct LeaderArgs {
     #[arg(long, env = "LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
 
-    /// Time after which a leader that is silent is succeeded; it stops writing after two thirds of it
+    /// Time without renewal until another process leads; a leader stops writing after two thirds of it
     #[arg(long, env = "LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
     pub lease_duration: Duration,
 
@@ -68,7 +68,7 @@ pub struct LeaderMetrics {
 }
 
 impl LeaderMetrics {
-    /// Starts with no leader; without an election, every process leads.
+    /// Creates the metrics. This process counts as a leader if there is no election, and otherwise not yet.
     pub fn new(elects: bool) -> Self {
         let metrics = Self::default();
         metrics.leads.set(i64::from(!elects));
