@@ -61,7 +61,7 @@ fn decision(
     })
 }
 
-/// Measures a workload with nothing to do.
+/// Measures a decision with nothing to do.
 fn idle(meter: &Meter, size: usize) -> Outcome<()> {
     let figure = "decide: nothing to do";
     if !meter.wants(figure) {
@@ -71,7 +71,7 @@ fn idle(meter: &Meter, size: usize) -> Outcome<()> {
     decision(meter, figure, Some(NOTHING), &fleet, Plan::is_empty)
 }
 
-/// Measures the deletion of all pods, each gated by a hook.
+/// Measures the two decisions that start the deletion of all pods, each gated by a hook.
 fn scale_down(meter: &Meter, size: usize) -> Outcome<()> {
     let (first, second) = ("decide: all are to go", "decide: all are to be asked");
     if !meter.wants(first) && !meter.wants(second) {
@@ -90,7 +90,7 @@ fn scale_down(meter: &Meter, size: usize) -> Outcome<()> {
     })
 }
 
-/// Measures the deletion of all pods while hooks run for all of them.
+/// Measures a decision while the hooks of all pods run before their deletion.
 fn asked(meter: &Meter, size: usize) -> Outcome<()> {
     let figure = "decide: a tenth of the pods, all being asked";
     if !meter.wants(figure) {
@@ -105,7 +105,7 @@ fn asked(meter: &Meter, size: usize) -> Outcome<()> {
     })
 }
 
-/// Measures an in-place update of a tenth of the pods.
+/// Measures decisions during an in-place update of a tenth of the pods.
 fn in_place(meter: &Meter, size: usize) -> Outcome<()> {
     let asking = "decide: in place, a tenth being asked";
     if meter.wants(asking) {

@@ -186,7 +186,7 @@ fn decided(
     decide(&view, now)
 }
 
-/// Returns a measurement while a player is still in the game.
+/// Returns a failed measurement: players are still in the game.
 fn outcome(number: i64, second: i64) -> Outcome<MeasurementOutcome> {
     Ok(MeasurementOutcome {
         slot: MeasurementKey {

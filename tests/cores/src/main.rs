@@ -8,8 +8,8 @@
 //! | [`hooks`] | conditions, JSON paths, placeholders and decisions of HookRuns |
 //! | [`manifests`] | the objects for both |
 //!
-//! Allocation counts are exact: the report flags an operation whose count differs between rounds. Times
-//! include the counting allocator, so they are slightly too long. No object depends on the clock or on
+//! Allocation counts are exact: an operation whose counts differ between rounds is reported as not exact.
+//! Times include the counting allocator, so they are slightly too long. No object depends on the clock or on
 //! chance.
 
 mod fleet;

@@ -13,7 +13,7 @@ use crate::Outcome;
 const ROUND: Duration = Duration::from_millis(2);
 /// Maximum number of operations in one round.
 const MOST: usize = 100_000;
-/// Number of allocation counts, to check that they are equal.
+/// Number of times that allocations are counted, to check that the counts are equal.
 const COUNTED: usize = 3;
 
 /// Measures operations.
@@ -109,7 +109,7 @@ impl Meter {
         print(&Line::Fact { figure, holds, text })
     }
 
-    /// Returns the nanoseconds of one operation in each round, shortest first.
+    /// Returns the time of one operation in each round, in nanoseconds, shortest first.
     fn times<T>(&self, operation: &mut impl FnMut() -> T) -> Vec<f64> {
         let alone = timed(operation, 1).max(1.0);
         #[expect(
@@ -125,7 +125,7 @@ impl Meter {
     }
 }
 
-/// Returns the average nanoseconds of one operation over this many.
+/// Returns the average time of one operation over `repeats` of them, in nanoseconds.
 #[expect(clippy::cast_precision_loss, reason = "few operations")]
 fn timed<T>(operation: &mut impl FnMut() -> T, repeats: usize) -> f64 {
     let begun = Instant::now();

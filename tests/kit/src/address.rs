@@ -2,7 +2,7 @@
 //! processes.
 //!
 //! A process claims a whole block, 127.N.0.0/16, by holding a UDP socket at the end of the block. The kernel
-//! releases the claim when the process ends for any reason.
+//! releases the claim when the process ends, for whatever reason.
 
 use std::collections::HashSet;
 use std::io;

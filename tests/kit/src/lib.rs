@@ -4,16 +4,16 @@
 //! |-------------------|---------------------------------------------------------------------------------|
 //! | [`assets`]        | the programs: an existing cluster, given binaries, or our own cached build      |
 //! | [`control_plane`] | etcd, API server and controller manager as real processes on loopback           |
-//! | [`real_node`]     | a real node: containerd, runc, CNI and kubelet, in own namespaces; needs root   |
+//! | [`real_node`]     | a real node: containerd, runc, CNI, kubelet, in its own namespaces; needs root  |
 //! | [`image`]         | builds container images from bytes, without a registry or builder               |
 //! | [`process`]       | a program under test: its output, signals, restarts, memory and CPU time        |
 //! | [`webhook`]       | a sample HTTP server with scripted responses and a record of its requests       |
-//! | [`api_proxy`]     | a proxy before the API server that counts, fails, stalls, freezes and cuts      |
+//! | [`api_proxy`]     | a proxy to the API server that counts, fails, stalls, freezes and cuts          |
 //! | [`prometheus`]    | a real Prometheus that scrapes the targets of the test                          |
 //! | [`node`]          | simulated nodes: pods become ready, answer HTTP, update, die and misbehave      |
 //! | [`wait`]          | waits for a condition with a deadline                                           |
 //!
-//! Everything that the kit starts ends with the process that started it, for any reason: see `keeper.rs`.
+//! Everything that the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
 //! Every server listens on loopback only.
 
 mod address;

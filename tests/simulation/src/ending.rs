@@ -7,7 +7,7 @@ use crate::world::{FLEET, World};
 
 /// Duration of the scenario, in seconds.
 const SECONDS: usize = 150;
-/// Maximum number of pods for each missing one: after waits of 10 s, 10 s, 20 s, 40 s and so on.
+/// Maximum number of pods created for one missing pod: after waits of 10 s, 10 s, 20 s, 40 s and so on.
 const MOST_FOR_ONE: u64 = 6;
 
 impl World {

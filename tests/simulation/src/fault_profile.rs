@@ -11,13 +11,13 @@ pub enum Handling {
     Done,
     /// Rejected without effect: 429, or an admission webhook.
     Refused,
-    /// Fails without effect, with 500 or 503; the sender does not know that.
+    /// Fails with 500 or 503, without effect; the sender cannot know that it had none.
     Stumbles,
     /// Takes effect, but the response is lost: 504, or a broken connection.
     Lost,
 }
 
-/// Fault rates of a world, in per mille.
+/// Faults of a world. Rates are per thousand.
 #[derive(Debug, Clone, Copy)]
 pub struct FaultProfile {
     /// Rate of failing writes.

@@ -1,4 +1,4 @@
-//! hook-operator at work: its own driver between this world's watch and network.
+//! A hook-operator process: the operator's own driver between this world's watch and network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ pub enum Wish {
         slot: MeasurementKey,
         number: MeasurementId,
     },
-    /// Emits an event: a verdict, or an obstacle to it.
+    /// Reports that a status could not be recorded.
     Tell(String),
 }
 

@@ -249,7 +249,8 @@ fn status_of(container: &Container, wanted: &api::Container) -> api::ContainerSt
 }
 
 impl World {
-    /// Advances a pod by one step: binds it, starts, readies or ends a container, or reports a change.
+    /// Advances a pod by one step: binds it, removes it once it terminates, or advances its containers and
+    /// reports their state.
     pub fn kubelet(&mut self, pod: &Rc<PodObject>) -> bool {
         let (name, uid) = (&pod.id.name, &pod.id.uid);
         let gone = pod

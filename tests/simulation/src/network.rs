@@ -80,7 +80,7 @@ impl Failed {
     }
 }
 
-/// Cause of a failure without a response.
+/// Cause of a failure that the network or the sender produces, not the API server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failed {
     Refused,
@@ -145,7 +145,8 @@ impl World {
         }
     }
 
-    /// Abandons requests past their deadline. Queued requests end with their process.
+    /// Abandons requests past their deadline, and those of ended processes. Queued requests end with their
+    /// process.
     pub fn give_up(&mut self) {
         let now = self.now;
         for flight in &mut self.flights {

@@ -1,4 +1,4 @@
-//! API objects in one version each, with the operators' parsed form of them.
+//! API objects in one version each, with the form that the operators keep of them, parsed once.
 
 use std::rc::Rc;
 use std::sync::Arc;

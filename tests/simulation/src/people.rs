@@ -168,7 +168,7 @@ impl World {
             }
             _ if run.read.phase.is_final() => {}
             _ => {
-                // As the original reports it for runs without measurements.
+                // As the original operator reports runs without measurements.
                 let status = HookRunStatus {
                     phase: Phase::Successful,
                     ..run.api.status.clone().unwrap_or_default()
@@ -190,7 +190,7 @@ impl World {
         self.tell(|| format!("somebody edits run {name}"));
     }
 
-    /// Replaces a run with another one, with all its labels and annotations.
+    /// Replaces a run with a forged one that always succeeds, with the same labels and annotations.
     fn forge_run(&mut self, run: &RunObject) {
         let name = run.id.name.clone();
         let _ = self.server.delete_run(&name, None, None);
@@ -303,7 +303,7 @@ impl World {
         self.tell(|| "somebody deletes the workload".to_owned());
     }
 
-    /// Causes a random event of pods, nodes and games.
+    /// Causes a random event for a game, a pod or a node.
     pub fn trouble(&mut self, dice: &mut Rng) {
         if dice.u8(..8) == 0 {
             self.canary_behaviour = Behaviour::any(dice);

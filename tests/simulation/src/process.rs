@@ -56,7 +56,7 @@ pub struct Process {
     pub starts_at: Option<Timestamp>,
     /// End of its pause.
     pub paused_until: Timestamp,
-    /// End of each watch's freeze.
+    /// Time until which each watch delivers nothing.
     pub frozen: [Timestamp; KINDS],
     candidate: Candidate,
     looks_at: Timestamp,
@@ -128,7 +128,7 @@ pub fn clock(now: Timestamp) -> Duration {
 }
 
 impl World {
-    /// Lets every process check its Lease that is due to.
+    /// Starts the processes whose time has come, and lets every process that is due check its Lease.
     pub fn elect(&mut self, dice: &mut Rng) {
         for at in 0..self.processes.len() {
             let process = &mut self.processes[at];
@@ -142,7 +142,7 @@ impl World {
         }
     }
 
-    /// Performs one check or renewal: `Election::step`.
+    /// Performs one check or renewal, as `Election::step` does.
     fn look(&mut self, at: usize, dice: &mut Rng) {
         let now = self.now;
         let operator = self.processes[at].operator;
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Asks a process to end: it drops its work, then gives up its lead.
+    /// Asks a process to end: it drops its work, then releases its Lease.
     pub fn ask_to_end(&mut self, at: usize) {
         let now = self.now;
         let process = &mut self.processes[at];
@@ -235,7 +235,7 @@ impl World {
         }
     }
 
-    /// Causes a random event of a process.
+    /// Crashes, pauses or ends a random process, or disturbs its watches or its Lease.
     pub fn strike(&mut self, dice: &mut Rng) {
         let at = dice.usize(..self.processes.len());
         let (now, name) = (self.now, self.processes[at].name());

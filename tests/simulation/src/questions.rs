@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 use shared_api::HookTemplateSpec;
 
-/// Succeeds unless the response is "busy".
+/// Succeeds unless the reported state is "busy".
 const NOT_BUSY: &str = "!(result.state == \"busy\")";
-/// Whole response.
+/// Path of the whole response.
 pub(crate) const ALL: &str = "{$}";
 pub(crate) const PLAYERS_OF_ROOMS: &str = "{$.rooms[*].players}";
 const NOBODY_IN_ANY_ROOM: &str = "none(result, # > 0)";
@@ -31,7 +31,7 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
     metric
 }
 
-/// Returns one of many kinds of hooks.
+/// Returns a hook of one of twelve kinds.
 pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let one = |more: Value| vec![metric("players", url, more)];
     let both = "asInt(result) > 5";

@@ -10,8 +10,8 @@ use crate::world::{FLEET, World};
 
 /// Duration of the refusals, in seconds.
 const SECONDS: usize = 120;
-/// Two objects at a time, each after pauses of 0.25 s doubled up to 30 s: eleven times in two minutes. Twice
-/// that, for objects that are newly selected meanwhile.
+/// Maximum number of refused requests. Two objects at a time, each after pauses of 0.25 s doubled up to 30 s:
+/// eleven times in two minutes. The same again for objects that are newly selected meanwhile.
 const MOST: usize = 44;
 /// Template that no world begins with.
 const NEW: Look = Look {
@@ -56,7 +56,7 @@ impl World {
         self.edit(|spec| spec.min_ready_seconds = Some(1), || "an edit".to_owned());
     }
 
-    /// Makes a change that affects nobody.
+    /// Makes a change that no decision depends on.
     fn touch_a_pod(&mut self, second: usize) {
         let pod = self.server.pods.nth(second % 16).map(|pod| pod.id.name.clone());
         let Some(name) = pod else { return };

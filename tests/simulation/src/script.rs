@@ -91,7 +91,7 @@ impl Script {
         self.edit_strategy(|update| update.paused = Some(paused));
     }
 
-    /// Passes about this many seconds, in which everything proceeds.
+    /// Lets about this many seconds pass, in which everything does its work.
     pub fn seconds(&mut self, count: usize) {
         for _ in 0..count {
             self.world.work_for_a_second(&mut self.dice);
@@ -107,7 +107,7 @@ impl Script {
         }
     }
 
-    /// Passes time until nothing writes any more.
+    /// Lets time pass until nothing is written any more.
     pub fn rest(&mut self) {
         let mut quiet = 0;
         for _ in 0..1000 {

@@ -1,5 +1,5 @@
-//! End of all faults. With successful hooks, everything converges within a bound and stays. With hooks that
-//! always fail, waiting pods state a reason, and they block nothing else.
+//! End of all faults. With successful hooks, everything converges within a bound and stays so. With hooks
+//! that always fail, the status gives a reason for every waiting pod, and these pods block nothing else.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -153,7 +153,7 @@ impl World {
         self.edit(ask_again, || "retry of every hook".to_owned());
     }
 
-    /// Requests a retry of hooks that the status reports as unsuccessful.
+    /// Requests a retry of every hook if the status reports an unsuccessful one and no retry is pending.
     fn ask_again(&mut self) {
         let Some(object) = self.server.workloads.get(FLEET).cloned() else {
             return;
@@ -203,7 +203,7 @@ impl World {
         leader.unwrap_or(true)
     }
 
-    /// Checks the rest: a day later there is still nothing to do.
+    /// Checks that a day later there is still nothing to do.
     fn check_rest(&mut self, yes: bool) {
         let Some(object) = self.server.workloads.get(FLEET).cloned() else {
             return;

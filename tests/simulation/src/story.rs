@@ -47,7 +47,8 @@ pub fn be_quiet() {
     }));
 }
 
-/// Plays steps of a world. Returns the step count and message of a broken promise.
+/// Plays steps of a world. The error of a broken promise has the step count, the message and the lines of the
+/// story.
 pub fn play(seed: u64, steps: &[u64], tell: bool) -> Result<Totals, (usize, String, Vec<String>)> {
     let mut world = World::new(seed);
     world.story = tell.then(Vec::new);

@@ -58,7 +58,7 @@ pub struct World {
     /// Seed of the games' initial state.
     endpoint_seed: u64,
     pub code: [u8; 8],
-    /// Concurrency limits of the drivers.
+    /// Limits of the drivers, per plan and for concurrent calls.
     pub limits: DriverLimits,
 }
 
@@ -77,7 +77,7 @@ impl World {
         world
     }
 
-    /// Builds a world with nodes but without objects.
+    /// Builds a world with nodes and no other objects.
     pub(crate) fn empty(
         code: [u8; 8],
         profile: FaultProfile,
@@ -193,7 +193,7 @@ impl World {
         true
     }
 
-    /// Passes time, with the leader election.
+    /// Lets time pass, with the leader election, and then abandons overdue requests.
     pub fn pass(&mut self, time: SignedDuration, dice: &mut Rng) {
         let end = self.now + time;
         while self.now < end {
@@ -239,7 +239,7 @@ impl World {
         any
     }
 
-    /// Picks a matching process, from a random position on.
+    /// Picks a running process that matches, from a random position on.
     fn pick(&self, dice: &mut Rng, such: impl Fn(&Process, Timestamp) -> bool) -> Option<usize> {
         let first = dice.usize(..self.processes.len());
         let mut places = (0..self.processes.len()).map(|turn| (first + turn) % self.processes.len());

@@ -102,8 +102,8 @@ impl Fleet<'_> {
         .await
     }
 
-    /// Waits until the rollout is complete, with no HookRun or mark left; then checks that the operator sends
-    /// no further request.
+    /// Waits until this many pods are ready and nothing is in progress, with no HookRun left; then checks that
+    /// the operator's requests settle and that no mark is left.
     ///
     /// # Panics
     /// If something else happens.
@@ -256,7 +256,7 @@ impl Fleet<'_> {
         marked.map(|(name, _)| name).collect()
     }
 
-    /// Waits until exactly `count` pods exist, all with this image only, and all ready.
+    /// Waits until exactly `count` pods exist, whose specs have this image only.
     pub async fn all_run(&self, image: &str, count: usize) {
         self.until_pods(|pods| {
             pods.len() == count && images_of(pods.values()) == BTreeSet::from([image.to_owned()])

@@ -102,7 +102,7 @@ async fn certificates_are_rotated_while_requests_go_on() {
         failed,
         "everybody trusted what was presented"
     );
-    // Present the newest one before the callers stop.
+    // Both replicas present a certificate of the newest authority before the callers stop.
     let newest = installation.bundle().await;
     let newest = &authorities(&newest)[0];
     eventually(SOON, || async {

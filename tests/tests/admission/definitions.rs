@@ -47,7 +47,7 @@ async fn a_definition_goes_with_always_or_when_no_object_is_left() {
     installation.must(&["delete", "hookrun", "run"], "");
     installation.must(&delete, "");
 
-    // The webhook does not cover foreign CRDs.
+    // The webhook does not cover CRDs of other projects.
     let mut other = shared_api::crd::all().remove(0);
     other.metadata.name = Some("things.example.com".to_owned());
     other.metadata.labels = None;

@@ -116,7 +116,7 @@ impl<'c> Installation<'c> {
         (installation, replica)
     }
 
-    /// Waits until the API server calls the webhooks: it watches configurations.
+    /// Waits until the API server calls the webhooks: it learns of configurations through a watch.
     pub(crate) async fn asked(&self) {
         let bad = bad_template("probe").to_string();
         let create = ["create", "--dry-run=server", "--filename", "-"];

@@ -1,4 +1,4 @@
-//! Rejects bad objects with the operators' own messages, and stores good ones.
+//! Bad objects are rejected with the operators' own messages, and good ones are stored.
 
 use std::path::Path;
 
@@ -111,7 +111,7 @@ async fn examples_are_admitted() {
         if path.extension().is_some_and(|extension| extension == "yaml") {
             let text = std::fs::read_to_string(&path).unwrap();
             let mut objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
-            // The webhook does not cover foreign kinds.
+            // The webhook does not cover kinds of other projects.
             let ours = |object: &Value| object["apiVersion"] == "tkex.tencent.com/v1alpha1";
             objects.retain(ours);
             // Two examples may use the same name.

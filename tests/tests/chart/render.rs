@@ -154,7 +154,7 @@ fn budgets_have_the_version_that_the_cluster_knows() {
     assert_eq!(version("1.35.1"), "policy/v1");
 }
 
-/// The garbage collector needs no label for its deletions, with any other user exempt.
+/// The garbage collector needs no label for its deletions, whichever other users are exempt.
 #[test]
 fn naming_an_exempt_user_keeps_the_garbage_collector_exempt() {
     let documents = rendered(&[

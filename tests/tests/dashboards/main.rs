@@ -1,8 +1,8 @@
 //! Checks that dashboards, alerts and documents use existing metrics: a real Prometheus scrapes both
 //! operators during a real run, and every query must return data.
 //!
-//! `DASHBOARD_PICTURES=write` draws the dashboards with the data of this run into `docs/pictures` (`cargo
-//! xtask pictures`).
+//! `DASHBOARD_PICTURES=write` draws the dashboards with the data of this run into `docs/pictures`
+//! (`cargo xtask pictures`).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 

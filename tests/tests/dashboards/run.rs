@@ -88,7 +88,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
     }
     let fired = "ALERTS{alertname=~\"HookgatePodsHeld|HookgateHookCannotBeAsked\"}";
     eventually(SOON, || async {
-        // Held pods make alerts pending until their time has passed.
+        // `ALERTS` also contains pending alerts: those of held pods fire only after their `for` time.
         let pending = seen
             .prometheus
             .values(fired)

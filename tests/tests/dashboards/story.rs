@@ -97,7 +97,7 @@ fn hooks_of_an_update() -> Value {
     })
 }
 
-/// Plays the story until the pods to be held are held.
+/// Plays the story up to the point where hooks hold pods back.
 pub(crate) async fn tell(fleet: &Fleet<'_>, prometheus: &str) {
     fleet.hook("until-empty", until_empty()).await;
     fleet.hook("empty-now", empty_now()).await;

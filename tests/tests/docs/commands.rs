@@ -104,7 +104,7 @@ async fn types(
     let command = memory.in_the_world(command);
     let begun = Instant::now();
     loop {
-        // Await each attempt: an abandoned shell would answer the next command with the output of this one.
+        // Await each attempt: a shell left in the middle of a command would answer the next one with its output.
         match once(harness, typed, &command, memory).await {
             Err(_) if typed.looks() && begun.elapsed() < PATIENCE => {}
             ended => return ended,

@@ -1,6 +1,6 @@
-//! One tenant exceeds all resources: memory and CPU through its specs, slots through hanging endpoints. The
-//! checks come from outside: the kernel's count of the process's memory, the Lease in the API server, and the
-//! endpoint of other tenants.
+//! One tenant asks for more than there is: memory and CPU through its specs, slots through hanging endpoints.
+//! The checks come from outside: the kernel's count of the process's memory, the Lease in the API server, and
+//! the endpoint of other tenants.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn peak(process: u32) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Builds a spec whose metrics have sixteen patterns each, of maximum size.
+/// Builds a spec whose metrics have sixteen patterns each, all different and as large as possible.
 fn hostile(url: &str) -> Value {
     let metrics = (0..100).map(|number| {
         let patterns = (0..16)
@@ -183,7 +183,7 @@ async fn endpoints_that_hang_for_an_hour_leave_room_for_others() {
         assert_eq!(status.phase.as_str(), "Successful", "{status:?}");
         assert_eq!(status.metric_results[0].error, 0);
     }
-    // Slots without a measurement end none of the crowd's runs.
+    // Measurements that found no free slot (`NotAsked`) end none of the crowd's runs.
     let api: Api<HookRun> = Api::namespaced(control_plane.client(), &many);
     for run in api.list(&ListParams::default()).await.unwrap() {
         let ended = run.status.is_some_and(|status| status.phase.is_final());

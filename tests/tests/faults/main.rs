@@ -1,6 +1,6 @@
 //! HookRuns under faults: one file per kind. A proxy between the operator and the API server holds back,
 //! refuses and loses requests; the operator is killed; the API server is paused. The invariants are always
-//! the same: recorded results stay, no recorded slot is measured again, and the run ends correctly.
+//! the same: recorded results stay, no recorded measurement is repeated, and the run ends correctly.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 

@@ -160,7 +160,7 @@ async fn a_pod_with_another_label_is_let_go_alive_and_replaced() {
     assert_eq!(owners(&pods[one]), [""; 0]);
     until_told(&fleet, WORKLOAD, "PodsReleased", one, 1).await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    // Relabelled, it is a surplus pod, and the selected victim's hook runs.
+    // Relabelled, there is one pod too many, and the hook of the pod selected for deletion runs.
     relabel(&fleet, one, GAME);
     fleet.asked(1).await;
     until_told(&fleet, WORKLOAD, "PodsAdopted", one, 1).await;

@@ -12,7 +12,7 @@ use test_kit::node::{Behaviour, Which};
 
 use crate::fleet;
 
-/// Kind that an event is attached to.
+/// Kinds of object that events are about.
 const POD: &str = "Pod";
 pub(super) const WORKLOAD: &str = "GameDeployment";
 

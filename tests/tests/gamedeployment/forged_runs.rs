@@ -26,7 +26,7 @@ async fn successful_without_a_measurement_opens_nothing() {
     fleet.hook("empty", until_empty()).await;
     fleet.launch(&game(2, hooked("empty"))).await;
     fleet.nodes.every_pod().set_players(1);
-    // Nothing measures.
+    // Without hook-operator, nothing is measured.
     fleet.hooks = None;
     fleet.scale(1);
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);

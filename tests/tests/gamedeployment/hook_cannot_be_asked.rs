@@ -94,7 +94,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
         "{message}"
     );
     assert_eq!(fleet.nodes.terminations().len(), 0);
-    // A foreign run has the name of the next run.
+    // A run that does not belong to the workload has the name that the next run would get.
     let marked = fleet.marked().await;
     let victim = marked.first().unwrap().clone();
     let id = victim.rsplit('-').next().unwrap();

@@ -1,4 +1,4 @@
-//! The operator dies while pods drain: its successor continues with the same victims.
+//! The operator dies while pods drain: its successor continues with the same pods.
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;

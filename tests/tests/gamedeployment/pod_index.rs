@@ -115,7 +115,7 @@ async fn in_a_full_range_a_successor_waits_for_the_number_of_the_pod_that_ends()
     fleet.settled(2).await;
     let pods = fleet.all_pods().await;
     let name = pods.keys().next().unwrap();
-    // It terminates as long as the finalizer holds it.
+    // It stays terminating as long as the finalizer holds it.
     let finalizer = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
     hold(&fleet, name, &finalizer).await;
     fleet.delete_pod(name).await;

@@ -1,5 +1,5 @@
-//! `replicas` is raised again while pods wait for their hooks: the operator releases the last selected
-//! victims and kills no pod.
+//! `replicas` is raised again while pods wait for their hooks: the operator releases the pods that it
+//! selected last, and kills none.
 
 use std::collections::BTreeSet;
 

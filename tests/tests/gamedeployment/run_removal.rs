@@ -53,7 +53,7 @@ async fn questions_that_are_withdrawn_together_go_by_one_call() {
 #[tokio::test]
 async fn among_many_runs_a_few_go_by_a_call_each() {
     let (fleet, proxy) = asked_in_vain().await;
-    // The API server would read all runs of the namespace for a call for a few of them.
+    // To delete a few runs by one call, the API server would read all runs of the namespace.
     let crowd: Vec<_> = (0..CROWD)
         .map(|number| {
             json!({

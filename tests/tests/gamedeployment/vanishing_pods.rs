@@ -16,10 +16,10 @@ use test_kit::node::{Loss, Options};
 
 use crate::{PROGRAMS, fleet};
 
-/// Time by which a node counts as gone, and its pods are deleted.
+/// Time limit for a lost node to count as gone, and for its pods to be deleted.
 const GONE: Duration = Duration::from_mins(2);
 
-/// Launches busy pods and scales down by one. Returns the victim.
+/// Launches busy pods and scales down by one. Returns the pod selected for deletion.
 async fn draining(fleet: &Fleet<'_>, replicas: usize) -> String {
     let mut hook = until_empty();
     hook["metrics"][0]["consecutiveErrorLimit"] = json!(0);

@@ -224,7 +224,7 @@ async fn a_missing_secret_is_named_and_heals_when_it_comes() {
     assert_hidden(&env).await;
 }
 
-/// Bounds the secret's length, and with it the cost of the call and of the search in the response.
+/// The operator bounds a secret's length, and with it the cost of the call and of the search in the response.
 #[tokio::test]
 async fn a_secret_that_is_too_long_is_not_sent() {
     let env = secretive().await;

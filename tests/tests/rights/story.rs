@@ -11,7 +11,7 @@ use test_kit::ApiProxy;
 use test_kit::api_proxy::{Failure, Matcher};
 use test_kit::node::Loss;
 
-/// Time by which a node counts as gone.
+/// Time limit for a lost node to count as gone.
 const CERTAIN: Duration = Duration::from_mins(2);
 
 /// Plays the story. `proxies` belong to gamedeployment-operator and hook-operator, in this order.

@@ -111,7 +111,7 @@ impl<'s> People<'s> {
             self.set(json!({ "partition": 0 })).await;
         }
         self.set(json!({ "paused": false })).await;
-        // Failed hooks: the operator on call sees them and retries.
+        // The user on call sees which hooks have failed, and retries them.
         eventually(SOON, || async {
             let game = fleet.game().await;
             let status = game.status.unwrap_or_default();

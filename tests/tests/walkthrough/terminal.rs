@@ -118,8 +118,8 @@ impl Terminal<'_> {
     }
 }
 
-/// Returns the cells of a row, without the age that newer kubectls print after a number of restarts: `1 (67s
-/// ago)`.
+/// Returns the cells of a row, without the age that newer kubectls print after a number of restarts:
+/// `1 (67s ago)`.
 fn cells(line: &str) -> Vec<String> {
     let cells = line.split_whitespace();
     let plain = cells.filter(|cell| !cell.starts_with('(') && !cell.ends_with(')'));

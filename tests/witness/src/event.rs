@@ -33,8 +33,8 @@ pub(crate) struct Event {
 }
 
 impl Event {
-    /// Parses a line. Returns nothing for reads and dry runs, and one event per object for a collection
-    /// deletion.
+    /// Parses a line. Returns nothing for reads, dry runs and unfinished requests, and one event per deleted
+    /// object for a collection deletion.
     pub(crate) fn read(line: &str) -> Result<Vec<Self>, String> {
         let mut value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let text = |path: &str| {
@@ -93,7 +93,8 @@ impl Event {
         Ok(vec![event])
     }
 
-    /// Splits a collection deletion into its deletions. The response shows the objects as they were before.
+    /// Splits a collection deletion into the deletions of its objects. The response shows the objects as they
+    /// were before; those with finalizers are not gone yet.
     fn one_by_one(mut self) -> Vec<Self> {
         let response = self.response.take();
         let gone = |object: &&Value| {

@@ -20,7 +20,7 @@ pub(crate) struct Version<'e> {
     pub(crate) order: Order,
     /// Time of the response.
     pub(crate) at: Timestamp,
-    /// User.
+    /// User that wrote it.
     pub(crate) by: &'e str,
     /// Object; `None` once it is removed.
     pub(crate) object: Option<&'e Value>,
@@ -173,7 +173,7 @@ impl<'e> ClusterModel<'e> {
     }
 }
 
-/// Returns the version just before a position.
+/// Returns the object just before a position.
 pub(crate) fn before<'e>(versions: &[Version<'e>], order: Order) -> Option<&'e Value> {
     let end = versions.partition_point(|version| version.order < order);
     versions[..end].last().and_then(|version| version.object)
@@ -201,7 +201,7 @@ fn removes(event: &Event) -> bool {
 struct Clock {
     /// Response times, each with the newest revision made by then.
     made: Vec<(Timestamp, u64)>,
-    /// Request times, each with the oldest revision made by a later request.
+    /// Request times, each with the oldest revision made by that or a later request.
     to_be_made: Vec<(Timestamp, u64)>,
 }
 

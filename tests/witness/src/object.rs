@@ -103,7 +103,7 @@ fn container_may_have_players(status: &Value) -> bool {
     if state["running"].is_object() || state["terminated"].is_object() {
         return true;
     }
-    // A waiting container restarts: an earlier run counts, unless it cannot start.
+    // A waiting container is started again: an earlier run counts, unless the container cannot start.
     let ran = !text(status, "/containerID").is_empty()
         || status["restartCount"].as_u64().unwrap_or_default() > 0
         || status["lastState"]["terminated"].is_object();

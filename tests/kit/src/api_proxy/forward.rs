@@ -115,7 +115,7 @@ async fn take_effect(call: &ApiCall, answer: Response<Body>) {
     }
 }
 
-/// Removes the hop-by-hop headers.
+/// Removes the headers that describe only this connection.
 fn passed_on(mut headers: HeaderMap) -> HeaderMap {
     for name in [CONNECTION, HOST, TRANSFER_ENCODING] {
         headers.remove(name);

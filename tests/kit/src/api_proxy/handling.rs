@@ -59,7 +59,7 @@ pub enum Handling {
     Fail(Failure),
     /// Forwards the request after the first delay and returns the response after the second.
     Delay(Duration, Duration),
-    /// Holds the request back until all faults are cleared.
+    /// Holds the request or its response back until all faults are cleared.
     Stall(Moment),
     /// Applies a fault to the events of a watch.
     Disturb(WatchFault),
@@ -81,7 +81,7 @@ pub enum WatchFault {
     Rewind,
 }
 
-/// Ordered fault: counts its hits and can release it.
+/// Fault that a test has ordered. Counts its hits; [`Self::release`] ends it.
 #[derive(Debug, Clone)]
 pub struct Fault {
     state: Arc<FaultState>,
@@ -238,7 +238,7 @@ impl Judge {
 
     pub(super) fn judge(&self, call: &ApiCall) -> Sentence {
         let mut orders = lock(&self.orders);
-        // A stall keeps its order, so that `clear` can release all of them together.
+        // A stall stays in the list after it has struck, so that `clear` can release all of them together.
         let stalls = |order: &Order| matches!(order.strike, Strike::Stall(_));
         orders.retain(|order| !order.fault.is_released() && (order.left > 0 || stalls(order)));
         if let Some(order) = orders

@@ -151,7 +151,7 @@ impl Own {
         let outcome = within(READY_IN, || {
             let ready = ready();
             async {
-                // The component has died: the inner result ends the wait.
+                // A component has died: the inner result ends the wait.
                 if let Some(died) = self.any_death() {
                     return Ok(Err(died));
                 }

@@ -124,7 +124,7 @@ impl Setting<'_> {
     }
 
     fn client_of_api_server(&self, path: PathBuf, port: u16) -> Program {
-        // Old versions also open an unencrypted port at a fixed number by default.
+        // Old versions also open a fixed unencrypted port unless it is disabled.
         let version = answer(&path, "--version");
         let has_plain_port = ["v1.20.", "v1.21.", "v1.22.", "v1.23."]
             .iter()
@@ -143,8 +143,8 @@ impl Setting<'_> {
     }
 }
 
-/// Records every write with its user and time. Omits reads and heartbeats. Includes request and response for
-/// objects that hold no secrets.
+/// Records writes with their user and time, except writes of events, leases and reviews. Omits reads.
+/// Includes request and response only for kinds that hold no secrets.
 pub(super) const AUDIT_POLICY: &str = r#"{
   "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
   "rules": [

@@ -76,8 +76,8 @@ impl Options {
     }
 }
 
-/// Running control plane, or an existing cluster. Dropping it ends everything that it started; so does any
-/// other end of the test process.
+/// Running control plane, or an existing cluster. Everything that it started ends when it is dropped, and
+/// when the test process ends in any other way.
 #[derive(Debug)]
 pub struct ControlPlane {
     kubeconfig: PathBuf,
@@ -221,8 +221,7 @@ impl ControlPlane {
     }
 
     /// Creates a namespace that is ready for pods. Nothing deletes it: deletion takes 5 seconds, and the
-    /// control plane goes away anyway. On an existing cluster, run `kubectl delete namespace -l
-    /// made-by=hookgate-test-kit`.
+    /// control plane goes away anyway. On an existing cluster, the namespaces remain until you delete them.
     ///
     /// # Panics
     /// If it cannot be made.
@@ -375,7 +374,7 @@ async fn await_pods_accepted(client: Client, namespace: &str) -> Result<(), Erro
         accounts.get("default").await.map_err(|error| error.to_string())?;
         match pods.create(&dry_run, &pod).await {
             Err(kube::Error::Api(refusal)) if refusal.code >= 500 => Err(refusal.message),
-            // Any other error of an existing cluster does not mean that the namespace is not ready yet.
+            // An existing cluster may reject this pod for other reasons: the namespace is ready all the same.
             _ => Ok(()),
         }
     });

@@ -39,7 +39,7 @@ impl Image {
         self
     }
 
-    /// Sets a label, named by the OCI's annotation keys.
+    /// Sets a label; the name is one of the OCI annotation keys.
     #[must_use]
     pub fn label(mut self, name: &str, value: &str) -> Self {
         self.labels.insert(name.to_owned(), value.into());

@@ -21,7 +21,7 @@ use crate::keeper::lock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Power {
     Up,
-    /// Reports and does nothing, but containers keep running.
+    /// Reports nothing and does nothing, but containers keep running.
     Silent,
     /// Runs nothing.
     Dead,

@@ -65,7 +65,7 @@ pub enum Why {
     Deleted,
     /// The pod was removed from the API at once, without waiting for the node.
     Removed,
-    /// The test made it exit with an error.
+    /// It exited with an error: the test made it crash, or its game server could not start.
     Crashed,
     /// The test made it exit without an error.
     Completed,

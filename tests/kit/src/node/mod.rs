@@ -1,7 +1,7 @@
 //! Simulated nodes: scheduler, kubelet and game servers for the pods of one namespace, on a real API server.
 //!
-//! Pods bind, become Running and Ready, and answer HTTP at their own address. They react to image changes and
-//! deletion as on a real node, only faster, and they misbehave on demand.
+//! Pods are bound, become Running and Ready, and answer HTTP at their own address. They react to image
+//! changes and deletion as on a real node, only faster, and they misbehave on demand.
 //!
 //! ```no_run
 //! # use std::time::Duration;

@@ -104,7 +104,7 @@ impl Worker {
             return after(outcome, again);
         };
         if fleet.node(node).is_none() {
-            // The pod belongs to another node.
+            // The node is not one of ours.
             return Next::News;
         }
         if let Err(error) = self.arrive(&pod) {

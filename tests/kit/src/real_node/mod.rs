@@ -3,8 +3,8 @@
 //! It needs root and leaves nothing behind: everything runs in an [`Enclosure`], a process with its own
 //! network, mount and process id namespaces. A program that uses a node therefore has two parts:
 //!
-//! 1. outside, as root: [`RealNode::fetch_programs`] while there is still a network, then [`Enclosure::start`] with
-//!    itself as the program;
+//! 1. outside, as root: [`RealNode::fetch_programs`] while there is still a network, then
+//!    [`Enclosure::start`] with itself as the program;
 //! 2. inside: [`Inside::enter`], then [`RealNode::start`]. Only here can pods be reached by their addresses.
 //!
 //! The node has no outside network. Pods reach only each other and processes inside; no image is pulled, so

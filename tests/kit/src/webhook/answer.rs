@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::Received;
 
-/// Response.
+/// Response of the sample server.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub(super) status: u16,
@@ -140,7 +140,7 @@ impl Answer {
         self
     }
 
-    /// Repeats this response; add the following ones with [`Script::then`].
+    /// Repeats this response `count` times; add the following ones with [`Script::then`].
     pub fn times(self, count: u32) -> Script {
         Script {
             turns: vec![(Source::Fixed(self), count)],

@@ -46,7 +46,7 @@ impl Handler {
         })
     }
 
-    /// Answers paths without a script by `fallback`.
+    /// Answers paths without a script with `fallback`.
     pub(crate) fn with_fallback(fallback: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         Self {
             scripts: Mutex::default(),

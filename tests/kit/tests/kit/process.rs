@@ -1,4 +1,4 @@
-//! Tests of programs under test.
+//! Tests of the processes that run programs under test.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! gamedeployment-operator at work: its own driver between this world's watches and network.
+//! A gamedeployment-operator process: the operator's own driver between this world's watches and network.
 
 mod calls;
 mod patch;
@@ -36,11 +36,11 @@ pub struct Seen {
     pub by: (usize, u64),
     pub subject: std::sync::Arc<ReconcileTarget>,
     pub revisions: Vec<Revision>,
-    /// Runs of the workload that were known to have failed.
+    /// Runs of the workload that were known to be unsuccessful.
     pub refused: Vec<Run>,
     /// Whether the caches were up to date.
     pub fresh: bool,
-    /// Number of changes by others until then.
+    /// Number of changes by anyone but the operators until then.
     pub foreign: u64,
     /// Time of the decision.
     pub at: Timestamp,
@@ -132,7 +132,7 @@ impl Games {
     pub fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Timestamp) {
         if let Some(writes) = self.under_way.remove(&id) {
             self.wrote.0 |= answer.is_ok() && writes;
-            // A read counts as a failure, because its purpose may have failed.
+            // A read counts as a failure: its response may show that what it was for has failed.
             self.wrote.1 |= answer.is_err() || !writes;
         }
         self.driver.handle(DriverInput::Response(id, answer), now_of(now));

@@ -1,7 +1,7 @@
 //! Checks for too many pods, for too few available ones because of the operators, and for the preconditions
 //! of every write.
 //!
-//! Independent of the caches: every decision knows every operator write that has taken effect, from any
+//! Whatever the caches contain, every decision knows every operator write that has taken effect, from any
 //! leader, unless its sender abandoned it first. With up-to-date caches and no foreign change since, the
 //! bounds hold for the real state.
 
@@ -95,8 +95,8 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recrea
 }
 
 impl Referee {
-    /// Checks that the operator resets a retry request only once the runs that were known to have failed are
-    /// gone.
+    /// Checks that the operator resets a retry request only once the runs that were known to be unsuccessful
+    /// are gone.
     pub fn resets_retry(kinds: &[HookKind], seen: &Seen) {
         let left = seen
             .refused
@@ -106,7 +106,7 @@ impl Referee {
     }
 
     /// Checks a decision with actions. A leader knows its own writes and those of all earlier leaders, but
-    /// not those of a concurrent leader, which exists once the Lease was deleted.
+    /// not those of a concurrent leader, which can exist once a user has deleted the Lease.
     pub fn decided(&self, index: &Index, server: &Server, workload: &str, by: (usize, u64)) {
         let binds = |writer: (usize, u64)| writer == by || !server.leases_deleted[GAMES];
         for pod in server

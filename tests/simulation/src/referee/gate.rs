@@ -26,7 +26,7 @@ const NODE_GONE_FOR: i64 = 5;
 pub(super) struct Asked {
     run: std::rc::Rc<RunObject>,
     at: u64,
-    /// Processes in the pod.
+    /// Processes that ran in the pod when the run was created.
     processes: Vec<String>,
     pub(super) yes: bool,
     /// Time of the verdict.
@@ -101,7 +101,7 @@ impl Referee {
         used
     }
 
-    /// Uses up a success for this pod and intent that is newer than `since`.
+    /// Uses up a success for this pod and intent, of a run created after `since`. Panics if there is none.
     fn use_up(&mut self, acted: &Acted<'_>, kind: HookKind, intent: &str, since: u64) -> bool {
         let pod = &pod(acted).read;
         let now = &acted.machine;
@@ -165,8 +165,8 @@ impl Referee {
             return false;
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
-        // Recreation counts as an update while that update exists and the pod is not part of it. A reverted
-        // template is wanted before its revision is the newest again.
+        // Recreation counts as an update while that update exists and the pod is not at its revision yet. A
+        // reverted template is wanted before its revision is the newest again.
         let wanted = Template::read(&acted.seen.object().spec.template);
         let revisions = acted.seen.revisions.iter();
         let wanted = revisions.filter(|revision| revision.template == wanted);

@@ -60,9 +60,9 @@ pub struct Referee {
     recorded: BTreeMap<(String, String), tally::Recorded>,
     /// Version and writer of the last operator write to a pod, by its UID.
     ours: BTreeMap<String, (u64, (usize, u64))>,
-    /// Runs that a user has edited: their measurements do not answer the hook.
+    /// Runs that a user has edited: they may not measure what the hook requires, so they open no gate.
     edited: BTreeSet<String>,
-    /// Pods ended by an operator, and by which process.
+    /// Pods deleted by gamedeployment-operator, and by which process.
     ended: BTreeMap<String, (usize, u64)>,
     /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,

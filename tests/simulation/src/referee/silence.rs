@@ -1,5 +1,5 @@
-//! Checks that nothing waits silently: at rest, the status names every pod that should be deleted or changed,
-//! with a reason.
+//! Checks that nothing waits silently: at rest, the status names every pod that still has to be deleted or
+//! changed, with a reason.
 
 use gamedeployment_core::workload::{UpdateType, Workload};
 use shared_api::names::pod as names;

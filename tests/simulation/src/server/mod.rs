@@ -66,12 +66,12 @@ pub struct Server {
     pub nodes: Table<NodeObject>,
     /// Lease of each operator.
     leases: [Option<LeaseRecord>; 2],
-    /// Whether a user has deleted it: from then on, two leaders may overlap.
+    /// Whether a user has deleted the Lease of each operator: from then on, two leaders may overlap.
     pub leases_deleted: [bool; 2],
     /// Maximum number of pods; `None` for no limit.
     pub quota: Option<usize>,
     pub refuses: Refuses,
-    /// Number of requests refused for that.
+    /// Number of requests refused because of `refuses`.
     pub denied: usize,
     /// Deletion times of workloads, by UID.
     ends: BTreeMap<String, Timestamp>,
@@ -84,7 +84,7 @@ impl Server {
         self.version
     }
 
-    /// Refuses a request if it is to be refused now.
+    /// Refuses and counts a request if `refuses` is set.
     pub fn deny(&mut self, refuses: bool) -> Result<(), Refusal> {
         self.denied += usize::from(refuses);
         if refuses { Err(Refusal::Forbidden) } else { Ok(()) }

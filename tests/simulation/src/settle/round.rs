@@ -1,4 +1,4 @@
-//! Rounds of one second in which everything proceeds.
+//! Rounds of about one second in which everything does its work.
 
 use fastrand::Rng;
 use jiff::SignedDuration;
@@ -8,7 +8,7 @@ use crate::games::KINDS;
 use crate::world::{FLEET, World};
 
 impl World {
-    /// Plays about one second in which everything proceeds.
+    /// Plays about one second in which everything does its work. With `tends`, users tend to the workload.
     pub(crate) fn round(&mut self, dice: &mut Rng, tends: bool) {
         self.work_for_a_second(dice);
         self.kubelets();

@@ -14,7 +14,7 @@ use crate::world::{FLEET, World};
 const AWAY: usize = 150;
 /// Age in seconds at which a condition reports a HookRun without a status.
 const UNTOUCHED: i64 = 40;
-/// The same for a measured one: the next measurement has its interval and timeout, too.
+/// The same for a HookRun with a status: it may first wait for the interval and the timeout of a measurement.
 const MEASURED: i64 = 100;
 
 /// Time when each version of a run was first seen on the server.

@@ -68,8 +68,8 @@ impl World {
         }
     }
 
-    /// Drains the driver's outputs. Panics after 100 decisions at one time: a wake-up in the past would be a
-    /// hot loop.
+    /// Drains the driver's outputs. Panics at the 100th decision without time passing: a wake-up in the past
+    /// would be a hot loop.
     fn drive(&mut self, at: usize) {
         let now = self.now;
         let mut decisions = 0;

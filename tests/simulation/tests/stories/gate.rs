@@ -11,7 +11,7 @@ fn a_verdict_of_an_earlier_choice_counts_no_more() {
     script.scale(2);
     script.rest();
     assert_eq!((script.marked().len(), script.runs().len()), (1, 1));
-    // The victim is released, and the operator ends before it removes the run, which then succeeds.
+    // The selection is cleared, and the operator ends before it removes the run, which then succeeds.
     script.scale(3);
     script.end_after(|action| matches!(action, Action::ClearSelection(_)));
     assert_eq!((script.marked().len(), script.runs().len()), (0, 1));

@@ -1,4 +1,4 @@
-//! Scripted stories, played step by step by both operators' drivers under the eyes of the referee.
+//! Scripted stories, played step by step by both operators' drivers and checked by the referee.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod gate;

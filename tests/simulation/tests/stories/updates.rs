@@ -22,7 +22,7 @@ fn an_image_changed_and_changed_back_is_no_stall() {
                     .map(|pod| pod.id.name.clone())
                     .collect::<Vec<_>>()
             };
-            // The kubelet has not seen it yet.
+            // Freezes the kubelets, so that they do not see the new image yet.
             while written(&script).is_empty() {
                 script.frozen = true;
                 script.seconds(1);
@@ -59,7 +59,7 @@ fn a_stopped_update_keeps_the_pod_that_it_had_added() {
     script.settle();
 }
 
-/// Two pods are updated at a time; one of the first two stays unready afterwards.
+/// Two pods are updated at a time; the hook after the update fails for one of the first two.
 #[test]
 fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod() {
     let mut script = Script::fleet(4, "InplaceUpdate", Hooks::All);
@@ -87,7 +87,8 @@ fn an_update_that_did_a_pod_no_good_stops_though_there_is_room_for_the_next_pod(
     );
 }
 
-/// The original sets the label first, records the containers by image only, and writes the images later.
+/// The original operator sets the label first, records the containers by image only, and writes the images
+/// later.
 #[test]
 fn what_the_original_had_half_done_is_finished() {
     for (newer, paused) in [(false, false), (false, true), (true, false)] {

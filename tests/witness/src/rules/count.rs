@@ -46,11 +46,11 @@ impl<'j> Judge<'j> {
     }
 
     /// Checks that the budget leaves enough available pods. The operator must know its own writes, but not
-    /// the pods that became unavailable otherwise a moment ago.
+    /// the pods that became unavailable for other reasons a moment ago.
     pub(super) fn taken(&mut self, step: &'j Step<'j>, pod: &'j Value, verb: &str) -> Option<String> {
         let owner = controller(pod);
         let game = self.workload(pod, step)?;
-        // The pod's availability may depend on the clock alone: the decision was a moment ago.
+        // A pod may become available by the clock alone, so the time of the decision counts, a moment ago.
         let wait = workload::min_ready_seconds(game);
         let decided = step
             .event

@@ -63,8 +63,8 @@ impl Judge<'_> {
             .filter(|_| !self.passes(step, pod))
     }
 
-    /// Checks that images change only while the pod gets no traffic, unless the workload allows it otherwise.
-    /// A pod without the readiness gate cannot be taken out of service: its images need their own verdict.
+    /// Checks that images change only while the pod is out of service, except with `HotPatchUpdate`. A pod
+    /// without the readiness gate cannot be taken out of service: its images need their own verdict.
     pub(super) fn images_changed(
         &mut self,
         step: &Step<'_>,

@@ -83,9 +83,9 @@ pub(crate) fn judge(
 struct Judge<'j> {
     model: &'j ClusterModel<'j>,
     scope: &'j Scope<'j>,
-    /// Pods that gamedeployment-operator has taken away.
+    /// Pods that gamedeployment-operator has deleted or taken out of service.
     takes: Vec<count::Take<'j>>,
-    /// UIDs of HookRuns, and their uses.
+    /// UIDs of HookRuns, and what their verdicts were used for.
     used: BTreeMap<&'j str, String>,
 }
 

@@ -71,7 +71,7 @@ fn a_change_of_the_scale_is_a_change_of_the_spec() {
     log.newborn("a");
     let scale = json!({ "kind": "Scale", "spec": { "replicas": 2 },
         "metadata": { "name": "arena", "uid": "uid-of-arena", "resourceVersion": "103" } });
-    // Consumes the revision in between.
+    // The revision of the scale is set by hand.
     log.line(
         Call(SOMEBODY, "patch", "gamedeployments", "scale"),
         "arena",

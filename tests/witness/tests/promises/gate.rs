@@ -11,7 +11,7 @@ fn hooked() -> Log {
     )
 }
 
-/// Runs the hook of a running pod, then something else, then deletes the pod.
+/// Lets the hook of a running pod succeed, then does something else, then deletes the pod.
 fn story(then: impl FnOnce(&mut Log)) -> Log {
     let mut log = hooked();
     log.pod("a");

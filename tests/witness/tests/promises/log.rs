@@ -33,7 +33,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Starts with a workload `arena` with this spec, and a node.
+    /// Starts a log with a node and a workload `arena` with this spec.
     pub(crate) fn of(spec: Value) -> Self {
         let mut log = Self {
             revision: 100,
@@ -143,7 +143,7 @@ impl Log {
         );
     }
 
-    /// Creates a HookRun for a pod as the operator, with special fields.
+    /// Creates a HookRun for a pod as the operator, and merges `special` into it.
     pub(crate) fn ask(&mut self, run: &str, pod: &str, intent: &str, special: Value) {
         let kind = if intent.starts_with("in-place") {
             "pre-inplace-step"
@@ -177,7 +177,7 @@ impl Log {
         );
     }
 
-    /// Creates a run before a deletion, and its success.
+    /// Creates a run for a deletion, and lets it succeed.
     pub(crate) fn allow(&mut self, run: &str, pod: &str) {
         self.ask(run, pod, "delete", json!({}));
         self.say_yes(HOOKS, run);
@@ -215,7 +215,7 @@ impl Log {
         self.line(call, &uri, Value::Null, json!({ "items": items }));
     }
 
-    /// Patches a pod as the operator, correctly.
+    /// Patches a pod as the operator, with the required preconditions.
     pub(crate) fn patch(&mut self, pod: &str, subresource: &str, change: Value) {
         let mut request = change.clone();
         let metadata = &self.object("pods", pod)["metadata"];
