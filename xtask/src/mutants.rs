@@ -19,7 +19,7 @@ use serde_json::Value;
 const LIST: &str = "tests/simulation/mutations.yaml";
 /// Seeds simulated for each bug; one seed is about four thousand steps.
 const SEEDS: &str = "0..1500";
-/// Timeout of a simulation; a longer one never ends.
+/// Timeout of a simulation. A longer one counts as found: it has no end.
 const PATIENCE: Duration = Duration::from_mins(4);
 /// With `--quick`, every n-th bug is tried.
 const QUICK_EVERY: usize = 12;
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 
-    /// Try only a few bugs
+    /// Try only every twelfth bug
     #[arg(long)]
     quick: bool,
 
@@ -230,7 +230,7 @@ impl Bench {
         let built = self.cargo(&[
             "build",
             "--quiet",
-            // Uses the features of the whole workspace for the same reason.
+            // With the features of the whole workspace, so that third-party crates are not compiled again.
             "--workspace",
             "--bin",
             "simulate",

@@ -9,7 +9,7 @@ use super::Outcome;
 /// Counts by scenario, size and name.
 pub(super) type Counts = BTreeMap<String, f64>;
 
-/// Maximum growth of a count.
+/// Maximum growth of a count, as a factor.
 const TENTH: f64 = 1.1;
 
 fn path() -> PathBuf {

@@ -20,7 +20,8 @@ const AT_ONCE: usize = 32;
 /// Number of runs deleted per call, as by the operator.
 const RUNS_AT_ONCE: usize = 200;
 
-/// Creates pods without an owner, and returns once they are ready. Pods with a readiness gate are set ready.
+/// Creates pods without an owner, and returns once they are ready. With `gate`, the pods have a readiness
+/// gate, and a second write sets its condition to True.
 pub(super) async fn create(harness: &Harness, pods: usize, gate: bool) -> Outcome<()> {
     let (api, post, patch) = (harness.pods(), PostParams::default(), PatchParams::default());
     each(pods, |number| {

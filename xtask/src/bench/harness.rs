@@ -210,7 +210,7 @@ impl Harness {
         Api::namespaced(self.client(), &self.namespace)
     }
 
-    /// Creates the hook that asks each server for its players.
+    /// Creates the hook that queries each server for its number of players.
     pub(super) async fn template(&self) -> Outcome<()> {
         let template: HookTemplate = serde_json::from_value(json!({
             "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "nobody-plays" },
@@ -227,7 +227,7 @@ impl Harness {
         Ok(())
     }
 
-    /// Creates a game of this size whose pods are protected by the hook.
+    /// Creates a game of this size whose pods are gated by the hook.
     pub(super) async fn game(&self, name: &str, replicas: usize, strategy: Value) -> Outcome<()> {
         let hook = json!({ "hook": { "templateName": "nobody-plays" } });
         let game: GameDeployment = serde_json::from_value(json!({

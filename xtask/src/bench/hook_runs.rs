@@ -129,7 +129,8 @@ fn phase(run: &HookRun) -> Option<Phase> {
     run.status.as_ref().map(|status| status.phase)
 }
 
-/// Returns the sorted delays between due time and start of all measurements, in milliseconds.
+/// Returns the delays between due time and start of all measurements but the first of each run, in
+/// milliseconds, sorted.
 pub(super) fn lags(runs: &[HookRun], interval: Duration) -> Vec<f64> {
     let results = runs
         .iter()

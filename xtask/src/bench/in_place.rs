@@ -1,4 +1,5 @@
-//! A gated in-place update: the hook of every pod runs, and a tenth of the pods is unavailable at a time.
+//! A gated in-place update: the hook of every pod runs, and at most a tenth of the pods is out of service at
+//! a time.
 
 use std::time::Instant;
 

@@ -92,7 +92,7 @@ impl Report {
 
     /// Records a count per object, with its maximum.
     pub(super) fn count(&mut self, figure: &str, value: f64, most: Option<f64>) {
-        // At a small size, writes per workload have a larger share.
+        // At a small size, writes per workload have a larger share, so the maximum does not apply.
         let most = most.filter(|_| !self.counts_only);
         let goal = most.map(|most| format!("at most {most}"));
         let reached = most.map(|most| value <= most);
@@ -275,7 +275,7 @@ pub(super) fn ratio(count: u64, objects: usize) -> f64 {
     count as f64 / objects as f64
 }
 
-/// Returns the percentile of sorted values.
+/// Returns the value below which this share of the sorted values lies.
 pub(super) fn percentile(sorted: &[f64], share: f64) -> f64 {
     #[expect(
         clippy::cast_precision_loss,

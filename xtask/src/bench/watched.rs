@@ -1,4 +1,4 @@
-//! Observations of an uninvolved watcher.
+//! The number of ready pods, as seen by a watch of its own.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use super::Outcome;
 use super::harness::PATIENCE;
 
-/// Minimum number of ready pods.
+/// Minimum number of ready pods since all of them were ready.
 pub(super) struct ReadyPods {
     least: Arc<AtomicUsize>,
     task: JoinHandle<()>,

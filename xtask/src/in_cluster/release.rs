@@ -19,7 +19,7 @@ use crate::demo::teller::Teller;
 use crate::enclosed::Outcome;
 
 const NAMESPACE: &str = "hookgate";
-/// Components with two replicas.
+/// Components with a leader election.
 pub(super) const OPERATORS: [&str; 2] = ["gamedeployment-operator", "hook-operator"];
 const ADMISSION: &str = "hookgate-admission";
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm");
@@ -157,7 +157,7 @@ impl<'a> Release<'a> {
         Ok(())
     }
 
-    /// Checks that the admission component receives requests and answers them.
+    /// Waits until the admission component rejects a wrong manifest.
     pub(super) async fn wrong_manifests_are_refused(&self) -> Outcome<()> {
         let templates: Api<HookTemplate> = Api::default_namespaced(self.client());
         let wrong: HookTemplate = serde_json::from_value(json!({

@@ -15,7 +15,7 @@ use super::release::{OPERATORS, Release};
 use crate::demo::story::{PATIENCE, Servers};
 use crate::enclosed::Outcome;
 
-/// Game servers, and the disturbance of the operators.
+/// Game servers on the node; also removes the operators' leaders while a hook runs or has failed.
 pub(super) struct RealServers<'a> {
     node: &'a RealNode,
     release: &'a Release<'a>,

@@ -77,12 +77,12 @@ impl<'a> Harness<'a> {
         Ok(process)
     }
 
-    /// Returns the self-description of the game server at this address.
+    /// Returns the status document of the game server at this address.
     pub(super) async fn ask_game(&self, ip: &str) -> Outcome<Value> {
         self.ask(ip, GAME_PORT).await
     }
 
-    /// Returns the self-description of the server at this address and port.
+    /// Returns the status document of the server at this address and port.
     pub(super) async fn ask(&self, ip: &str, port: u16) -> Outcome<Value> {
         let url = format!("http://{ip}:{port}/status.json");
         let answer = http_client()?.get(url).timeout(ANSWER_IN).send().await?;

@@ -209,7 +209,7 @@ impl Harness<'_> {
         Ok(())
     }
 
-    /// Sets one condition of the pod, like an operator: the kubelet keeps the others.
+    /// Sets one condition of the pod, like an operator; the others are left to the kubelet.
     pub(super) async fn set_condition(&self, name: &str, kind: &str, status: bool) -> Outcome<()> {
         let status = if status { "True" } else { "False" };
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

@@ -64,8 +64,8 @@ fn kind(definition: &Value, text: &mut String) {
     }
 }
 
-/// Appends rows for the fields of an object, recursively. Collects rules that a schema can only express as
-/// CEL.
+/// Appends rows for the fields of an object, recursively. Collects the messages of rules that a schema can
+/// express only in CEL.
 fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<String>) {
     let shown = path.split_once('.').map_or("", |(_, path)| path);
     for rule in schema["x-kubernetes-validations"]

@@ -1,4 +1,4 @@
-//! `docs/reference/flags.md`: flags and environment variables of the three programs.
+//! `docs/reference/flags.md`: flags and environment variables of the three programs, from their definitions.
 
 use clap::{Arg, ArgAction, Command, CommandFactory as _};
 

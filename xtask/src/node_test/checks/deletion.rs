@@ -1,4 +1,4 @@
-//! The end of a pod.
+//! Deletion of a pod.
 
 use std::time::{Duration, Instant};
 

@@ -46,7 +46,7 @@ struct Fleet<'a> {
 }
 
 impl<'a> Fleet<'a> {
-    /// Creates the workload, and waits until all pods are ready.
+    /// Starts both operators, creates the workload, and waits until all pods are available.
     async fn launch(harness: &'a Harness<'a>, replicas: usize, extra: Value) -> Outcome<Self> {
         let mut template = manifest("unnamed");
         template["spec"]["containers"][0]["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
@@ -85,7 +85,7 @@ impl<'a> Fleet<'a> {
         Api::namespaced(client, self.harness.namespace())
     }
 
-    /// Waits until the status of the newest generation satisfies a predicate.
+    /// Waits until the status of the newest generation satisfies a predicate, and returns it.
     async fn until(
         &self,
         what: &str,
