@@ -46,8 +46,8 @@ impl ClusterReader {
     }
 
     /// Completes a pending decision: asks the API server for the facts that it depends on.
-    pub async fn settle(&self, ruling: PendingDecision) -> AdmissionDecision {
-        let (refusal, open) = match ruling {
+    pub async fn settle(&self, pending: PendingDecision) -> AdmissionDecision {
+        let (refusal, open) = match pending {
             PendingDecision::Given(verdict) => return verdict,
             PendingDecision::UnlessNamespaceEnds { namespace, refusal } => {
                 (refusal, self.namespace_ends(&namespace).await)

@@ -43,7 +43,7 @@ pub fn to_look_up(request: &AdmissionRequest) -> Option<Workload> {
 }
 
 /// Returns warnings about hooks that cannot run with these HookTemplates.
-pub fn cautions(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
+pub fn warnings(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
     let templates = templates.into_iter().map(|template| {
         let name = template.metadata.name.unwrap_or_default();
         (name, template.spec)
@@ -117,13 +117,13 @@ mod tests {
         let workload = to_look_up(&request("nobdy", "nobody")).unwrap();
         let template = HookTemplate::new("nobody", HookTemplateSpec::default());
         assert_eq!(
-            cautions(&workload, vec![template.clone()]),
+            warnings(&workload, vec![template.clone()]),
             [
                 "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; create it, or correct the name: did you \
               mean nobody?"
             ]
         );
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
-        assert_eq!(cautions(&workload, vec![template]), [""; 0]);
+        assert_eq!(warnings(&workload, vec![template]), [""; 0]);
     }
 }

@@ -41,7 +41,7 @@ pub struct Handler {
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
     /// Users who may create HookRuns that a GameDeployment controls; empty for all users.
-    pub askers: Vec<String>,
+    pub workload_operators: Vec<String>,
     /// Prometheus metrics.
     pub metrics: Metrics,
     /// Set once the process is shutting down: each response then closes its connection.
@@ -53,18 +53,18 @@ pub struct Handler {
 /// State of one endpoint.
 #[derive(Debug)]
 struct Path {
-    desk: Arc<Handler>,
+    handler: Arc<Handler>,
     name: &'static str,
     /// Available bytes for bodies.
     room: Semaphore,
 }
 
 /// Builds the router for both paths.
-pub fn router(desk: Handler) -> Router {
-    let desk = Arc::new(desk);
+pub fn router(handler: Handler) -> Router {
+    let handler = Arc::new(handler);
     let path = |name| {
         Arc::new(Path {
-            desk: desk.clone(),
+            handler: handler.clone(),
             name,
             room: Semaphore::new(BODIES as usize),
         })
@@ -76,19 +76,19 @@ pub fn router(desk: Handler) -> Router {
 
 async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
     answer(&path, &headers, body, async |request| {
-        if let Some(verdict) = validate::forged(&request, &path.desk.askers) {
+        if let Some(verdict) = validate::forged(&request, &path.handler.workload_operators) {
             return Ok(verdict);
         }
         let namespace = request.namespace().to_owned();
         let workload = hooks::to_look_up(&request);
         // On the compute pool, because compiling a hook with 100 conditions takes time.
         let judge = move || validate::judge(&request);
-        let judged = path.desk.compute.attempt(&namespace, judge).await;
+        let judged = path.handler.compute.attempt(&namespace, judge).await;
         let mut verdict = judged.map_err(|error| error.to_string())?;
         if let (AdmissionDecision::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
-            let templates = path.desk.cluster.templates(&namespace).await;
+            let templates = path.handler.cluster.templates(&namespace).await;
             warnings
-                .extend(templates.map_or_else(Vec::new, |templates| hooks::cautions(&workload, templates)));
+                .extend(templates.map_or_else(Vec::new, |templates| hooks::warnings(&workload, templates)));
         }
         Ok(verdict)
     })
@@ -96,10 +96,10 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
 }
 
 async fn guard(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
-    let desk = &path.desk;
+    let handler = &path.handler;
     answer(&path, &headers, body, async |request| {
-        let ruling = guard::judge(&request, &desk.exempt);
-        Ok(desk.cluster.settle(ruling).await)
+        let pending = guard::judge(&request, &handler.exempt);
+        Ok(handler.cluster.settle(pending).await)
     })
     .await
 }
@@ -119,10 +119,10 @@ async fn answer(
     judge: impl AsyncFnOnce(AdmissionRequest) -> Result<AdmissionDecision, String>,
 ) -> Response {
     let since = Instant::now();
-    let Path { desk, name, room } = path;
+    let Path { handler, name, room } = path;
     let path = *name;
     let refuse = |code: StatusCode, words: String| {
-        desk.metrics.malformed();
+        handler.metrics.malformed();
         tracing::warn!(path, code = code.as_u16(), words, "a request cannot be read");
         (code, words).into_response()
     };
@@ -149,7 +149,7 @@ async fn answer(
         // The parser's message may quote a value. The caller already knows it, but the log must not contain
         // it.
         Err(error) => {
-            desk.metrics.malformed();
+            handler.metrics.malformed();
             tracing::warn!(path, bytes = body.len(), "a request is not an AdmissionReview");
             return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
         }
@@ -159,17 +159,18 @@ async fn answer(
     let verdict = match judge(request).await {
         Ok(verdict) => verdict,
         Err(error) => {
-            desk.metrics.answered(path, &asked, "failed", since.elapsed());
+            handler.metrics.answered(path, &asked, "failed", since.elapsed());
             tracing::error!(path, error, "a question ended in a defect");
             return (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response();
         }
     };
-    desk.metrics
+    handler
+        .metrics
         .answered(path, &asked, verdict.as_str(), since.elapsed());
     tell(path, &asked, &verdict);
     let text = review::answer(&asked.uid, &verdict).to_string();
     let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
-    if desk.ending.load(Ordering::Relaxed) {
+    if handler.ending.load(Ordering::Relaxed) {
         // API servers keep connections open and would send more requests until this one is cut.
         let headers = answer.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));

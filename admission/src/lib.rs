@@ -24,7 +24,7 @@ use clap::Parser;
 use fair_share::compute::Compute;
 use operator_runtime::calls::CallLimiter;
 use operator_runtime::client::{self, ApiMeter};
-use operator_runtime::error::StartError;
+use operator_runtime::error::OperatorError;
 use operator_runtime::fence::Fence;
 use operator_runtime::health::{self, Health};
 use operator_runtime::process;
@@ -74,8 +74,8 @@ pub fn start(config: Config) -> ExitCode {
 }
 
 /// Runs until a termination signal. There is no leader: every replica answers.
-pub async fn run(config: Config) -> Result<(), StartError> {
-    let shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
+pub async fn run(config: Config) -> Result<(), OperatorError> {
+    let shutdown = Shutdown::on_signals().map_err(OperatorError::Signals)?;
     let mut registry = Registry::default();
     let metrics = metrics::Metrics::default();
     metrics.register(&mut registry);
@@ -85,7 +85,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let client = client::connect(&meter, config.process.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
-    let refused = |address| move |source| StartError::Listen { address, source };
+    let refused = |address| move |source| OperatorError::Listen { address, source };
     let address = health::serve(config.process.listen, health.clone(), registry).await;
     let address = address.map_err(refused(config.process.listen))?;
     let listener = TcpListener::bind(config.listen_tls).await;
@@ -97,7 +97,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let names = &config.certificates;
     let calls = CallLimiter::new(CALLS, config.process.api_timeout);
     let presented = Arc::new(Presented::default());
-    let keeper = CertificateController::new(
+    let certificate_controller = CertificateController::new(
         CertificateStore::new(&client, namespace, &names.secret, &names.configuration, calls),
         names.hosts(namespace),
         CertificateLifetimes {
@@ -108,10 +108,10 @@ pub async fn run(config: Config) -> Result<(), StartError> {
         metrics.clone(),
     );
     let ending = Arc::new(AtomicBool::new(false));
-    let desk = http::Handler {
+    let handler = http::Handler {
         cluster: cluster::ClusterReader::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
-        askers: config.workload_operator_user.clone(),
+        workload_operators: config.workload_operator_user.clone(),
         metrics: metrics.clone(),
         ending: ending.clone(),
         compute: Compute::default(),
@@ -119,7 +119,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let server = serve::Server {
         listener,
         presented,
-        router: http::router(desk),
+        router: http::router(handler),
         metrics,
     };
     let mut signal = shutdown.clone();
@@ -132,7 +132,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     // Keeps the certificate up to date until the last response.
     tokio::select! {
         () = server.run(shutdown, config.drain) => Ok(()),
-        () = keeper.run() => Err(StartError::WorkEnded),
+        () = certificate_controller.run() => Err(OperatorError::WorkEnded),
         () = farewell => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
 /// Maximum length of a warning in bytes. API servers truncate longer ones if there are many.
-const MAX_WARNING_CHARS: usize = 256;
+const MAX_WARNING_BYTES: usize = 256;
 
 /// An admission request.
 #[derive(Debug, Clone, Deserialize)]
@@ -170,7 +170,7 @@ pub fn answer(uid: &str, verdict: &AdmissionDecision) -> Value {
     let response = match verdict {
         AdmissionDecision::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
         AdmissionDecision::Allowed(warnings) => {
-            let cut = |warning: &String| hook_core::value::cut(warning, MAX_WARNING_CHARS);
+            let cut = |warning: &String| hook_core::value::cut(warning, MAX_WARNING_BYTES);
             let warnings: Vec<String> = warnings.iter().map(cut).collect();
             json!({ "uid": uid, "allowed": true, "warnings": warnings })
         }

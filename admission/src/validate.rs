@@ -57,7 +57,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
     if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
         return allowed;
     }
-    if let Some(words) = edits_a_question(kind, object, old) {
+    if let Some(words) = edits_controlled_run(kind, object, old) {
         return AdmissionDecision::Forbidden(words);
     }
     let news = match kind {
@@ -75,10 +75,10 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
             let known = known
                 .into_iter()
                 .map(|problem| format!("not refused, because it was so before: {problem}"));
-            let cautions = cautions(kind, object)
+            let warnings = warnings(kind, object)
                 .into_iter()
-                .map(|caution| caution.to_string());
-            AdmissionDecision::Allowed(known.chain(cautions).collect())
+                .map(|warning| warning.to_string());
+            AdmissionDecision::Allowed(known.chain(warnings).collect())
         }
     }
 }
@@ -92,7 +92,8 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
         return None;
     }
     let user = request.user_info.username.as_deref().unwrap_or_default();
-    let owner = asker(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
+    let owner =
+        controlling_workload(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
     let game = owner["name"].as_str().unwrap_or_default();
     Some(AdmissionDecision::Forbidden(format!(
         "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \
@@ -101,18 +102,18 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
 }
 
 /// Returns the GameDeployment that controls the run.
-fn asker(run: &Value) -> Option<&Value> {
+fn controlling_workload(run: &Value) -> Option<&Value> {
     let owners = run["metadata"]["ownerReferences"].as_array()?;
     { owners.iter() }.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment")
 }
 
 /// Returns the reason why a run must not be changed: the workload that controls it would no longer trust it.
 /// Terminating a run early is allowed.
-fn edits_a_question(kind: ValidatedKind, object: &Value, old: &Value) -> Option<String> {
+fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Option<String> {
     if !matches!(kind, ValidatedKind::HookRun) {
         return None;
     }
-    let owner = asker(old)?;
+    let owner = controlling_workload(old)?;
     let asked = |run: &Value| {
         let mut spec = run["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
@@ -191,7 +192,7 @@ fn run_problems(object: &Value) -> Found<FieldError> {
 }
 
 /// Returns warnings about valid but surprising settings.
-fn cautions(kind: ValidatedKind, object: &Value) -> Vec<FieldError> {
+fn warnings(kind: ValidatedKind, object: &Value) -> Vec<FieldError> {
     match kind {
         ValidatedKind::GameDeployment => Vec::new(),
         ValidatedKind::HookTemplate => parse(object).map_or_else(

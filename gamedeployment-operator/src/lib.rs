@@ -80,11 +80,11 @@ impl Operator for Config {
         )
         .await;
         let clock = clock::Clock::begin();
-        let calls = self.operator.calls();
+        let calls = self.operator.call_limiter();
         let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
-        let news = observe::watch_all(&client, &self.operator.scope(), with_nodes, &health, clock);
+        let events = observe::watch_all(&client, &self.operator.scope(), with_nodes, &health, clock);
         run::Loop::new(with_nodes, caller, clock, metrics, health)
-            .run(news)
+            .run(events)
             .await;
     }
 }

@@ -53,13 +53,13 @@ impl Loop {
     }
 
     /// Processes watch events until their stream ends.
-    pub async fn run(mut self, news: impl Stream<Item = WatchEvent>) {
-        let mut news = std::pin::pin!(news);
+    pub async fn run(mut self, events: impl Stream<Item = WatchEvent>) {
+        let mut events = std::pin::pin!(events);
         loop {
             let sleep = self.driver.deadline().map(|at| self.clock.instant(at));
             let sleep = sleep.unwrap_or_else(|| Instant::now() + MAX_SLEEP);
             tokio::select! {
-                item = news.next() => match item {
+                item = events.next() => match item {
                     Some(item) => self.handle(DriverInput::Watch(item)),
                     None => return,
                 },
@@ -70,7 +70,7 @@ impl Loop {
                 () = tokio::time::sleep_until((sleep + Duration::from_millis(1)).into()) => {}
             }
             // Take in all available inputs before the next decision.
-            while let Some(Some(item)) = news.next().now_or_never() {
+            while let Some(Some(item)) = events.next().now_or_never() {
                 self.handle(DriverInput::Watch(item));
             }
             while let Some(answered) = self.calls.try_join_next_with_id() {
@@ -113,8 +113,7 @@ impl Loop {
                 DriverOutput::Send(request) => self.send(request),
                 DriverOutput::Decided(decided) => {
                     let took = self.clock.now().mono.saturating_sub(begun.mono);
-                    self.driver
-                        .record_duration(&decided.subject.key, begun.mono, took);
+                    self.driver.record_duration(&decided.target.key, begun.mono, took);
                     self.decided(decided, took);
                 }
                 DriverOutput::Concluded { key, decided, failed } => {
@@ -123,8 +122,8 @@ impl Loop {
                     self.metrics.reconciled(&key, !failed, took);
                 }
                 DriverOutput::WriteFinished(act, outcome) => self.metrics.acted(act, outcome),
-                DriverOutput::EmitWarnings(subject, warnings) => self.caller.warn(&subject, warnings),
-                DriverOutput::EmitEvents(subject, done) => self.caller.emit_events(&subject, done),
+                DriverOutput::EmitWarnings(target, warnings) => self.caller.warn(&target, warnings),
+                DriverOutput::EmitEvents(target, done) => self.caller.emit_events(&target, done),
                 DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
                 DriverOutput::Overdue(objects) => tracing::warn!(
                     objects,
@@ -146,9 +145,9 @@ impl Loop {
         }
         let (id, caller) = (request.id, self.caller.clone());
         let span = request
-            .subject
+            .target
             .as_ref()
-            .and_then(|subject| self.spans.get(&subject.key));
+            .and_then(|target| self.spans.get(&target.key));
         let span = span.cloned().unwrap_or_else(Span::none);
         let work = async move { (id, caller.call(request).await) };
         let task = self.calls.spawn(work.instrument(span));
@@ -157,7 +156,7 @@ impl Loop {
 
     fn decided(&mut self, decided: Decided, took: Duration) {
         self.metrics.decided(took);
-        let key = &decided.subject.key;
+        let key = &decided.target.key;
         if let Some(report) = &decided.report {
             self.metrics
                 .report(key, report.wanted, &report.status, &report.gauges);

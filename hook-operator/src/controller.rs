@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 /// Pause between attempts to record that a run cannot be read.
 const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 /// Pause before a session that panicked is opened again.
-const AFTER_DEFECT: Duration = Duration::from_secs(10);
+const REOPEN_DELAY: Duration = Duration::from_secs(10);
 
 /// Keeps the sessions in sync with the watch.
 pub struct Controller {
@@ -33,7 +33,7 @@ pub struct Controller {
     handles: HashMap<NamespacedName, Handle>,
     tasks: JoinSet<(NamespacedName, SessionId, End)>,
     /// Tasks that record which runs cannot be read.
-    refusals: LatestTasks,
+    unreadable: LatestTasks,
 }
 
 /// Handle of a session. Dropping it ends the session and cancels its calls.
@@ -58,7 +58,7 @@ impl Controller {
             sessions: Sessions::default(),
             handles: HashMap::new(),
             tasks: JoinSet::new(),
-            refusals: LatestTasks::default(),
+            unreadable: LatestTasks::default(),
         }
     }
 
@@ -96,12 +96,12 @@ impl Controller {
                     Ok(run) => key_of(&run.metadata),
                     Err(invalid) => key_of(&invalid.metadata),
                 };
-                self.refusals.cancel(&key);
+                self.unreadable.cancel(&key);
                 Event::Delete(key)
             }
             watcher::Event::InitDone => {
                 if let Some(listed) = self.sessions.listed() {
-                    self.refusals.retain(listed);
+                    self.unreadable.retain(listed);
                 }
                 Event::InitDone
             }
@@ -109,7 +109,7 @@ impl Controller {
     }
 
     fn readable(&mut self, run: HookRun) -> Arc<HookRun> {
-        self.refusals.cancel(&key_of(&run.metadata));
+        self.unreadable.cancel(&key_of(&run.metadata));
         Arc::new(run)
     }
 
@@ -117,7 +117,7 @@ impl Controller {
         self.metrics.unreadable.inc();
         let key = key_of(&invalid.metadata);
         let record = record_unreadable(invalid, self.measurer.backend.clone());
-        self.refusals.start(key.clone(), record);
+        self.unreadable.start(key.clone(), record);
         Event::Unreadable(key)
     }
 
@@ -176,7 +176,7 @@ impl Controller {
             broken.map(|(key, handle)| (key.clone(), handle.id)).collect();
         for (key, id) in broken {
             let again = self.sessions.broken(&key, id);
-            self.change(again, AFTER_DEFECT);
+            self.change(again, REOPEN_DELAY);
         }
     }
 }

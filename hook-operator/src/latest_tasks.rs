@@ -8,7 +8,7 @@ use tokio::task::{AbortHandle, JoinSet};
 /// Newest task of each object. Dropping it aborts them all.
 #[derive(Debug, Default)]
 pub(crate) struct LatestTasks {
-    newest: HashMap<NamespacedName, AbortHandle>,
+    handles: HashMap<NamespacedName, AbortHandle>,
     tasks: JoinSet<()>,
 }
 
@@ -17,16 +17,16 @@ impl LatestTasks {
     pub(crate) fn start(&mut self, key: NamespacedName, task: impl Future<Output = ()> + Send + 'static) {
         while self.tasks.try_join_next().is_some() {}
         // Sweep only now and then: a sweep for every start would be quadratic.
-        if self.newest.len() > 2 * self.tasks.len() + 64 {
-            self.newest.retain(|_, task| !task.is_finished());
+        if self.handles.len() > 2 * self.tasks.len() + 64 {
+            self.handles.retain(|_, task| !task.is_finished());
         }
         self.cancel(&key);
-        self.newest.insert(key, self.tasks.spawn(task));
+        self.handles.insert(key, self.tasks.spawn(task));
     }
 
     /// Aborts the task of an object.
     pub(crate) fn cancel(&mut self, key: &NamespacedName) {
-        if let Some(task) = self.newest.remove(key) {
+        if let Some(task) = self.handles.remove(key) {
             task.abort();
         }
     }
@@ -34,7 +34,7 @@ impl LatestTasks {
     /// Aborts the tasks of all objects that are not listed.
     pub(crate) fn retain(&mut self, listed: &HashSet<NamespacedName>) {
         let gone: Vec<NamespacedName> = self
-            .newest
+            .handles
             .keys()
             .filter(|key| !listed.contains(*key))
             .cloned()
@@ -67,12 +67,12 @@ mod tests {
         tasks.start(key("three"), std::future::pending());
         tokio::task::yield_now().await;
         while tasks.tasks.try_join_next().is_some() {}
-        assert_eq!((tasks.tasks.len(), tasks.newest.len()), (3, 3));
+        assert_eq!((tasks.tasks.len(), tasks.handles.len()), (3, 3));
         tasks.cancel(&key("one"));
         tasks.retain(&HashSet::from([key("two")]));
         while tasks.tasks.len() > 1 {
             let _ = tasks.tasks.join_next().await;
         }
-        assert!(tasks.newest.contains_key(&key("two")));
+        assert!(tasks.handles.contains_key(&key("two")));
     }
 }

@@ -76,7 +76,7 @@ impl Operator for Config {
         let backend = Arc::new(act::ApiBackend::new(
             client.clone(),
             events,
-            self.operator.calls(),
+            self.operator.call_limiter(),
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;

@@ -132,11 +132,11 @@ impl Invalid {
 fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
     let problems = check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
-        let cautions = template_warnings(&template.spec);
+        let warnings = template_warnings(&template.spec);
         (
             "True",
             TemplateReason::SpecValid,
-            cut(&template_valid(&cautions), LONGEST_MESSAGE),
+            cut(&template_valid(&warnings), LONGEST_MESSAGE),
         )
     } else {
         (

@@ -42,7 +42,7 @@ pub enum CallError {
 #[derive(Debug)]
 pub struct CallLimiter {
     /// Limits concurrent calls: a burst of verdicts must not become a burst of connections.
-    slots: FairSemaphore,
+    semaphore: FairSemaphore,
     timeout: Duration,
 }
 
@@ -50,7 +50,7 @@ impl CallLimiter {
     /// Limits calls to `at_once` at a time, and each of them to `timeout`.
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
-            slots: FairSemaphore::new(at_once),
+            semaphore: FairSemaphore::new(at_once),
             timeout,
         }
     }
@@ -74,7 +74,7 @@ impl CallLimiter {
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, CallError> {
         let unknown = |message: String| CallError::Unknown { step, message };
-        let _slot = self.slots.take(namespace).await;
+        let _permit = self.semaphore.take(namespace).await;
         if until.is_some_and(|until| Instant::now() >= until) {
             return Err(CallError::Lapsed);
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 /// Error that ends an operator.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum OperatorError {
     /// The API server cannot be reached.
     #[error(transparent)]
     Connect(#[from] ConnectError),

@@ -179,7 +179,7 @@ type EventKey = (Option<String>, String, Option<String>);
 
 impl Recorders {
     fn of(&self, event: &Event, about: &ObjectReference) -> Recorder {
-        let said = (about.uid.clone(), event.reason.clone(), event.note.clone());
+        let key = (about.uid.clone(), event.reason.clone(), event.note.clone());
         let now = Instant::now();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_RECORDERS {
@@ -189,7 +189,7 @@ impl Recorders {
             known.clear();
         }
         let new = || Recorder::new(self.client.clone(), self.reporter.clone());
-        let (recorder, at) = known.entry(said).or_insert_with(|| (new(), now));
+        let (recorder, at) = known.entry(key).or_insert_with(|| (new(), now));
         *at = now;
         recorder.clone()
     }

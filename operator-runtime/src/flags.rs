@@ -73,7 +73,7 @@ impl OperatorArgs {
     }
 
     /// Creates the limiter of API calls with the limits of the flags.
-    pub fn calls(&self) -> CallLimiter {
+    pub fn call_limiter(&self) -> CallLimiter {
         CallLimiter::new(self.api_concurrency, self.process.api_timeout)
     }
 

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use crate::error::StartError;
+use crate::error::OperatorError;
 use crate::telemetry::{self, Telemetry};
 
 /// Runs an operator to its end.
-pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), StartError>>) -> ExitCode {
+pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), OperatorError>>) -> ExitCode {
     // Install one TLS implementation for every connection of this process.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Logging is not set up yet.

@@ -7,7 +7,7 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::client::{self, ApiMeter};
-use crate::error::StartError;
+use crate::error::OperatorError;
 use crate::events::Events;
 use crate::fence::Fence;
 use crate::flags::{OperatorArgs, ProcessArgs};
@@ -57,7 +57,7 @@ pub fn start<O: Operator>(operator: O) -> ExitCode {
 }
 
 /// Runs an operator until a signal requests shutdown; as leader, if there is an election.
-async fn run<O: Operator>(operator: O) -> Result<(), StartError> {
+async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     let (name, version) = (O::NAME, O::VERSION);
     let mut registry = Registry::default();
     let own_metrics = operator.metrics(&mut registry);
@@ -65,7 +65,7 @@ async fn run<O: Operator>(operator: O) -> Result<(), StartError> {
         listen, api_timeout, ..
     } = operator.operator().process;
     let scope = operator.operator().scope();
-    let mut shutdown = Shutdown::on_signals().map_err(StartError::Signals)?;
+    let mut shutdown = Shutdown::on_signals().map_err(OperatorError::Signals)?;
     let common = metrics::common(&mut registry, name, version);
     let meter = ApiMeter::default();
     meter.register(common);
@@ -78,7 +78,7 @@ async fn run<O: Operator>(operator: O) -> Result<(), StartError> {
     let events = Events::start(client.clone(), name, common);
     let health = Health::new(meter);
     let served = health::serve(listen, health.clone(), registry).await;
-    let address = served.map_err(|source| StartError::Listen {
+    let address = served.map_err(|source| OperatorError::Listen {
         address: listen,
         source,
     })?;

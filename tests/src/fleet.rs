@@ -13,7 +13,7 @@ use test_kit::ControlPlane;
 use test_kit::node::{Nodes, Options};
 
 use crate::identity::Identities;
-use crate::witnessed::Beginning;
+use crate::witnessed::AuditLogOffset;
 use crate::{Operator, fail, kubectl};
 
 mod explained;
@@ -53,7 +53,7 @@ pub struct Fleet<'c> {
     pub blind: Duration,
     programs: Programs,
     identities: Identities,
-    beginning: Option<Beginning>,
+    beginning: Option<AuditLogOffset>,
 }
 
 impl<'c> Fleet<'c> {
@@ -86,7 +86,7 @@ impl<'c> Fleet<'c> {
         namespace: String,
         options: Options,
     ) -> Self {
-        let beginning = Beginning::of(control_plane);
+        let beginning = AuditLogOffset::of(control_plane);
         let identities = Identities::on(control_plane).await;
         let nodes = Nodes::start(control_plane, &namespace, options).await;
         let nodes = nodes.unwrap_or_else(|error| fail(&format!("the nodes: {error}")));

@@ -20,7 +20,7 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, Phase};
 use test_kit::process::output_of;
 use test_kit::{ControlPlane, Webhook, eventually};
 
-use witnessed::Beginning;
+use witnessed::AuditLogOffset;
 
 pub use fleet::{Fleet, Programs};
 pub use identity::{GROUPS, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
@@ -44,7 +44,7 @@ pub struct TestEnv<'c> {
     pub operator: Operator,
     /// Texts that must not appear in the API server's audit log.
     pub secrets: Vec<String>,
-    beginning: Option<Beginning>,
+    beginning: Option<AuditLogOffset>,
 }
 
 impl<'c> TestEnv<'c> {
@@ -65,7 +65,7 @@ impl<'c> TestEnv<'c> {
     /// # Panics
     /// If the sample server cannot be started.
     pub async fn with(control_plane: &'c ControlPlane, namespace: String, start: &Start) -> Self {
-        let beginning = Beginning::of(control_plane);
+        let beginning = AuditLogOffset::of(control_plane);
         let game = Webhook::start().unwrap_or_else(|error| fail(&format!("the sample server: {error}")));
         let operator = Operator::start(start);
         operator.ready().await;

@@ -23,12 +23,12 @@ pub fn judged() -> usize {
 
 /// End of the audit log when a test began.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct AuditLogOffset {
     log: PathBuf,
     length: u64,
 }
 
-impl Beginning {
+impl AuditLogOffset {
     /// Records the current end; `None` without an audit log, as on an existing cluster.
     pub(crate) fn of(control_plane: &ControlPlane) -> Option<Self> {
         let log = control_plane.audit_log().ok()?;

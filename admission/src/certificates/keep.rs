@@ -71,7 +71,7 @@ pub struct CertificateController {
     /// Names in the certificate.
     pub hosts: Vec<String>,
     /// Validity of new certificates.
-    pub terms: CertificateLifetimes,
+    pub lifetimes: CertificateLifetimes,
     /// Certificate presented in handshakes.
     pub presented: Arc<Presented>,
     /// Readiness.
@@ -87,7 +87,7 @@ impl CertificateController {
     pub fn new(
         store: CertificateStore,
         hosts: Vec<String>,
-        terms: CertificateLifetimes,
+        lifetimes: CertificateLifetimes,
         presented: Arc<Presented>,
         health: Health,
         metrics: Metrics,
@@ -95,7 +95,7 @@ impl CertificateController {
         Self {
             store,
             hosts,
-            terms,
+            lifetimes,
             presented,
             health,
             metrics,
@@ -143,7 +143,7 @@ impl CertificateController {
             .configuration()
             .await
             .map_err(RenewalError::Configuration)?;
-        let (settling, clock) = (self.terms.settling(), (Instant::now(), now));
+        let (settling, clock) = (self.lifetimes.settling(), (Instant::now(), now));
         let mut known = found.as_ref().map(bundles);
         self.trust.look(&stored, known.as_deref(), clock, settling);
         // Before the write of the bundle, so that the presented certificate does not depend on its success.
@@ -168,7 +168,7 @@ impl CertificateController {
             .as_ref()
             .filter(|newer| self.serving.as_ref() != Some(newer));
         let settled = newer.and_then(|newer| self.trust.left(newer, clock.0, settling));
-        let due = Duration::try_from(stored.due(self.terms, now).duration_since(now)).unwrap_or_default();
+        let due = Duration::try_from(stored.due(self.lifetimes, now).duration_since(now)).unwrap_or_default();
         let older = stored
             .older
             .as_ref()
@@ -184,10 +184,10 @@ impl CertificateController {
         let found = self.store.secret().await.map_err(RenewalError::Secret)?;
         let data = found.as_ref().and_then(|secret| secret.data.as_ref());
         let stored = data.map_or_else(Stored::default, |data| Stored::read(data, &self.hosts, now));
-        if stored.due(self.terms, now) > now {
+        if stored.due(self.lifetimes, now) > now {
             return Ok((stored, None));
         }
-        let fresh = Generation::make(&self.hosts, now, self.terms.validity)?;
+        let fresh = Generation::make(&self.hosts, now, self.lifetimes.validity)?;
         let until = fresh.until;
         let next = stored.followed_by(fresh, self.serving.as_ref());
         match self.store.record(found.as_ref(), &next).await {
@@ -204,7 +204,7 @@ impl CertificateController {
     }
 
     fn present(&mut self, stored: &Stored, now: Timestamp) -> Result<(), RenewalError> {
-        let (at, settling) = (Instant::now(), self.terms.settling());
+        let (at, settling) = (Instant::now(), self.lifetimes.settling());
         let left = |generation: &Generation| self.trust.left(generation, at, settling);
         let Some(chosen) = choose(stored, self.serving.as_ref(), now, left).cloned() else {
             return Ok(());

@@ -73,9 +73,9 @@ impl Stored {
     }
 
     /// Returns when a new generation is due; immediately if there is none.
-    pub fn due(&self, terms: CertificateLifetimes, now: Timestamp) -> Timestamp {
+    pub fn due(&self, lifetimes: CertificateLifetimes, now: Timestamp) -> Timestamp {
         let due = self.newer.as_ref().and_then(|newer| {
-            let by_age = newer.since.checked_add(terms.renewal()).ok()?;
+            let by_age = newer.since.checked_add(lifetimes.renewal()).ok()?;
             // The certificate may have been created with a different validity.
             let whole = newer.until.duration_since(newer.since);
             let by_life = newer.since.checked_add(whole * 2 / 3).ok()?;

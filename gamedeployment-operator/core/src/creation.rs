@@ -35,7 +35,7 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, diff: ScaleDiff, held: usi
         .filter_map(|pod| pod.annotation(annotation::INDEX)?.parse().ok())
         .collect();
     let mut factory = PodFactory::new(workload, facts.view.cluster, ids.chain(asked).collect(), indexes);
-    let (mut actions, mut unmade) = (Vec::new(), 0);
+    let (mut actions, mut without_index) = (Vec::new(), 0);
     let parts = [
         (diff.create_old, facts.history.current),
         (diff.create_updated, facts.history.update),
@@ -44,12 +44,12 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, diff: ScaleDiff, held: usi
         for _ in 0..count.min(left) {
             match factory.pod(&revision.name, &revision.template) {
                 Some(pod) => actions.push(Action::CreatePod(Box::new(pod))),
-                None => unmade += 1,
+                None => without_index += 1,
             }
         }
         left -= count.min(left);
     }
-    (actions, unmade)
+    (actions, without_index)
 }
 
 /// Number of pods that may be created now. With a batch size, a batch follows once the previous one is ready.

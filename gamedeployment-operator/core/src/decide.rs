@@ -58,7 +58,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     }
     plan.actions.extend(run_gc::remove(&facts, &findings));
     if plan.actions.is_empty() {
-        plan.add(history_limit::forget(&facts, &claimed));
+        plan.add(history_limit::delete_surplus(&facts, &claimed));
     }
     plan.reporting(status::report(&facts, &findings))
 }
@@ -74,26 +74,26 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
 
-    let chosen = scale_down::select(facts, diff);
-    let (mut chosen, update_blockers) = rollout::select(facts, chosen, counts.to_keep_old());
+    let selected = scale_down::select(facts, diff);
+    let (mut selected, update_blockers) = rollout::select(facts, selected, counts.to_keep_old());
 
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
-    let (confirmations, confirmed) = steps::confirm(facts, &gate, &chosen);
+    let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);
     if confirmations.iter().any(Confirmation::is_refused) {
-        chosen = steps::suspend_updates(chosen);
+        selected = steps::suspend_updates(selected);
     }
 
-    let asked = grant::assess(facts, &gate, chosen);
+    let assessed = grant::assess(facts, &gate, selected);
     let confirming = confirmations.iter().filter(|confirmation| confirmation.available);
-    let granted = grant::grant(facts, asked, confirming.count());
+    let granted = grant::grant(facts, assessed, confirming.count());
     let (pods, taken) = steps::next_steps(facts, granted);
     plan.add(taken);
 
-    let (crash_looping, removed) = ended::replace(facts, claimed, &gate, diff);
+    let (delayed, removed) = ended::replace(facts, claimed, &gate, diff);
     plan.add(removed);
-    let (created, unmade) = creation::create(facts, claimed, diff, crash_looping.len());
+    let (created, without_index) = creation::create(facts, claimed, diff, delayed.len());
     // Creating a pod already tests the template, so skip the dry run.
     let tried = created
         .is_empty()
@@ -102,8 +102,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(created);
     plan.actions.extend(tried);
     if view.write_errors.is_some() {
-        let asked = pods.iter().filter(|pod| pod.granted);
-        plan.asking = asked.map(|pod| pod.facts.pod.name.clone()).collect();
+        let granted = pods.iter().filter(|pod| pod.granted);
+        plan.granted = granted.map(|pod| pod.facts.pod.name.clone()).collect();
     }
     Findings {
         pods,
@@ -111,8 +111,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         counts,
         update_blockers,
         confirmations,
-        unmade,
-        crash_looping,
+        without_index,
+        delayed,
         ending: claimed.ending,
     }
 }

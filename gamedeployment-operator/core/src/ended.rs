@@ -22,7 +22,7 @@ const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
 /// A pod that ended right after its start, with the time of its replacement.
 #[derive(Debug, Clone, Copy)]
-pub struct CrashLoopingPod<'a> {
+pub struct DelayedReplacement<'a> {
     /// The ended pod, which keeps its place until it is replaced.
     pub pod: &'a Pod,
     /// Details of its end.
@@ -38,24 +38,24 @@ pub fn replace<'a>(
     claimed: &Claim<'a>,
     gate: &Gate<'a>,
     diff: ScaleDiff,
-) -> (Vec<CrashLoopingPod<'a>>, PartialPlan) {
+) -> (Vec<DelayedReplacement<'a>>, PartialPlan) {
     let mut part = PartialPlan::default();
     let since = since(facts);
-    let (mut crash_looping, mut gone) = (Vec::new(), Vec::new());
+    let (mut delayed, mut gone) = (Vec::new(), Vec::new());
     for pod in &claimed.ended {
         match back_off(facts, pod, since, diff) {
-            Some(pod) => crash_looping.push(pod),
+            Some(pod) => delayed.push(pod),
             None => gone.push(*pod),
         }
     }
-    crash_looping.sort_by_key(|crash_looping| (Reverse(crash_looping.until), &crash_looping.pod.name));
+    delayed.sort_by_key(|delayed| (Reverse(delayed.until), &delayed.pod.name));
     let missing = diff.create_old + diff.create_updated;
     gone.extend(
-        crash_looping
-            .drain(missing.min(crash_looping.len())..)
-            .map(|crash_looping| crash_looping.pod),
+        delayed
+            .drain(missing.min(delayed.len())..)
+            .map(|delayed| delayed.pod),
     );
-    crash_looping.reverse();
+    delayed.reverse();
     for pod in gone {
         if let GateState::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
             && let ApprovedAction::Delete(delete) = approval.into_action()
@@ -64,12 +64,9 @@ pub fn replace<'a>(
         }
     }
     let starting = starting(facts).filter(|_| since.is_some());
-    let wakes = crash_looping
-        .iter()
-        .map(|crash_looping| crash_looping.until)
-        .chain(starting);
+    let wakes = delayed.iter().map(|delayed| delayed.until).chain(starting);
     wakes.for_each(|at| part.wake_at(at));
-    (crash_looping, part)
+    (delayed, part)
 }
 
 /// Returns the pod with its replacement time if its replacement is delayed. A pod of another revision does
@@ -79,14 +76,14 @@ fn back_off<'a>(
     pod: &'a Pod,
     since: Option<Timestamp>,
     diff: ScaleDiff,
-) -> Option<CrashLoopingPod<'a>> {
-    let ending = pod.ended.as_deref().filter(|ending| ending.at_once)?;
+) -> Option<DelayedReplacement<'a>> {
+    let ending = pod.ended.as_deref().filter(|ending| ending.within_crash_window)?;
     let (history, revision) = (&facts.history, pod.revision());
     let again = history.is_updated(revision) || diff.create_old > 0 && revision == history.current.name;
     let at = ending.at.min(facts.now);
     let lasts = since.map_or(INITIAL_BACKOFF, |since| at.duration_since(since));
     let until = at.checked_add(lasts.clamp(INITIAL_BACKOFF, MAX_BACKOFF)).ok()?;
-    (again && until > facts.now).then_some(CrashLoopingPod { pod, ending, until })
+    (again && until > facts.now).then_some(DelayedReplacement { pod, ending, until })
 }
 
 /// Start of the period in which pods end right after their start, from the condition that reports it.

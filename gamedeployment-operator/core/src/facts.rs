@@ -27,7 +27,7 @@ pub struct PodFacts<'a> {
     /// Contribution to the availability floor.
     pub service: Service,
     /// Its recorded selection: the intent and the time.
-    pub chosen: Option<RecordedSelection>,
+    pub recorded_selection: Option<RecordedSelection>,
 }
 
 impl PodFacts<'_> {
@@ -156,7 +156,7 @@ impl<'a> Facts<'a> {
                 old: !history.is_updated(pod.revision()),
                 service: Service::of(pod, &phase, view, workload, now),
                 phase,
-                chosen: RecordedSelection::read(pod),
+                recorded_selection: RecordedSelection::read(pod),
             }
         });
         let pods: Vec<PodFacts<'a>> = pods.collect();

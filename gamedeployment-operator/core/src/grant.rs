@@ -19,9 +19,13 @@ use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
 
 /// Assesses every pod selected for deletion or update at the gate.
 #[must_use]
-pub fn assess<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<SelectedPod<'a>>) -> Vec<AssessedPod<'a>> {
-    let mut asked = Vec::with_capacity(chosen.iter().filter(|pod| !pod.stays()).count());
-    asked.extend(chosen.into_iter().filter_map(
+pub fn assess<'a>(
+    facts: &Facts<'a>,
+    gate: &Gate<'a>,
+    selected: Vec<SelectedPod<'a>>,
+) -> Vec<AssessedPod<'a>> {
+    let mut assessed = Vec::with_capacity(selected.iter().filter(|pod| !pod.stays()).count());
+    assessed.extend(selected.into_iter().filter_map(
         |SelectedPod {
              facts: pod,
              selection,
@@ -36,19 +40,23 @@ pub fn assess<'a>(facts: &Facts<'a>, gate: &Gate<'a>, chosen: Vec<SelectedPod<'a
             })
         },
     ));
-    asked
+    assessed
 }
 
 /// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each keeps a
 /// slot from the updates.
 #[must_use]
-pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AssessedPod<'a>>, confirming: usize) -> Vec<GrantedPod<'a>> {
+pub fn grant<'a>(
+    facts: &Facts<'_>,
+    assessed: Vec<AssessedPod<'a>>,
+    confirming: usize,
+) -> Vec<GrantedPod<'a>> {
     let mut slots = DisruptionBudget::new(
         facts.pods.iter().map(|pod| pod.service),
         facts.workload.replicas,
         facts.workload.max_unavailable,
     );
-    let mut pods: Vec<GrantedPod<'a>> = asked.into_iter().map(GrantedPod::waiting).collect();
+    let mut pods: Vec<GrantedPod<'a>> = assessed.into_iter().map(GrantedPod::waiting).collect();
     for turn in [Turn::Surplus, Turn::Named] {
         for pod in of(&mut pods, turn, MissingRequirement::Slot) {
             pod.granted = slots.take(pod.facts.service);
@@ -56,7 +64,7 @@ pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AssessedPod<'a>>, confirming: usi
     }
     let mut kept = vec![Service::Available; confirming];
     for turn in [Turn::Surplus, Turn::Named] {
-        for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRequest] {
+        for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRun] {
             for pod in of(&mut pods, turn, lacks) {
                 pod.granted = slots.has(pod.facts.service);
                 kept.extend(pod.granted.then_some(pod.facts.service));
@@ -72,7 +80,7 @@ pub fn grant<'a>(facts: &Facts<'_>, asked: Vec<AssessedPod<'a>>, confirming: usi
     for lacks in [
         MissingRequirement::Slot,
         MissingRequirement::Verdict,
-        MissingRequirement::HookRequest,
+        MissingRequirement::HookRun,
     ] {
         for pod in of(&mut pods, Turn::Update, lacks) {
             let waits = held && dry_run::recreates_serving_pod(pod);
@@ -100,7 +108,7 @@ enum MissingRequirement {
     /// A slot and the verdict of a running hook.
     Verdict,
     /// A slot and a HookRun.
-    HookRequest,
+    HookRun,
 }
 
 impl MissingRequirement {
@@ -110,7 +118,7 @@ impl MissingRequirement {
             GateState::Asking(_) => Some(Self::Verdict),
             // Its hook cannot run until someone removes the finalizers of the stale run.
             GateState::Stale(_, stale_reason) if stale_reason.is_stuck() => None,
-            GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRequest),
+            GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRun),
             GateState::Refused(_) | GateState::Blocked(_) => None,
         }
     }

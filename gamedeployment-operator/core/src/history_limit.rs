@@ -10,7 +10,7 @@ use crate::revision::{self, Revision};
 /// Returns the deletions. Call it only if there is nothing else to do: a stale view may miss the pods of a
 /// revision that was reused, but such a revision was renumbered, so its deletion conflicts.
 #[must_use]
-pub fn forget(facts: &Facts<'_>, claimed: &Claim<'_>) -> Vec<Action> {
+pub fn delete_surplus(facts: &Facts<'_>, claimed: &Claim<'_>) -> Vec<Action> {
     let history = &facts.history;
     let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
     live.extend([history.update.name.as_str(), history.current.name.as_str()]);

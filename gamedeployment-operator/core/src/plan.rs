@@ -30,7 +30,7 @@ pub struct Plan {
     pub warnings: Vec<Warning>,
     /// Names of the pods whose hook may run, or that may be acted on, within the budget. Filled only while a
     /// write is rejected.
-    pub asking: BTreeSet<String>,
+    pub granted: BTreeSet<String>,
     /// Metrics of the workload; `None` if the decision ended before they were known.
     pub gauges: Option<Gauges>,
 }

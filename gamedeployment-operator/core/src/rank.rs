@@ -16,7 +16,7 @@ pub struct Rank<'a> {
     ready: bool,
     node_cost: Cost,
     pod_cost: Cost,
-    not_asked: bool,
+    not_approved: bool,
     /// The most recently ready pod goes first, and unready pods before all.
     ready_since: Option<std::cmp::Reverse<Timestamp>>,
     fewer_restarts: std::cmp::Reverse<i32>,
@@ -87,7 +87,7 @@ impl<'a> Rank<'a> {
             // Node costs are always ascending, as in the original operator.
             node_cost: Cost::new(node_cost, CostOrder::Ascending),
             pod_cost: Cost::new(cost_of(pod), order),
-            not_asked: !approved,
+            not_approved: !approved,
             ready_since: pod.ready_since.map(std::cmp::Reverse),
             fewer_restarts: std::cmp::Reverse(
                 pod.containers
@@ -118,7 +118,7 @@ impl Ord for Rank<'_> {
             .then(self.ready.cmp(&other.ready))
             .then(self.node_cost.cmp(other.node_cost))
             .then(self.pod_cost.cmp(other.pod_cost))
-            .then(self.not_asked.cmp(&other.not_asked))
+            .then(self.not_approved.cmp(&other.not_approved))
             .then(self.ready_since.cmp(&other.ready_since))
             .then(self.fewer_restarts.cmp(&other.fewer_restarts))
             .then(self.created.cmp(&other.created))

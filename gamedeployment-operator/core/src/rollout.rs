@@ -86,7 +86,7 @@ fn is_begun(pod: &PodFacts<'_>) -> bool {
 
 /// Sort key: lower goes first.
 fn update_priority(pod: &PodFacts<'_>, asked: &BTreeSet<&str>) -> (bool, bool, bool, bool) {
-    let chosen = pod.chosen.is_some() || asked.contains(pod.pod.uid.as_str());
+    let chosen = pod.recorded_selection.is_some() || asked.contains(pod.pod.uid.as_str());
     (
         !is_begun(pod),
         !pod.pod.is_out_of_service(),

@@ -29,7 +29,7 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let referenced = referenced(facts, findings);
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
-    let mut voids = stale_warnings(findings);
+    let mut warnings = stale_warnings(findings);
     let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.canary);
     let remove = move |run: &&Run| {
         let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry) && run.is_unsuccessful();
@@ -40,7 +40,7 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
                 name: run.name.clone(),
                 uid: run.uid.clone(),
                 is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
-                stale_warning: voids.remove(run.uid.as_str()).map(Box::new),
+                stale_warning: warnings.remove(run.uid.as_str()).map(Box::new),
             })
         })
     };

@@ -92,12 +92,12 @@ pub(crate) fn revisions() -> Vec<Revision> {
 
 /// A cluster with these node costs and pod names in use.
 #[derive(Default)]
-pub(crate) struct Around {
+pub(crate) struct FakeCluster {
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
 }
 
-impl Cluster for Around {
+impl Cluster for FakeCluster {
     fn template(&self, _: &str) -> FoundTemplate<'_> {
         FoundTemplate::Missing
     }

@@ -26,7 +26,12 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
     // Pods selected before, the oldest selection first.
     let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
     let mut before: Vec<_> = before.collect();
-    before.sort_by_key(|pod| pod.facts.chosen.as_ref().and_then(|chosen| chosen.since));
+    before.sort_by_key(|pod| {
+        pod.facts
+            .recorded_selection
+            .as_ref()
+            .and_then(|recorded| recorded.since)
+    });
     for pod in before {
         if left.delete > 0 {
             left.take(pod, removal(pod.facts, replaced));
@@ -64,12 +69,12 @@ fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
 
 /// Whether an earlier decision selected the pod for deletion and this one has not selected it yet.
 fn was_chosen(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
-    let to_go = |chosen: &RecordedSelection| {
+    let to_go = |recorded: &RecordedSelection| {
         [Intent::Delete, removal(pod.facts, replaced)]
             .iter()
-            .any(|intent| chosen.intent == intent.text())
+            .any(|intent| recorded.intent == intent.text())
     };
-    pod.stays() && pod.facts.chosen.as_ref().is_some_and(to_go)
+    pod.stays() && pod.facts.recorded_selection.as_ref().is_some_and(to_go)
 }
 
 impl ScaleDiff {

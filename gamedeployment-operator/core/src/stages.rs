@@ -58,12 +58,12 @@ impl SelectedPod<'_> {
 
 impl<'a> GrantedPod<'a> {
     /// Converts an assessed pod that has no slot yet.
-    pub fn waiting(asked: AssessedPod<'a>) -> Self {
+    pub fn waiting(assessed: AssessedPod<'a>) -> Self {
         Self {
-            facts: asked.facts,
-            intent: asked.intent,
-            surplus: asked.surplus,
-            gate_state: asked.gate_state,
+            facts: assessed.facts,
+            intent: assessed.intent,
+            surplus: assessed.surplus,
+            gate_state: assessed.gate_state,
             granted: false,
         }
     }

@@ -51,7 +51,7 @@ pub fn confirm<'a>(
         let intent = Intent::Confirm(pod.pod.revision().to_owned());
         let gate_state = match gate.assess(pod.pod, &intent, &[]) {
             // A recorded selection is cleared first: two writes cannot use the same resource version.
-            GateState::Open(approval) if pod.chosen.is_none() => {
+            GateState::Open(approval) if pod.recorded_selection.is_none() => {
                 let run = approval.run().map(str::to_owned);
                 if let ApprovedAction::Confirmed(confirmed) = approval.into_action() {
                     actions.push(Action::Confirm(confirmed));
@@ -116,11 +116,11 @@ enum PodStep {
     /// decision is based on.
     Write(Action),
     /// Creates a HookRun for the pod.
-    Ask(Action),
+    CreateRun(Action),
     /// Waits until this time and leaves the pod unchanged.
     Wait(Timestamp),
     /// Does nothing.
-    Rest,
+    Nothing,
 }
 
 /// Takes the next step of every pod in order, both of those to delete or update and of those that stay.
@@ -131,7 +131,7 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
     let take = |pod: GrantedPod<'a>| {
         let before = all.by_ref().take_while(|other| !ptr::addr_eq(*other, pod.facts));
         before.for_each(|other| leave(facts, other, &mut part));
-        if pod.facts.chosen.is_some() && !pod.intent.deletes() {
+        if pod.facts.recorded_selection.is_some() && !pod.intent.deletes() {
             part.actions
                 .push(Action::ClearSelection(PodRef::of(pod.facts.pod)));
             return pod;
@@ -142,8 +142,8 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
         match step {
             PodStep::Write(action) => part.actions.push(action),
             PodStep::Wait(until) => part.wake_at(until),
-            PodStep::Ask(action) => part.actions.extend([action].into_iter().chain(put_in())),
-            PodStep::Rest => part.actions.extend(put_in()),
+            PodStep::CreateRun(action) => part.actions.extend([action].into_iter().chain(put_in())),
+            PodStep::Nothing => part.actions.extend(put_in()),
         }
         pod
     };
@@ -154,7 +154,7 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
 
 /// Undoes or finishes work on a pod that stays as it is.
 fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut PartialPlan) {
-    if pod.chosen.is_some() {
+    if pod.recorded_selection.is_some() {
         part.actions.push(Action::ClearSelection(PodRef::of(pod.pod)));
         return;
     }
@@ -190,7 +190,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
             let run = Action::CreateRun(Box::new(hook_request.render()));
-            (GateState::Unasked(hook_request), PodStep::Ask(run))
+            (GateState::Unasked(hook_request), PodStep::CreateRun(run))
         }
         gate_state @ (GateState::Open(_)
         | GateState::Consumed(_)
@@ -198,7 +198,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
         | GateState::Asking(_)
         | GateState::Refused(_)
         | GateState::Stale(..)
-        | GateState::Blocked(_)) => (gate_state, PodStep::Rest),
+        | GateState::Blocked(_)) => (gate_state, PodStep::Nothing),
     };
     (pod, step)
 }
@@ -214,20 +214,20 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
     chosen
         && pod
             .facts
-            .chosen
+            .recorded_selection
             .as_ref()
-            .is_none_or(|chosen| chosen.intent != pod.intent.text())
+            .is_none_or(|recorded| recorded.intent != pod.intent.text())
 }
 
 /// Uses an approval.
 fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodStep {
     let update = match approval.into_action() {
         ApprovedAction::Delete(delete) => return PodStep::Write(Action::DeletePod(delete)),
-        ApprovedAction::Confirmed(_) => return PodStep::Rest,
+        ApprovedAction::Confirmed(_) => return PodStep::Nothing,
         ApprovedAction::Update(update) => update,
     };
     let Ok(change) = facts.history.change(pod.pod) else {
-        return PodStep::Rest;
+        return PodStep::Nothing;
     };
     let grace = SignedDuration::from_secs(facts.workload.grace_seconds);
     let gated = pod.pod.has_readiness_gate;

@@ -45,14 +45,14 @@ pub struct WriteBackoff {
 #[derive(Debug, Default)]
 struct ActionBackoff {
     scales: bool,
-    objects: BTreeMap<String, Refusal>,
+    objects: BTreeMap<String, Rejection>,
     /// Number of consecutive failed attempts.
     consecutive_failures: u32,
     until: Duration,
 }
 
 #[derive(Debug)]
-struct Refusal {
+struct Rejection {
     message: String,
     times: u32,
     until: Duration,
@@ -124,7 +124,7 @@ impl WriteBackoff {
                 .collect();
             act.objects.retain(|known, refusal| {
                 refusal.asks = !wanted.contains(&known.as_str());
-                !refusal.asks || plan.asking.contains(known)
+                !refusal.asks || plan.granted.contains(known)
             });
             !act.objects.is_empty()
         });
@@ -182,7 +182,7 @@ impl WriteBackoff {
             let act = self.acts.entry(one.act).or_default();
             act.scales = one.scales;
             let times = act.times(&object).saturating_add(1);
-            let refusal = Refusal {
+            let refusal = Rejection {
                 message: one.refused.unwrap_or_default(),
                 times,
                 until: now.saturating_add(backoff(times)),

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
-use gamedeployment_core::gate::drawing::TRANSITIONS;
+use gamedeployment_core::gate::transitions::TRANSITIONS;
 use gamedeployment_core::gate::{Gate, GateState, GateStateKind, Intent, NODE_GONE_AFTER, Run};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;

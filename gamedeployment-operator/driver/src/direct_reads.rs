@@ -95,7 +95,7 @@ impl Driver {
         self.reads.under_way.insert(self.ids, read);
         self.output.push_back(DriverOutput::Send(Request {
             id: self.ids,
-            subject: None,
+            target: None,
             call: ApiCall::Read(kind, key),
             until: None,
         }));

@@ -60,7 +60,7 @@ pub struct Driver {
     jobs: BTreeMap<NamespacedName, Job>,
     pub(crate) reads: DirectReads,
     /// Requests that record on an unreadable object why it cannot be read.
-    refusing: BTreeMap<RequestId, NamespacedName>,
+    reporting_unreadable: BTreeMap<RequestId, NamespacedName>,
     /// Workload whose job each request belongs to.
     requests: HashMap<RequestId, NamespacedName>,
     /// Times at which workloads need another decision without an event.
@@ -87,7 +87,7 @@ impl Driver {
             dirty: BTreeSet::new(),
             jobs: BTreeMap::new(),
             reads: DirectReads::default(),
-            refusing: BTreeMap::new(),
+            reporting_unreadable: BTreeMap::new(),
             requests: HashMap::new(),
             timers: Timers::default(),
             throttle: Throttle::default(),
@@ -102,13 +102,13 @@ impl Driver {
     /// Applies an input.
     pub fn handle(&mut self, input: DriverInput, now: Now) {
         match input {
-            DriverInput::Watch(news) => {
-                if let WatchEvent::Run(event, healthy) = &news {
+            DriverInput::Watch(event) => {
+                if let WatchEvent::Run(event, healthy) = &event {
                     let refused = self.index.refusal(event);
                     self.output.extend(refused.map(DriverOutput::HookUnsuccessful));
                     self.index.record_verdict(event, *healthy, now.mono);
                 }
-                self.index.apply_event(news, &mut self.dirty, now);
+                self.index.apply_event(event, &mut self.dirty, now);
             }
             DriverInput::NodesWatched(since) => self.index.nodes.set_healthy(since),
             DriverInput::Response(id, answer) => self.answered(id, answer, now),
@@ -117,12 +117,12 @@ impl Driver {
 
     fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Now) {
         if let Some(key) = self.requests.remove(&id) {
-            let mut step = JobOutput::default();
+            let mut out = JobOutput::default();
             if let Some(job) = self.jobs.get_mut(&key) {
-                job.answered(id, answer, now, &mut self.ids, &mut step);
+                job.answered(id, answer, now, &mut self.ids, &mut out);
             }
-            self.apply_output(&key, step, now);
-        } else if let Some(key) = self.refusing.remove(&id) {
+            self.apply_output(&key, out, now);
+        } else if let Some(key) = self.reporting_unreadable.remove(&id) {
             if answer.is_err() {
                 self.states.remove(&key);
                 self.timers.set(&key, Some(now.mono + RETRY_DELAY));
@@ -216,7 +216,7 @@ impl Driver {
         };
         match workload.object.clone() {
             Ok(object) => self.decide_on(key, object, now),
-            Err(unreadable) => self.refuse(key, unreadable),
+            Err(unreadable) => self.report_unreadable(key, unreadable),
         }
     }
 
@@ -251,13 +251,13 @@ impl Driver {
             self.states.remove(&key);
         }
         plan.limit(&self.limits.plan);
-        let subject = Arc::new(ReconcileTarget {
+        let target = Arc::new(ReconcileTarget {
             key: key.clone(),
             object,
             decided: now,
         });
         self.output.push_back(DriverOutput::Decided(Decided {
-            subject: subject.clone(),
+            target: target.clone(),
             actions: plan.actions.len(),
             status: plan.status.is_some(),
             at_rest: is_empty && again.is_none(),
@@ -265,20 +265,20 @@ impl Driver {
         }));
         if !is_empty {
             let runs_here = self.index.runs.count_in(&key.0);
-            let job = Job::new(plan, subject, runs_here, self.limits.calls);
+            let job = Job::new(plan, target, runs_here, self.limits.calls);
             self.jobs.insert(key.clone(), job);
-            let mut step = JobOutput::default();
+            let mut out = JobOutput::default();
             if let Some(job) = self.jobs.get_mut(&key) {
-                job.advance(now, &mut self.ids, &mut step);
+                job.advance(now, &mut self.ids, &mut out);
             }
-            self.apply_output(&key, step, now);
+            self.apply_output(&key, out, now);
         }
     }
 
     /// Returns the decision that would be made on a workload now.
     #[must_use]
     pub fn decide(&self, key: &NamespacedName, object: &GameDeployment, now: Now) -> Plan {
-        let surroundings = ClusterView {
+        let cluster_view = ClusterView {
             index: &self.index,
             namespace: &key.0,
             now: now.mono,
@@ -299,13 +299,13 @@ impl Driver {
             runs: &runs,
             accepted: self.accepted.get(key).map(String::as_str),
             write_errors: write_errors.as_ref(),
-            cluster: &surroundings,
+            cluster: &cluster_view,
         };
         decide(&view, now.wall)
     }
 
     /// Reports why an object cannot be read, once until the error changes.
-    fn refuse(&mut self, key: NamespacedName, unreadable: Arc<Unreadable>) {
+    fn report_unreadable(&mut self, key: NamespacedName, unreadable: Arc<Unreadable>) {
         let state = self.states.entry(key.clone()).or_default();
         if state.unreadable.as_ref() == Some(&unreadable.error) {
             return;
@@ -314,11 +314,11 @@ impl Driver {
         self.output
             .push_back(DriverOutput::Unreadable(key.clone(), unreadable.clone()));
         self.ids += 1;
-        self.refusing.insert(self.ids, key.clone());
+        self.reporting_unreadable.insert(self.ids, key.clone());
         self.output.push_back(DriverOutput::Send(Request {
             id: self.ids,
-            subject: None,
-            call: ApiCall::Refuse(key, unreadable),
+            target: None,
+            call: ApiCall::ReportUnreadable(key, unreadable),
             until: None,
         }));
     }
@@ -335,14 +335,14 @@ impl Driver {
     }
 
     /// Applies the result of a job's step and concludes the job when it is done.
-    fn apply_output(&mut self, key: &NamespacedName, step: JobOutput, now: Now) {
-        for output in &step.output {
+    fn apply_output(&mut self, key: &NamespacedName, out: JobOutput, now: Now) {
+        for output in &out.output {
             if let DriverOutput::Send(request) = output {
                 self.requests.insert(request.id, key.clone());
             }
         }
-        self.output.extend(step.output);
-        for effect in step.effects {
+        self.output.extend(out.output);
+        for effect in out.effects {
             self.apply(key, effect, now.mono);
         }
         if self.jobs.get(key).is_some_and(Job::is_done)
@@ -371,7 +371,7 @@ impl Driver {
     /// Records the outcome of a finished job and schedules the next decision.
     fn conclude(&mut self, key: &NamespacedName, job: Job, now: Duration) {
         let failed = job.outcome.failed();
-        let decided = job.subject().decided.mono;
+        let decided = job.target().decided.mono;
         if failed || self.states.contains_key(key) {
             let workload = self.index.workloads.get(key);
             let generation = workload.and_then(|workload| workload.object.as_ref().ok()?.metadata.generation);

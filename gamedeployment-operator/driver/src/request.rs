@@ -53,7 +53,7 @@ pub struct Request {
     /// Identifies the answer.
     pub id: RequestId,
     /// Workload that the call is for; `None` for a read that no decision waits for.
-    pub subject: Option<Arc<ReconcileTarget>>,
+    pub target: Option<Arc<ReconcileTarget>>,
     /// Call.
     pub call: ApiCall,
     /// Time on the monotonic clock after which the call is not sent any more: [`RequestError::Lapsed`].
@@ -64,7 +64,7 @@ impl Request {
     /// Whether it reads an object directly, because a write's answer was lost or the watch did not show the
     /// write in time.
     pub fn is_reread(&self) -> bool {
-        self.subject.is_none() && matches!(self.call, ApiCall::Read(..))
+        self.target.is_none() && matches!(self.call, ApiCall::Read(..))
     }
 }
 
@@ -85,7 +85,7 @@ pub enum ApiCall {
     ReadNode(String),
     /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns
     /// [`Response::Done`].
-    Refuse(NamespacedName, Arc<Unreadable>),
+    ReportUnreadable(NamespacedName, Arc<Unreadable>),
 }
 
 /// Object in an answer of the API server.
@@ -196,7 +196,7 @@ pub enum DriverOutput {
 #[derive(Debug)]
 pub struct Decided {
     /// Workload as of the decision.
-    pub subject: Arc<ReconcileTarget>,
+    pub target: Arc<ReconcileTarget>,
     /// Number of writes that follow.
     pub actions: usize,
     /// Whether the status changes.

@@ -15,7 +15,7 @@ const MAX_NAMES: usize = 5;
 impl Caller {
     /// Emits one event for each kind of action, with the names of its first objects. Events beyond the limit
     /// of `EventAggregator` are dropped.
-    pub fn emit_events(&self, subject: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
+    pub fn emit_events(&self, target: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),
             (WorkloadReason::HooksAsked, "Ask", "asked by HookRuns"),
@@ -33,10 +33,10 @@ impl Caller {
             if names.is_empty() {
                 continue;
             }
-            if self.throttle.record(&subject.key, reason, Instant::now()) == Emission::Named {
+            if self.aggregator.record(&target.key, reason, Instant::now()) == Emission::Named {
                 let note = format!("{verb}: {}", listed(&names));
                 self.events
-                    .tell(reference(subject), reason.as_str(), action, &note);
+                    .tell(reference(target), reason.as_str(), action, &note);
             }
         }
     }

@@ -39,16 +39,16 @@ pub(super) enum Emission {
 impl EventAggregator {
     /// Counts an action on one more pod.
     pub(super) fn record(&self, key: &NamespacedName, reason: WorkloadReason, now: Instant) -> Emission {
-        let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut aggregator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let over = |group: &Group| {
             now.duration_since(group.since) >= EVENT_WINDOW && group.counted <= MAX_INDIVIDUAL_EVENTS
         };
         let name = (key.clone(), reason);
-        if throttle.get(&name).is_none_or(over) {
+        if aggregator.get(&name).is_none_or(over) {
             // Other groups are swept only when a new group begins.
-            throttle.retain(|_, group| !over(group));
+            aggregator.retain(|_, group| !over(group));
         }
-        let group = throttle.entry(name).or_insert(Group {
+        let group = aggregator.entry(name).or_insert(Group {
             since: now,
             counted: 0,
         });
@@ -65,8 +65,8 @@ impl EventAggregator {
 
     /// Returns the number of pods without an event of their own and starts a new window.
     pub(super) fn number(&self, key: &NamespacedName, reason: WorkloadReason) -> usize {
-        let mut throttle = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match throttle.entry((key.clone(), reason)) {
+        let mut aggregator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match aggregator.entry((key.clone(), reason)) {
             Entry::Occupied(group) => group.remove().counted.saturating_sub(MAX_INDIVIDUAL_EVENTS),
             Entry::Vacant(_) => 0,
         }
@@ -79,11 +79,11 @@ mod tests {
 
     #[test]
     fn the_first_ones_are_named_and_the_others_counted_once_for_each_time() {
-        let throttle = EventAggregator::default();
+        let aggregator = EventAggregator::default();
         let key = ("games".to_owned(), "arena".to_owned());
         let (deleted, updated) = (WorkloadReason::PodDeleted, WorkloadReason::PodUpdated);
         let begin = Instant::now();
-        let named = (0..MAX_INDIVIDUAL_EVENTS).map(|_| throttle.record(&key, deleted, begin));
+        let named = (0..MAX_INDIVIDUAL_EVENTS).map(|_| aggregator.record(&key, deleted, begin));
         assert!(
             named
                 .collect::<Vec<_>>()
@@ -93,40 +93,40 @@ mod tests {
         let later = begin + Duration::from_secs(5);
         let rest = EVENT_WINDOW.saturating_sub(Duration::from_secs(5));
         assert_eq!(
-            throttle.record(&key, deleted, later),
+            aggregator.record(&key, deleted, later),
             Emission::FirstCounted(rest)
         );
-        assert_eq!(throttle.record(&key, deleted, later), Emission::Counted);
+        assert_eq!(aggregator.record(&key, deleted, later), Emission::Counted);
         assert_eq!(
-            throttle.record(&key, updated, later),
+            aggregator.record(&key, updated, later),
             Emission::Named,
             "another reason"
         );
         let other = ("games".to_owned(), "other".to_owned());
         assert_eq!(
-            throttle.record(&other, deleted, later),
+            aggregator.record(&other, deleted, later),
             Emission::Named,
             "another workload"
         );
         // The window is over, but nobody has fetched the number yet.
         let late = begin + 2 * EVENT_WINDOW;
-        assert_eq!(throttle.record(&key, deleted, late), Emission::Counted);
-        assert_eq!(throttle.number(&key, deleted), 3);
-        assert_eq!(throttle.number(&key, deleted), 0);
-        assert_eq!(throttle.record(&key, deleted, late), Emission::Named);
-        assert_eq!(throttle.number(&key, deleted), 0, "all of them were named");
+        assert_eq!(aggregator.record(&key, deleted, late), Emission::Counted);
+        assert_eq!(aggregator.number(&key, deleted), 3);
+        assert_eq!(aggregator.number(&key, deleted), 0);
+        assert_eq!(aggregator.record(&key, deleted, late), Emission::Named);
+        assert_eq!(aggregator.number(&key, deleted), 0, "all of them were named");
     }
 
     #[test]
     fn what_was_told_by_name_is_forgotten_with_time() {
-        let throttle = EventAggregator::default();
+        let aggregator = EventAggregator::default();
         let key = ("games".to_owned(), "arena".to_owned());
         let begin = Instant::now();
         for round in 0..3 {
             let now = begin + round * EVENT_WINDOW;
             for _ in 0..MAX_INDIVIDUAL_EVENTS {
                 assert_eq!(
-                    throttle.record(&key, WorkloadReason::PodDeleted, now),
+                    aggregator.record(&key, WorkloadReason::PodDeleted, now),
                     Emission::Named
                 );
             }

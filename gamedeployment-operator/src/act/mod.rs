@@ -1,6 +1,7 @@
-//! Makes the driver's API calls: one request, one call, one answer; only [`ApiCall::Refuse`] reads the object
-//! first. A write to an existing object carries its UID as a precondition and, where it depends on a state,
-//! also the resource version of the decision. Only the deletion of many runs in one call carries neither.
+//! Makes the driver's API calls: one request, one call, one answer; only [`ApiCall::ReportUnreadable`] reads
+//! the object first. A write to an existing object carries its UID as a precondition and, where it depends on
+//! a state, also the resource version of the decision. Only the deletion of many runs in one call carries
+//! neither.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,7 +44,7 @@ pub struct Caller {
     client: Client,
     calls: Arc<CallLimiter>,
     events: Events,
-    throttle: EventAggregator,
+    aggregator: EventAggregator,
     metrics: Metrics,
     clock: Clock,
 }
@@ -55,7 +56,7 @@ impl Caller {
             client,
             calls: Arc::new(calls),
             events,
-            throttle: EventAggregator::default(),
+            aggregator: EventAggregator::default(),
             metrics,
             clock,
         }
@@ -65,21 +66,23 @@ impl Caller {
     pub async fn call(&self, request: Request) -> Result<Response, RequestError> {
         let Request {
             id: _,
-            subject,
+            target,
             call,
             until,
         } = request;
         let until = until.map(|until| self.clock.instant(until));
-        let answer = match (call, subject) {
+        let answer = match (call, target) {
             (ApiCall::Read(kind, key), _) => self.read(kind, &key).await,
-            (ApiCall::Refuse(key, unreadable), _) => self.refuse_unreadable(&key, &unreadable).await,
-            (ApiCall::ReadNode(name), subject) => {
-                let namespace = subject.as_ref().map_or("", |subject| subject.key.0.as_str());
+            (ApiCall::ReportUnreadable(key, unreadable), _) => {
+                self.report_unreadable(&key, &unreadable).await
+            }
+            (ApiCall::ReadNode(name), target) => {
+                let namespace = target.as_ref().map_or("", |target| target.key.0.as_str());
                 self.read_node(namespace, &name).await
             }
-            (ApiCall::Act(action), Some(subject)) => self.act(&subject, action, until).await,
-            (ApiCall::DeleteRuns(runs), Some(subject)) => self.delete_runs(&subject, &runs).await,
-            (ApiCall::WriteStatus(status), Some(subject)) => self.write_status(&subject, &status).await,
+            (ApiCall::Act(action), Some(target)) => self.act(&target, action, until).await,
+            (ApiCall::DeleteRuns(runs), Some(target)) => self.delete_runs(&target, &runs).await,
+            (ApiCall::WriteStatus(status), Some(target)) => self.write_status(&target, &status).await,
             (ApiCall::Act(_) | ApiCall::DeleteRuns(_) | ApiCall::WriteStatus(_), None) => {
                 return Err(RequestError::Refused("a write for no workload".to_owned()));
             }
@@ -96,47 +99,47 @@ impl Caller {
     /// Makes one write of a plan. It is not sent after `until`.
     async fn act(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         action: Action,
         until: Option<Instant>,
     ) -> Result<Response, CallError> {
         let span = tracing::info_span!(
-            target: TARGET, "act", action = action.name(), namespace = subject.key.0,
-            gamedeployment = subject.key.1, name = action.object()
+            target: TARGET, "act", action = action.name(), namespace = target.key.0,
+            gamedeployment = target.key.1, name = action.object()
         );
         let (timed, begun) = (Timed::of(&action), Instant::now());
-        let answer = self.execute(subject, action, until).instrument(span).await;
+        let answer = self.execute(target, action, until).instrument(span).await;
         self.metrics
-            .took(&subject.key, timed, answer.is_ok(), begun.elapsed());
+            .took(&target.key, timed, answer.is_ok(), begun.elapsed());
         answer
     }
 
     async fn execute(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         action: Action,
         until: Option<Instant>,
     ) -> Result<Response, CallError> {
         match action {
-            Action::CreateRevision(revision) => self.create_revision(subject, revision).await,
-            Action::AdoptRevision(revision) => self.adopt_revision(subject, revision).await,
-            Action::RenumberRevision(revision, number) => self.renumber(subject, revision, number).await,
-            Action::DeleteRevision(revision) => self.delete_revision(subject, revision).await,
-            Action::AdoptPod(pod) => self.adopt(subject, pod).await,
-            Action::ReleasePod(pod) => self.release(subject, pod).await,
-            Action::CreatePod(pod) => self.create_pod(subject, *pod).await,
-            Action::DryRunPod(pod, _) => self.dry_run_pod(subject, *pod).await,
-            Action::RecordSelection(pod, text) => self.record_selection(subject, pod, &text).await,
-            Action::ClearSelection(pod) => self.clear_selection(subject, pod).await,
-            Action::DeletePod(delete) => self.delete_pod(subject, delete, until).await,
-            Action::SetNotReady(update, since) => self.set_not_ready(subject, update, since, until).await,
-            Action::WriteUpdate(update, change) => self.write_update(subject, update, *change, until).await,
-            Action::SetReady(pod, updated) => self.set_ready(subject, pod, updated).await,
-            Action::Confirm(confirmed) => self.confirm(subject, confirmed, until).await,
-            Action::CreateRun(run) => self.create_run(subject, *run).await,
-            Action::DeleteRun(run) => self.delete_run(subject, run).await,
-            Action::ResetRetry(kinds) => self.reset_retry(subject, &kinds).await,
-            Action::Pause => self.pause(subject).await,
+            Action::CreateRevision(revision) => self.create_revision(target, revision).await,
+            Action::AdoptRevision(revision) => self.adopt_revision(target, revision).await,
+            Action::RenumberRevision(revision, number) => self.renumber(target, revision, number).await,
+            Action::DeleteRevision(revision) => self.delete_revision(target, revision).await,
+            Action::AdoptPod(pod) => self.adopt(target, pod).await,
+            Action::ReleasePod(pod) => self.release(target, pod).await,
+            Action::CreatePod(pod) => self.create_pod(target, *pod).await,
+            Action::DryRunPod(pod, _) => self.dry_run_pod(target, *pod).await,
+            Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
+            Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
+            Action::DeletePod(delete) => self.delete_pod(target, delete, until).await,
+            Action::SetNotReady(update, since) => self.set_not_ready(target, update, since, until).await,
+            Action::WriteUpdate(update, change) => self.write_update(target, update, *change, until).await,
+            Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,
+            Action::Confirm(confirmed) => self.confirm(target, confirmed, until).await,
+            Action::CreateRun(run) => self.create_run(target, *run).await,
+            Action::DeleteRun(run) => self.delete_run(target, run).await,
+            Action::ResetRetry(kinds) => self.reset_retry(target, &kinds).await,
+            Action::Pause => self.pause(target).await,
         }
     }
 
@@ -173,43 +176,43 @@ impl Caller {
         Ok(Response::Done)
     }
 
-    fn api<K>(&self, subject: &ReconcileTarget) -> Api<K>
+    fn api<K>(&self, target: &ReconcileTarget) -> Api<K>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
-        Api::namespaced(self.client.clone(), &subject.key.0)
+        Api::namespaced(self.client.clone(), &target.key.0)
     }
 
     /// Logs warnings and emits them as events.
-    pub fn warn(&self, subject: &ReconcileTarget, warnings: Vec<Warning>) {
+    pub fn warn(&self, target: &ReconcileTarget, warnings: Vec<Warning>) {
         for Warning { pod, reason, message } in warnings {
-            tracing::warn!(namespace = subject.key.0, name = subject.key.1, %reason, "{message}");
-            let about = pod.map_or_else(|| reference(subject), |pod| pod_reference(subject, &pod));
+            tracing::warn!(namespace = target.key.0, name = target.key.1, %reason, "{message}");
+            let about = pod.map_or_else(|| reference(target), |pod| pod_reference(target, &pod));
             self.events.warn(about, reason.as_str(), "Reconcile", &message);
         }
     }
 }
 
 /// References the workload in events.
-fn reference(subject: &ReconcileTarget) -> ObjectReference {
-    subject.object.object_ref(&())
+fn reference(target: &ReconcileTarget) -> ObjectReference {
+    target.object.object_ref(&())
 }
 
 /// References a pod in events: `kubectl describe pod` shows what was done to it, or why it is held.
-fn pod_reference(subject: &ReconcileTarget, pod: &PodRef) -> ObjectReference {
+fn pod_reference(target: &ReconcileTarget, pod: &PodRef) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),
         kind: Some("Pod".to_owned()),
         name: Some(pod.name.clone()),
-        namespace: Some(subject.key.0.clone()),
+        namespace: Some(target.key.0.clone()),
         uid: Some(pod.uid.clone()),
         ..ObjectReference::default()
     }
 }
 
 /// References the workload as the controller of an object.
-fn as_owner(subject: &ReconcileTarget) -> OwnerReference {
-    owner(&subject.key.1, subject.uid())
+fn as_owner(target: &ReconcileTarget) -> OwnerReference {
+    owner(&target.key.1, target.uid())
 }
 
 fn of_workload(mut object: GameDeployment) -> Response {

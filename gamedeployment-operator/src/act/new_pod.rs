@@ -15,7 +15,7 @@ impl Caller {
     /// Creates a pod exactly as the manifest says, including fields that this version does not know.
     pub(super) async fn create_pod(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         pod: NewPod,
     ) -> Result<Response, CallError> {
         let step = "create a pod";
@@ -24,7 +24,7 @@ impl Caller {
             message: error.to_string(),
         };
         let created = self
-            .post_pod(subject, pod.manifest, step, &PostParams::default())
+            .post_pod(target, pod.manifest, step, &PostParams::default())
             .await?;
         let value = serde_json::to_value(created).map_err(unknown)?;
         let pod: Pod = serde_json::from_value(value).map_err(unknown)?;
@@ -34,7 +34,7 @@ impl Caller {
     /// Creates a pod as a dry run: the API server checks the schema, the quotas and the admission webhooks.
     pub(super) async fn dry_run_pod(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         pod: NewPod,
     ) -> Result<Response, CallError> {
         let params = PostParams {
@@ -42,25 +42,25 @@ impl Caller {
             ..PostParams::default()
         };
         let step = "create a pod in a dry run";
-        self.post_pod(subject, pod.manifest, step, &params).await?;
+        self.post_pod(target, pod.manifest, step, &params).await?;
         Ok(Response::Done)
     }
 
     async fn post_pod(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         manifest: Value,
         step: &'static str,
         params: &PostParams,
     ) -> Result<DynamicObject, CallError> {
         let kind = ApiResource::erase::<Pod>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &subject.key.0, &kind);
+        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &target.key.0, &kind);
         let object: DynamicObject = serde_json::from_value(manifest).map_err(|error| CallError::Refused {
             step,
             message: error.to_string(),
         })?;
         self.calls
-            .call(&subject.key.0, step, api.create(params, &object))
+            .call(&target.key.0, step, api.create(params, &object))
             .await
     }
 }

@@ -21,7 +21,7 @@ use super::{Caller, as_owner, of_revision, of_run};
 impl Caller {
     pub(super) async fn create_revision(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         new: NewRevision,
     ) -> Result<Response, CallError> {
         let NewRevision {
@@ -33,9 +33,9 @@ impl Caller {
         let object = ControllerRevision {
             metadata: ObjectMeta {
                 name: Some(name),
-                namespace: Some(subject.key.0.clone()),
+                namespace: Some(target.key.0.clone()),
                 labels: Some(labels),
-                owner_references: Some(vec![as_owner(subject)]),
+                owner_references: Some(vec![as_owner(target)]),
                 ..ObjectMeta::default()
             },
             data: Some(RawExtension(data)),
@@ -43,14 +43,14 @@ impl Caller {
         };
         let created = async {
             let body = as_go_writes(&serde_json::to_string(&object).map_err(kube::Error::SerdeError)?);
-            let request = Request::new(ControllerRevision::url_path(&(), Some(&subject.key.0)));
+            let request = Request::new(ControllerRevision::url_path(&(), Some(&target.key.0)));
             let request = request.create(&PostParams::default(), body.into_bytes());
             let request = request.map_err(kube::Error::BuildRequest)?;
             self.client.request::<ControllerRevision>(request).await
         };
         let created = self
             .calls
-            .call(&subject.key.0, "record a revision", created)
+            .call(&target.key.0, "record a revision", created)
             .await?;
         Ok(of_revision(&created))
     }
@@ -58,29 +58,29 @@ impl Caller {
     /// Makes the workload the controller of a revision that has none.
     pub(super) async fn adopt_revision(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         revision: RevisionRef,
     ) -> Result<Response, CallError> {
-        let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
-        self.patch_revision(subject, "adopt a revision", revision, patch)
+        let patch = json!({ "metadata": { "ownerReferences": [as_owner(target)] } });
+        self.patch_revision(target, "adopt a revision", revision, patch)
             .await
     }
 
     pub(super) async fn renumber(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         revision: RevisionRef,
         number: i64,
     ) -> Result<Response, CallError> {
         let patch = json!({ "revision": number });
-        self.patch_revision(subject, "renumber a revision", revision, patch)
+        self.patch_revision(target, "renumber a revision", revision, patch)
             .await
     }
 
     /// Patches a revision, with the UID and resource version of the decision as preconditions.
     async fn patch_revision(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         step: &'static str,
         revision: RevisionRef,
         mut patch: Value,
@@ -92,15 +92,15 @@ impl Caller {
         } = revision;
         patch["metadata"]["uid"] = json!(uid);
         patch["metadata"]["resourceVersion"] = json!(resource_version);
-        let api = self.api::<ControllerRevision>(subject);
+        let api = self.api::<ControllerRevision>(target);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
         let call = api.patch(&name, &params, &patch);
-        Ok(of_revision(&self.calls.call(&subject.key.0, step, call).await?))
+        Ok(of_revision(&self.calls.call(&target.key.0, step, call).await?))
     }
 
     pub(super) async fn delete_revision(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         revision: RevisionRef,
     ) -> Result<Response, CallError> {
         let RevisionRef {
@@ -116,23 +116,23 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        let api = self.api::<ControllerRevision>(subject);
+        let api = self.api::<ControllerRevision>(target);
         let call = api.delete(&name, &params);
-        self.calls.call(&subject.key.0, "delete a revision", call).await?;
+        self.calls.call(&target.key.0, "delete a revision", call).await?;
         Ok(Response::Gone)
     }
 
     pub(super) async fn create_run(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         new: NewRun,
     ) -> Result<Response, CallError> {
         let hook = new.kind();
         let NewRun { run } = new;
-        let api = self.api::<HookRun>(subject);
+        let api = self.api::<HookRun>(target);
         let params = PostParams::default();
         let call = api.create(&params, &run);
-        let run = self.calls.call(&subject.key.0, "create a HookRun", call).await?;
+        let run = self.calls.call(&target.key.0, "create a HookRun", call).await?;
         if let Some(hook) = hook {
             self.metrics.gate(hook, Decision::Asked);
         }
@@ -141,7 +141,7 @@ impl Caller {
 
     pub(super) async fn delete_run(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         run: RunRef,
     ) -> Result<Response, CallError> {
         let same = Preconditions {
@@ -152,9 +152,9 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        let api = self.api::<HookRun>(subject);
+        let api = self.api::<HookRun>(target);
         let call = api.delete(&run.name, &params);
-        let answer = self.calls.call(&subject.key.0, "delete a HookRun", call).await?;
+        let answer = self.calls.call(&target.key.0, "delete a HookRun", call).await?;
         Ok(answer.either(|run| of_run(&run), |_| Response::Gone))
     }
 
@@ -162,16 +162,16 @@ impl Caller {
     /// the call matched, in their state before the deletion.
     pub(super) async fn delete_runs(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         runs: &[RunRef],
     ) -> Result<Response, CallError> {
         let digests: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
         let selected =
             ListParams::default().labels(&format!("{} in ({})", label::NAME_DIGEST, digests.join(",")));
-        let api = self.api::<HookRun>(subject);
+        let api = self.api::<HookRun>(target);
         let params = DeleteParams::background();
         let call = api.delete_collection(&params, &selected);
-        let answer = self.calls.call(&subject.key.0, "delete HookRuns", call).await?;
+        let answer = self.calls.call(&target.key.0, "delete HookRuns", call).await?;
         let met = answer.left().map(|list| list.items).unwrap_or_default();
         let met = met.into_iter().map(|run| DeletedRun {
             name: run.name_any(),

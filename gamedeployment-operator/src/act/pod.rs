@@ -22,7 +22,7 @@ impl Caller {
     /// Patches a pod, with the UID and resource version of the decision as preconditions.
     async fn patch(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         step: &'static str,
         subresource: Option<&str>,
         (pod, until): (&PodRef, Option<Instant>),
@@ -30,7 +30,7 @@ impl Caller {
     ) -> Result<Response, CallError> {
         patch["metadata"]["uid"] = json!(pod.uid);
         patch["metadata"]["resourceVersion"] = json!(pod.resource_version);
-        let api = self.api::<Pod>(subject);
+        let api = self.api::<Pod>(target);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
         let call = async {
             match subresource {
@@ -41,62 +41,62 @@ impl Caller {
                 None => api.patch(&pod.name, &params, &patch).await,
             }
         };
-        let patched = self.calls.call_before(until, &subject.key.0, step, call).await;
+        let patched = self.calls.call_before(until, &target.key.0, step, call).await;
         Ok(of_pod(&patched?))
     }
 
     /// Sets annotations, and removes those whose value is null.
     async fn annotate(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         step: &'static str,
         pod: (&PodRef, Option<Instant>),
         notes: Value,
     ) -> Result<Response, CallError> {
         let patch = json!({ "metadata": { "annotations": notes } });
-        self.patch(subject, step, None, pod, patch).await
+        self.patch(target, step, None, pod, patch).await
     }
 
     pub(super) async fn record_selection(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         pod: PodRef,
         text: &str,
     ) -> Result<Response, CallError> {
         let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
-        self.annotate(subject, "mark a pod", (&pod, None), notes).await
+        self.annotate(target, "mark a pod", (&pod, None), notes).await
     }
 
     pub(super) async fn clear_selection(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         pod: PodRef,
     ) -> Result<Response, CallError> {
         let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
-        self.annotate(subject, "unmark a pod", (&pod, None), notes).await
+        self.annotate(target, "unmark a pod", (&pod, None), notes).await
     }
 
     pub(super) async fn confirm(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         confirmed: Confirmed,
         until: Option<Instant>,
     ) -> Result<Response, CallError> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
         let written = self
-            .annotate(subject, "confirm a pod", (pod, until), notes)
+            .annotate(target, "confirm a pod", (pod, until), notes)
             .await?;
         self.metrics.passed(confirmed.hook(), confirmed.open_reason());
         if matches!(confirmed.open_reason(), OpenReason::Skipped { .. }) {
-            self.skipped(subject, "Confirm", &pod.name, confirmed.open_reason());
+            self.skipped(target, "Confirm", &pod.name, confirmed.open_reason());
         }
         Ok(written)
     }
 
     pub(super) async fn delete_pod(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         delete: Delete,
         until: Option<Instant>,
     ) -> Result<Response, CallError> {
@@ -109,18 +109,18 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::default()
         };
-        let api = self.api::<Pod>(subject);
+        let api = self.api::<Pod>(target);
         let call = api.delete(&pod.name, &params);
         let answer = self
             .calls
-            .call_before(until, &subject.key.0, "delete a pod", call)
+            .call_before(until, &target.key.0, "delete a pod", call)
             .await?;
         self.metrics.passed(delete.hook(), delete.open_reason());
         if delete.recreates() {
             self.metrics.updated(How::Recreate);
         }
         self.tell(
-            subject,
+            target,
             WorkloadReason::PodDeleted,
             "Delete",
             pod,
@@ -132,7 +132,7 @@ impl Caller {
     /// Takes a pod out of service: it gets no new players, and the update follows after the grace period.
     pub(super) async fn set_not_ready(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         update: Update,
         since: Timestamp,
         until: Option<Instant>,
@@ -145,7 +145,7 @@ impl Caller {
         let status = json!({ "status": { "conditions": [condition] } });
         let taken = self
             .patch(
-                subject,
+                target,
                 "take a pod out of service",
                 Some("status"),
                 (update.pod(), until),
@@ -154,7 +154,7 @@ impl Caller {
             .await?;
         self.metrics.passed(update.hook(), update.open_reason());
         self.tell(
-            subject,
+            target,
             WorkloadReason::PodUpdateStarted,
             "Update",
             update.pod(),
@@ -165,7 +165,7 @@ impl Caller {
 
     pub(super) async fn set_ready(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         pod: PodRef,
         finished: Option<Finished>,
     ) -> Result<Response, CallError> {
@@ -174,7 +174,7 @@ impl Caller {
         let status = json!({ "status": { "conditions": [condition] } });
         let written = self
             .patch(
-                subject,
+                target,
                 "put a pod into service",
                 Some("status"),
                 (&pod, None),
@@ -183,7 +183,7 @@ impl Caller {
             .await?;
         if let Some(Finished { revision, .. }) = finished {
             let note = format!("pod {}: updated in place to {revision}", pod.name);
-            self.tell_of(subject, WorkloadReason::PodUpdated, "Update", &pod, &note);
+            self.tell_of(target, WorkloadReason::PodUpdated, "Update", &pod, &note);
         }
         Ok(written)
     }
@@ -191,7 +191,7 @@ impl Caller {
     /// Writes images, metadata, revision and the record of the previous state in one patch.
     pub(super) async fn write_update(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         update: Update,
         change: PodChange,
         until: Option<Instant>,
@@ -210,14 +210,14 @@ impl Caller {
             patch["spec"] = json!({ "containers": containers });
         }
         let written = self
-            .patch(subject, "update a pod", None, (update.pod(), until), patch)
+            .patch(target, "update a pod", None, (update.pod(), until), patch)
             .await?;
         self.metrics.passed(update.hook(), update.open_reason());
         let how = if update.hot() { How::HotPatch } else { How::InPlace };
         self.metrics.updated(how);
         if update.open_reason() != &OpenReason::AlreadyStarted {
             self.tell(
-                subject,
+                target,
                 WorkloadReason::PodUpdateStarted,
                 "Update",
                 update.pod(),
@@ -228,47 +228,42 @@ impl Caller {
     }
 
     /// Makes the workload the pod's controller.
-    pub(super) async fn adopt(&self, subject: &ReconcileTarget, pod: PodRef) -> Result<Response, CallError> {
-        let patch = json!({ "metadata": { "ownerReferences": [as_owner(subject)] } });
-        self.patch(subject, "adopt a pod", None, (&pod, None), patch)
-            .await
+    pub(super) async fn adopt(&self, target: &ReconcileTarget, pod: PodRef) -> Result<Response, CallError> {
+        let patch = json!({ "metadata": { "ownerReferences": [as_owner(target)] } });
+        self.patch(target, "adopt a pod", None, (&pod, None), patch).await
     }
 
-    pub(super) async fn release(
-        &self,
-        subject: &ReconcileTarget,
-        pod: PodRef,
-    ) -> Result<Response, CallError> {
-        let gone = json!({ "$patch": "delete", "uid": subject.object.metadata.uid });
+    pub(super) async fn release(&self, target: &ReconcileTarget, pod: PodRef) -> Result<Response, CallError> {
+        let gone = json!({ "$patch": "delete", "uid": target.object.metadata.uid });
         let patch = json!({ "metadata": { "ownerReferences": [gone] } });
-        self.patch(subject, "release a pod", None, (&pod, None), patch)
+        self.patch(target, "release a pod", None, (&pod, None), patch)
             .await
     }
 
     /// Warns by name about a pod whose hook was skipped. `EventAggregator` does not limit this warning.
-    fn skipped(&self, subject: &ReconcileTarget, action: &str, pod: &str, open_reason: &OpenReason) {
+    fn skipped(&self, target: &ReconcileTarget, action: &str, pod: &str, open_reason: &OpenReason) {
         let (reason, note) = (
             WorkloadReason::HookSkipped.as_str(),
             format!("pod {pod}: {open_reason}"),
         );
-        self.events.warn(reference(subject), reason, action, &note);
+        self.events.warn(reference(target), reason, action, &note);
     }
 
     /// Logs an approved action and emits it as an event on the pod, with the reason of its approval.
     fn tell(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         reason: WorkloadReason,
         action: &'static str,
         pod: &PodRef,
         open_reason: &OpenReason,
     ) {
         let note = format!("pod {}: {open_reason}", pod.name);
-        let (namespace, name) = &subject.key;
+        let (namespace, name) = &target.key;
         tracing::info!(namespace, name, pod = pod.name, %reason, "grounds" = %open_reason, "acted on a pod");
-        self.tell_of(subject, reason, action, pod, &note);
+        self.tell_of(target, reason, action, pod, &note);
         if matches!(open_reason, OpenReason::Skipped { .. }) {
-            self.skipped(subject, action, &pod.name, open_reason);
+            self.skipped(target, action, &pod.name, open_reason);
         }
     }
 
@@ -276,27 +271,27 @@ impl Caller {
     /// further pods.
     fn tell_of(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         reason: WorkloadReason,
         action: &'static str,
         pod: &PodRef,
         note: &str,
     ) {
-        match self.throttle.record(&subject.key, reason, Instant::now()) {
+        match self.aggregator.record(&target.key, reason, Instant::now()) {
             Emission::Named => {
                 self.events
-                    .tell(pod_reference(subject, pod), reason.as_str(), action, note);
+                    .tell(pod_reference(target, pod), reason.as_str(), action, note);
             }
             Emission::Counted => {}
             Emission::FirstCounted(rest) => {
-                let (throttle, events, key) =
-                    (self.throttle.clone(), self.events.clone(), subject.key.clone());
-                let about = reference(subject);
+                let (aggregator, events, key) =
+                    (self.aggregator.clone(), self.events.clone(), target.key.clone());
+                let about = reference(target);
                 // If the process ends first, this event is lost, but the log names each pod, except for
                 // `PodUpdated`.
                 tokio::spawn(async move {
                     tokio::time::sleep(rest).await;
-                    let more = throttle.number(&key, reason);
+                    let more = aggregator.number(&key, reason);
                     let note = format!("{more} more pods than were named; the log names each");
                     events.tell(about, reason.as_str(), action, &note);
                 });

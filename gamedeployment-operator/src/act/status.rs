@@ -22,34 +22,34 @@ impl Caller {
     /// Resets `retry` once the request has been carried out.
     pub(super) async fn reset_retry(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         kinds: &[HookKind],
     ) -> Result<Response, CallError> {
         let fields = kinds
             .iter()
             .map(|kind| (kind.field().to_owned(), json!({ "retry": false })));
         let spec: serde_json::Map<String, Value> = fields.collect();
-        self.patch_workload(subject, "reset retry", None, json!({ "spec": spec }))
+        self.patch_workload(target, "reset retry", None, json!({ "spec": spec }))
             .await
     }
 
     /// Pauses the rollout for a canary step; users resume it by setting `paused` back to false.
-    pub(super) async fn pause(&self, subject: &ReconcileTarget) -> Result<Response, CallError> {
+    pub(super) async fn pause(&self, target: &ReconcileTarget) -> Result<Response, CallError> {
         let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
-        self.patch_workload(subject, "pause for a canary step", None, patch)
+        self.patch_workload(target, "pause for a canary step", None, patch)
             .await
     }
 
     pub(super) async fn write_status(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         status: &GameDeploymentStatus,
     ) -> Result<Response, CallError> {
         let value = |status: &Option<GameDeploymentStatus>| serde_json::to_value(status).unwrap_or_default();
         let new = value(&Some(status.clone()));
-        let status = replacing(value(&subject.object.status), new);
+        let status = replacing(value(&target.object.status), new);
         self.patch_workload(
-            subject,
+            target,
             "write the status",
             Some("status"),
             json!({ "status": status }),
@@ -58,7 +58,7 @@ impl Caller {
     }
 
     /// Records that an object cannot be parsed as a GameDeployment. The pod counts in its status stay.
-    pub(super) async fn refuse_unreadable(
+    pub(super) async fn report_unreadable(
         &self,
         key: &NamespacedName,
         invalid: &Unreadable,
@@ -109,15 +109,15 @@ impl Caller {
     /// Patches the workload, with the UID and resource version of the decision as preconditions.
     async fn patch_workload(
         &self,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         step: &'static str,
         subresource: Option<&str>,
         mut patch: Value,
     ) -> Result<Response, CallError> {
-        let metadata = &subject.object.metadata;
+        let metadata = &target.object.metadata;
         patch["metadata"] = json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version });
-        let api = self.api::<GameDeployment>(subject);
-        let name = &subject.key.1;
+        let api = self.api::<GameDeployment>(target);
+        let name = &target.key.1;
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
         let call = async {
             match subresource {
@@ -125,6 +125,6 @@ impl Caller {
                 None => api.patch(name, &params, &patch).await,
             }
         };
-        Ok(of_workload(self.calls.call(&subject.key.0, step, call).await?))
+        Ok(of_workload(self.calls.call(&target.key.0, step, call).await?))
     }
 }

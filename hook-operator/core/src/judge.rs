@@ -110,15 +110,15 @@ impl Rules<'_> {
         now: Timestamp,
         value: &Shown,
     ) -> (Phase, String) {
-        let facts = EvalInput {
+        let input = EvalInput {
             result: result.into(),
             response,
             now,
         };
-        let facts = &facts;
+        let input = &input;
         let (failure, success) = match (
-            ask("failureCondition", self.failure, facts, value),
-            ask("successCondition", self.success, facts, value),
+            evaluate("failureCondition", self.failure, input, value),
+            evaluate("successCondition", self.success, input, value),
         ) {
             (Ok(failure), Ok(success)) => (failure, success),
             (Err(message), _) | (_, Err(message)) => return (Phase::Error, message),
@@ -153,17 +153,17 @@ impl Rules<'_> {
 }
 
 /// Evaluates a condition, if it is set. Returns its text and whether it holds.
-fn ask<'c>(
+fn evaluate<'c>(
     name: &str,
     condition: Option<&'c Condition>,
-    facts: &EvalInput<'_>,
+    input: &EvalInput<'_>,
     value: &Shown,
 ) -> Result<Option<(&'c str, bool)>, String> {
     let Some(condition) = condition else {
         return Ok(None);
     };
     let source = condition.source().trim();
-    match condition.evaluate(facts) {
+    match condition.evaluate(input) {
         Ok(holds) => Ok(Some((source, holds))),
         Err(error) => {
             // The error message may quote the answer.

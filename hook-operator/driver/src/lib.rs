@@ -43,16 +43,16 @@ impl End {
     /// Returns whether this state of the run predates the end and arrived late.
     pub fn is_stale(&self, run: &HookRun) -> bool {
         match self {
-            Self::Concluded(last) => Version::of(run).is_before(*last),
+            Self::Concluded(last) => Version::of(run).is_older_than(*last),
             // A UID is never reused.
             Self::Gone => true,
         }
     }
 
     /// Returns whether this state is newer than the end, so that the session never saw it.
-    pub fn is_before(&self, run: &HookRun) -> bool {
+    pub fn is_older_than(&self, run: &HookRun) -> bool {
         match self {
-            Self::Concluded(last) => last.is_before(Version::of(run)),
+            Self::Concluded(last) => last.is_older_than(Version::of(run)),
             Self::Gone => false,
         }
     }

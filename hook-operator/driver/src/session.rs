@@ -32,7 +32,7 @@ const MAX_SLEEP: Duration = Duration::from_secs(30);
 
 /// State of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SessionPhase {
+enum SessionState {
     /// Must decide.
     Decides,
     /// Compiles the spec.
@@ -68,14 +68,14 @@ pub struct Session {
     collected: bool,
     /// Reason why a metric could not be measured, until it is recorded.
     held_up: Option<String>,
-    pace: WriteThrottle,
+    throttle: WriteThrottle,
     /// Duration of the last measurement.
     last: Duration,
     /// Back-off for consecutive failed writes.
     retry: Backoff,
     /// Last status sent, until its outcome is known.
     sent: Option<Box<HookRunStatus>>,
-    state: SessionPhase,
+    state: SessionState,
     output: VecDeque<SessionOutput>,
 }
 
@@ -93,11 +93,11 @@ impl Session {
             outcomes: Vec::new(),
             collected: false,
             held_up: None,
-            pace: WriteThrottle::default(),
+            throttle: WriteThrottle::default(),
             last: Duration::ZERO,
             retry: recording::retry(),
             sent: None,
-            state: SessionPhase::Decides,
+            state: SessionState::Decides,
             output: VecDeque::new(),
         }
     }
@@ -111,16 +111,16 @@ impl Session {
     pub fn handle(&mut self, input: SessionInput, now: Now) {
         match (input, self.state) {
             (SessionInput::Watch(run), _) => self.news = Some(run),
-            (SessionInput::Resolved(resolved), SessionPhase::Resolves) => {
+            (SessionInput::Resolved(resolved), SessionState::Resolves) => {
                 self.resolved = resolved;
-                self.state = SessionPhase::Decides;
+                self.state = SessionState::Decides;
                 self.forget_recorded();
             }
-            (SessionInput::Recorded(answer), SessionPhase::Records) => self.recorded(answer, now),
-            (SessionInput::Read(answer), SessionPhase::Reads { conflict }) => {
-                self.read(answer, conflict, now)
+            (SessionInput::Recorded(answer), SessionState::Records) => self.recorded(answer, now),
+            (SessionInput::Read(answer), SessionState::Reads { conflict }) => {
+                self.read(answer, conflict, now);
             }
-            (SessionInput::Deleted(answer), SessionPhase::Deletes) => match answer {
+            (SessionInput::Deleted(answer), SessionState::Deletes) => match answer {
                 Ok(()) => self.end(End::Gone),
                 Err(error) => self.recover(error, now),
             },
@@ -164,43 +164,43 @@ impl Session {
             return Some(Duration::ZERO);
         }
         match self.state {
-            SessionPhase::Decides => Some(Duration::ZERO),
-            SessionPhase::Waits(_) if self.collected || self.news.is_some() => Some(Duration::ZERO),
-            SessionPhase::Waits(until) | SessionPhase::Pauses(until) => Some(until),
-            SessionPhase::Resolves
-            | SessionPhase::Records
-            | SessionPhase::Reads { .. }
-            | SessionPhase::Deletes
-            | SessionPhase::Ended => None,
+            SessionState::Decides => Some(Duration::ZERO),
+            SessionState::Waits(_) if self.collected || self.news.is_some() => Some(Duration::ZERO),
+            SessionState::Waits(until) | SessionState::Pauses(until) => Some(until),
+            SessionState::Resolves
+            | SessionState::Records
+            | SessionState::Reads { .. }
+            | SessionState::Deletes
+            | SessionState::Ended => None,
         }
     }
 
     /// Advances until the session needs an answer.
     fn go_on(&mut self, now: Now) {
         match self.state {
-            SessionPhase::Waits(until) => {
+            SessionState::Waits(until) => {
                 let news = self.hear();
                 if now.mono < until && !news && !self.collected {
                     return;
                 }
-                self.state = SessionPhase::Decides;
+                self.state = SessionState::Decides;
             }
-            SessionPhase::Pauses(until) => {
+            SessionState::Pauses(until) => {
                 self.hear();
                 if now.mono < until {
                     return;
                 }
                 self.go_on_after_write();
             }
-            SessionPhase::Decides => {}
-            SessionPhase::Resolves
-            | SessionPhase::Records
-            | SessionPhase::Reads { .. }
-            | SessionPhase::Deletes
-            | SessionPhase::Ended => return,
+            SessionState::Decides => {}
+            SessionState::Resolves
+            | SessionState::Records
+            | SessionState::Reads { .. }
+            | SessionState::Deletes
+            | SessionState::Ended => return,
         }
         if std::mem::take(&mut self.outdated) {
-            self.state = SessionPhase::Resolves;
+            self.state = SessionState::Resolves;
             self.output.push_back(SessionOutput::Resolve(self.run.clone()));
         } else {
             self.decide(now);
@@ -218,20 +218,20 @@ impl Session {
         } = self.plan(now.wall);
         self.cancel(&cancel);
         match (record, ended) {
-            (Some(status), _) => match self.pace.wait_for(&status, now.mono) {
-                Some(wait) => self.state = SessionPhase::Waits(now.mono + wait.min(MAX_SLEEP)),
+            (Some(status), _) => match self.throttle.wait_for(&status, now.mono) {
+                Some(wait) => self.state = SessionState::Waits(now.mono + wait.min(MAX_SLEEP)),
                 None => self.record(status, now),
             },
             (None, Some(Cleanup::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
             (None, Some(Cleanup::Delete)) => {
-                self.state = SessionPhase::Deletes;
+                self.state = SessionState::Deletes;
                 self.output.push_back(SessionOutput::Delete(self.run.clone()));
             }
             (None, Some(Cleanup::DeleteLater) | None) => {
                 self.start(start);
                 let longest = now.mono + MAX_SLEEP;
                 let until = wake_at.map_or(longest, |at| now.at(at).min(longest));
-                self.state = SessionPhase::Waits(until);
+                self.state = SessionState::Waits(until);
             }
         }
     }
@@ -254,14 +254,14 @@ impl Session {
     }
 
     fn end(&mut self, end: End) {
-        self.state = SessionPhase::Ended;
+        self.state = SessionState::Ended;
         self.output.push_back(SessionOutput::End(end));
     }
 
-    fn cancel(&mut self, slots: &[MeasurementKey]) {
+    fn cancel(&mut self, keys: &[MeasurementKey]) {
         let output = &mut self.output;
-        self.in_flight.retain(|id, slot| {
-            let stays = !slots.contains(slot);
+        self.in_flight.retain(|id, key| {
+            let stays = !keys.contains(key);
             if !stays {
                 output.push_back(SessionOutput::Cancel(*id));
             }
@@ -270,25 +270,25 @@ impl Session {
     }
 
     fn start(&mut self, starts: Vec<Start>) {
-        for Start { slot, due } in starts {
+        for Start { key, due } in starts {
             self.measurements += 1;
             let id = self.measurements;
-            self.in_flight.insert(id, slot.clone());
+            self.in_flight.insert(id, key.clone());
             let resolved = self.resolved.clone();
             self.output
-                .push_back(SessionOutput::Measure(id, slot, due, resolved));
+                .push_back(SessionOutput::Measure(id, key, due, resolved));
         }
     }
 
     /// Treats a measurement whose task panicked as an Error like any other: it is recorded and counted, and
     /// the next one follows as scheduled.
     fn broken(&mut self, id: MeasurementId, now: Now) {
-        let Some(slot) = self.in_flight.remove(&id) else {
+        let Some(key) = self.in_flight.remove(&id) else {
             return;
         };
         self.collected = true;
         self.outcomes.push(MeasurementOutcome {
-            slot,
+            key,
             started_at: now.wall,
             finished_at: now.wall,
             verdict: MeasurementResult {
@@ -304,7 +304,7 @@ impl Session {
         let Some(news) = self.news.take() else {
             return false;
         };
-        if !Version::of(&news).is_before(Version::of(&self.run)) {
+        if !Version::of(&news).is_older_than(Version::of(&self.run)) {
             self.accept_newer(news);
         }
         true
@@ -327,7 +327,7 @@ impl Session {
     fn forget_recorded(&mut self) {
         if let (Ok(resolved), Some(status)) = (self.resolved.as_ref(), &self.run.status) {
             self.outcomes
-                .retain(|outcome| decide::is_open(resolved, status, &outcome.slot));
+                .retain(|outcome| decide::is_open(resolved, status, &outcome.key));
         }
     }
 

@@ -42,10 +42,10 @@ pub enum Change {
 #[derive(Debug)]
 enum SessionEntry {
     /// The session is open; holds the last state from the watch.
-    Taken(SessionId, Arc<HookRun>),
+    Open(SessionId, Arc<HookRun>),
     /// The session has ended, and the watch has not shown that yet. An older state that arrives now must not
     /// reopen the run: it would repeat a measurement that is already recorded.
-    Left {
+    Ended {
         /// UID of the run.
         uid: String,
         /// End of the session.
@@ -56,7 +56,7 @@ enum SessionEntry {
 /// Sessions of one process.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    slots: HashMap<NamespacedName, SessionEntry>,
+    entries: HashMap<NamespacedName, SessionEntry>,
     /// Runs seen so far in the list that is being read.
     listed: Option<HashSet<NamespacedName>>,
     opened: SessionId,
@@ -94,7 +94,7 @@ impl Sessions {
                 let Some(listed) = self.listed.take() else {
                     return Vec::new();
                 };
-                let gone = self.slots.keys().filter(|key| !listed.contains(*key));
+                let gone = self.entries.keys().filter(|key| !listed.contains(*key));
                 let gone: BTreeSet<NamespacedName> = gone.cloned().collect();
                 gone.into_iter().flat_map(|key| self.close(key)).collect()
             }
@@ -105,12 +105,12 @@ impl Sessions {
         if run.metadata.deletion_timestamp.is_some() {
             return self.close(key);
         }
-        match self.slots.get_mut(&key) {
-            Some(SessionEntry::Taken(_, latest)) if uid_of(latest) == uid_of(&run) => {
+        match self.entries.get_mut(&key) {
+            Some(SessionEntry::Open(_, latest)) if uid_of(latest) == uid_of(&run) => {
                 latest.clone_from(&run);
                 vec![Change::Update(key, run)]
             }
-            Some(SessionEntry::Left { uid, end }) if uid == uid_of(&run) && end.is_stale(&run) => Vec::new(),
+            Some(SessionEntry::Ended { uid, end }) if uid == uid_of(&run) && end.is_stale(&run) => Vec::new(),
             _ if is_over(&run) => self.close(key),
             _ => {
                 let mut changes = self.close(key.clone());
@@ -122,32 +122,32 @@ impl Sessions {
 
     fn open(&mut self, key: NamespacedName, run: Arc<HookRun>) -> Change {
         self.opened += 1;
-        self.slots
-            .insert(key.clone(), SessionEntry::Taken(self.opened, run.clone()));
+        self.entries
+            .insert(key.clone(), SessionEntry::Open(self.opened, run.clone()));
         Change::Open(key, self.opened, run)
     }
 
     fn close(&mut self, key: NamespacedName) -> Vec<Change> {
-        match self.slots.remove(&key) {
-            Some(SessionEntry::Taken(..)) => vec![Change::Close(key)],
-            Some(SessionEntry::Left { .. }) | None => Vec::new(),
+        match self.entries.remove(&key) {
+            Some(SessionEntry::Open(..)) => vec![Change::Close(key)],
+            Some(SessionEntry::Ended { .. }) | None => Vec::new(),
         }
     }
 
     /// Handles the end of a session. Remembers it until the watch shows it.
     pub fn ended(&mut self, key: NamespacedName, id: SessionId, end: End) -> Vec<Change> {
-        let latest = match self.slots.get(&key) {
-            Some(SessionEntry::Taken(taken, latest)) if *taken == id => latest.clone(),
+        let latest = match self.entries.get(&key) {
+            Some(SessionEntry::Open(taken, latest)) if *taken == id => latest.clone(),
             _ => return Vec::new(),
         };
         if end.is_stale(&latest) {
             let uid = uid_of(&latest).to_owned();
-            self.slots.insert(key, SessionEntry::Left { uid, end });
+            self.entries.insert(key, SessionEntry::Ended { uid, end });
             return Vec::new();
         }
         // The watch has already shown the end, and no session has seen what came after it.
-        self.slots.remove(&key);
-        if end.is_before(&latest) {
+        self.entries.remove(&key);
+        if end.is_older_than(&latest) {
             self.apply(key, latest)
         } else {
             Vec::new()
@@ -156,8 +156,8 @@ impl Sessions {
 
     /// Opens a new session for a run whose session panicked.
     pub fn broken(&mut self, key: &NamespacedName, id: SessionId) -> Option<Change> {
-        match self.slots.get(key) {
-            Some(SessionEntry::Taken(taken, latest)) if *taken == id => {
+        match self.entries.get(key) {
+            Some(SessionEntry::Open(taken, latest)) if *taken == id => {
                 let latest = latest.clone();
                 Some(self.open(key.clone(), latest))
             }

@@ -17,7 +17,7 @@ impl Version {
         )
     }
 
-    pub(crate) fn is_before(self, other: Self) -> bool {
+    pub(crate) fn is_older_than(self, other: Self) -> bool {
         matches!((self.0, other.0), (Some(this), Some(other)) if this < other)
     }
 }

@@ -95,7 +95,7 @@ impl Play {
                     self.session.handle(SessionInput::Resolved(resolved), at(second));
                 }
                 SessionOutput::Record(_, status) => return Some(*status),
-                SessionOutput::Measure(id, slot, ..) => self.asked.push((id, slot)),
+                SessionOutput::Measure(id, key, ..) => self.asked.push((id, key)),
                 SessionOutput::Cancel(id) => self.cancelled.push(id),
                 SessionOutput::StatusWritten(_) => {}
                 other => panic!("{other:?}"),
@@ -116,9 +116,9 @@ impl Play {
 
     /// Delivers a successful measurement.
     fn measured(&mut self, of: usize, second: u64) {
-        let (id, slot) = self.asked[of].clone();
+        let (id, key) = self.asked[of].clone();
         let outcome = MeasurementOutcome {
-            slot,
+            key,
             started_at: at(second).wall,
             finished_at: at(second).wall,
             verdict: MeasurementResult {

@@ -51,8 +51,8 @@ pub struct Providers {
 
 struct Shared {
     egress: Arc<EgressPolicy>,
-    slots: Arc<ProviderLimiter>,
-    room: Arc<MemoryBudget>,
+    limiter: Arc<ProviderLimiter>,
+    memory: Arc<MemoryBudget>,
     clients: Clients,
     compute: Compute,
 }
@@ -64,8 +64,8 @@ impl Providers {
         Self {
             shared: Arc::new(Shared {
                 clients: Clients::new(Arc::clone(&egress)),
-                slots: Arc::new(ProviderLimiter::new(limits)),
-                room: Arc::new(MemoryBudget::new(limits)),
+                limiter: Arc::new(ProviderLimiter::new(limits)),
+                memory: Arc::new(MemoryBudget::new(limits)),
                 compute: Compute::default(),
                 egress,
             }),
@@ -82,14 +82,14 @@ impl Providers {
         namespace: &str,
         request: &ProviderRequest,
     ) -> Result<ProviderResponse, MeasurementFailure> {
-        let mut claim = self.claim(namespace);
-        let reply = self.ask(namespace, request, &mut claim).await?;
+        let mut reservation = self.reserve(namespace);
+        let reply = self.ask(namespace, request, &mut reservation).await?;
         reply.interpret(request)
     }
 
     /// Returns an empty memory reservation for a measurement of a namespace.
-    pub fn claim(&self, namespace: &str) -> MemoryReservation {
-        self.shared.room.claim(namespace)
+    pub fn reserve(&self, namespace: &str) -> MemoryReservation {
+        self.shared.memory.reserve(namespace)
     }
 
     /// Makes the call without interpreting the answer; interpreting takes time and belongs in
@@ -101,12 +101,12 @@ impl Providers {
         &self,
         namespace: &str,
         request: &ProviderRequest,
-        claim: &mut MemoryReservation,
+        reservation: &mut MemoryReservation,
     ) -> Result<Reply, MeasurementFailure> {
         match request {
-            ProviderRequest::Web(request) => web::ask(&self.shared, namespace, request, claim).await,
+            ProviderRequest::Web(request) => web::ask(&self.shared, namespace, request, reservation).await,
             ProviderRequest::Prometheus(request) => {
-                prometheus::ask(&self.shared, namespace, request, claim).await
+                prometheus::ask(&self.shared, namespace, request, reservation).await
             }
         }
     }
@@ -118,12 +118,12 @@ impl Providers {
 
     /// Returns the number of calls in flight.
     pub fn in_flight(&self) -> usize {
-        self.shared.slots.in_flight()
+        self.shared.limiter.in_flight()
     }
 
     /// Returns the number of measurements that wait for a slot.
     pub fn waiting(&self) -> usize {
-        self.shared.slots.waiting()
+        self.shared.limiter.waiting()
     }
 }
 

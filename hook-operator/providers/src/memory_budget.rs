@@ -38,7 +38,7 @@ struct Pool {
 
 /// Memory reservation of one measurement, returned when dropped.
 pub struct MemoryReservation {
-    room: Arc<MemoryBudget>,
+    memory: Arc<MemoryBudget>,
     namespace: Arc<str>,
     held: usize,
     large: Option<Permit>,
@@ -61,9 +61,9 @@ impl MemoryBudget {
         }
     }
 
-    pub(crate) fn claim(self: &Arc<Self>, namespace: &str) -> MemoryReservation {
+    pub(crate) fn reserve(self: &Arc<Self>, namespace: &str) -> MemoryReservation {
         MemoryReservation {
-            room: Arc::clone(self),
+            memory: Arc::clone(self),
             namespace: Arc::from(namespace),
             held: 0,
             large: None,
@@ -110,15 +110,15 @@ impl MemoryReservation {
         if more == 0 || self.large.is_some() {
             return Ok(());
         }
-        let of_one = self.room.of_one;
-        if self.room.pool().take(&self.namespace, more, of_one) {
+        let of_one = self.memory.of_one;
+        if self.memory.pool().take(&self.namespace, more, of_one) {
             self.held = bytes;
             return Ok(());
         }
         self.waits.store(true, Ordering::Relaxed);
-        let large = self.room.large.take(&self.namespace);
-        let large = tokio::time::timeout(self.room.wait, large).await;
-        let large = large.map_err(|_| no_room(self.room.wait))?;
+        let large = self.memory.large.take(&self.namespace);
+        let large = tokio::time::timeout(self.memory.wait, large).await;
+        let large = large.map_err(|_| out_of_memory(self.memory.wait))?;
         self.waits.store(false, Ordering::Relaxed);
         self.large = Some(large);
         self.hold_only(0);
@@ -130,7 +130,7 @@ impl MemoryReservation {
         let less = self.held.saturating_sub(bytes);
         if less > 0 {
             self.held -= less;
-            self.room.pool().give_back(&self.namespace, less);
+            self.memory.pool().give_back(&self.namespace, less);
         }
     }
 
@@ -150,7 +150,7 @@ impl Drop for MemoryReservation {
     }
 }
 
-pub(crate) fn no_room(wait: Duration) -> MeasurementFailure {
+pub(crate) fn out_of_memory(wait: Duration) -> MeasurementFailure {
     not_asked(&format!(
         "waited {wait:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use"
     ))
@@ -164,7 +164,7 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    fn room(bytes: usize) -> Arc<MemoryBudget> {
+    fn memory(bytes: usize) -> Arc<MemoryBudget> {
         Arc::new(MemoryBudget::new(ProviderLimits {
             bytes,
             wait: Duration::from_secs(3),
@@ -174,36 +174,39 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_namespace_holds_a_quarter_and_others_find_room() {
-        let room = room(64 * MIB);
+        let memory = memory(64 * MIB);
         let mut crowd = Vec::new();
         let refused = loop {
-            let mut claim = room.claim("crowd");
-            match claim.grow_to(MIB).await {
-                Ok(()) => crowd.push(claim),
+            let mut reservation = memory.reserve("crowd");
+            match reservation.grow_to(MIB).await {
+                Ok(()) => crowd.push(reservation),
                 Err(failure) => break failure,
             }
         };
         assert_eq!(refused.kind, FailureKind::NotAsked);
         // 12 MiB of the pool and two large reservations of 2 MiB each.
         assert_eq!(crowd.len(), 14);
-        let mut few = room.claim("few");
+        let mut few = memory.reserve("few");
         few.grow_to(MIB).await.unwrap();
         assert!(few.large.is_none());
         drop((crowd, few));
-        let pool = room.pool();
-        assert_eq!((pool.free, pool.held.len(), room.large.taken()), (56 * MIB, 0, 0));
+        let pool = memory.pool();
+        assert_eq!(
+            (pool.free, pool.held.len(), memory.large.taken()),
+            (56 * MIB, 0, 0)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn claims_that_grow_do_not_wait_for_each_other() {
-        let room = room(16 * MIB);
+        let memory = memory(16 * MIB);
         let tasks: Vec<_> = (0..200)
             .map(|_| {
-                let room = room.clone();
+                let memory = memory.clone();
                 tokio::spawn(async move {
-                    let mut claim = room.claim("games");
+                    let mut reservation = memory.reserve("games");
                     for bytes in [1 << 10, 1 << 14, 1 << 17, MIB] {
-                        while claim.grow_to(bytes).await.is_err() {}
+                        while reservation.grow_to(bytes).await.is_err() {}
                         tokio::time::sleep(Duration::from_millis(10)).await;
                     }
                 })

@@ -17,14 +17,14 @@ pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &PrometheusRequest,
-    claim: &mut MemoryReservation,
+    reservation: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let (post, get) = calls(request)?;
     let url = post.url.clone();
-    let send = async |client, claim: &mut MemoryReservation| {
-        let reply: Reply = exchange::send(shared, &client, post, claim).await?;
+    let send = async |client, reservation: &mut MemoryReservation| {
+        let reply: Reply = exchange::send(shared, &client, post, reservation).await?;
         if reply.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
-            return exchange::send(shared, &client, get, claim).await;
+            return exchange::send(shared, &client, get, reservation).await;
         }
         Ok(reply)
     };
@@ -34,7 +34,7 @@ pub(crate) async fn ask(
         &url,
         &request.tls,
         request.timeout,
-        claim,
+        reservation,
         send,
     )
     .await

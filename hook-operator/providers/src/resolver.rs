@@ -42,8 +42,8 @@ pub(crate) struct LookupFailed {
 }
 
 type LookupResult = Result<Arc<[SocketAddr]>, LookupFailed>;
-type Asking = BoxFuture<'static, LookupResult>;
-type Lookup = Shared<Asking>;
+type LookupFuture = BoxFuture<'static, LookupResult>;
+type Lookup = Shared<LookupFuture>;
 /// Namespace and name.
 type LookupKey = (Arc<str>, String);
 /// Looks up a name's addresses, blocking.
@@ -60,7 +60,7 @@ pub(crate) struct EgressResolver {
 /// Lookup under way.
 enum LookupState {
     /// Waits for its turn; dropped when the last waiter is gone.
-    Waits(WeakShared<Asking>),
+    Waits(WeakShared<LookupFuture>),
     /// Occupies a thread.
     Runs(Lookup),
 }

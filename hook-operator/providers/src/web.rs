@@ -16,19 +16,20 @@ pub(crate) async fn ask(
     shared: &Shared,
     namespace: &str,
     request: &WebRequest,
-    claim: &mut MemoryReservation,
+    reservation: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let call = call(request)?;
     let url = call.url.clone();
-    let send =
-        async |client, claim: &mut MemoryReservation| exchange::send(shared, &client, call, claim).await;
+    let send = async |client, reservation: &mut MemoryReservation| {
+        exchange::send(shared, &client, call, reservation).await
+    };
     exchange::within(
         shared,
         namespace,
         &url,
         &request.tls,
         request.timeout,
-        claim,
+        reservation,
         send,
     )
     .await

@@ -143,7 +143,7 @@ impl<B: Backend> SessionRunner<B> {
                     SessionInput::Deleted(backend.delete(&run).await)
                 }));
             }
-            SessionOutput::Measure(id, slot, due, resolved) => self.measure(id, slot, due, resolved),
+            SessionOutput::Measure(id, key, due, resolved) => self.measure(id, key, due, resolved),
             SessionOutput::Cancel(id) => {
                 if let Some(call) = self.in_flight.remove(&id) {
                     call.abort();
@@ -175,18 +175,18 @@ impl<B: Backend> SessionRunner<B> {
         }
     }
 
-    fn measure(&mut self, id: MeasurementId, slot: MeasurementKey, due: Timestamp, resolved: SharedRun) {
+    fn measure(&mut self, id: MeasurementId, key: MeasurementKey, due: Timestamp, resolved: SharedRun) {
         let lag = Timestamp::now().duration_since(due);
         let observer = &self.measurer.observer;
         observer.started(Duration::try_from(lag).unwrap_or_default());
         let run = self.driver.run();
         let namespace = namespace_of(run).to_owned();
         let span = tracing::info_span!(
-            target: TRACE_TARGET, "measurement", namespace, run = name_of(run), metric = slot.metric,
+            target: TRACE_TARGET, "measurement", namespace, run = name_of(run), metric = key.metric,
             provider = Empty, phase = Empty, failure = Empty
         );
         let measurer = self.measurer.clone();
-        let measurement = async move { (id, measurer.measure(&namespace, slot, &resolved).await) };
+        let measurement = async move { (id, measurer.measure(&namespace, key, &resolved).await) };
         let call = self.measurements.spawn(measurement.instrument(span));
         self.in_flight.insert(id, call);
     }

@@ -48,7 +48,7 @@ impl<B> Clone for Measurer<B> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAsked {
     /// Key of the measurement to start again.
-    pub slot: MeasurementKey,
+    pub key: MeasurementKey,
     /// Reason, for users.
     pub why: String,
 }
@@ -58,16 +58,16 @@ impl<B: Backend> Measurer<B> {
     pub async fn measure(
         &self,
         namespace: &str,
-        slot: MeasurementKey,
+        key: MeasurementKey,
         run: &SharedRun,
     ) -> Result<MeasurementOutcome, NotAsked> {
-        let Some(metric) = metric_of(run, &slot) else {
+        let Some(metric) = metric_of(run, &key) else {
             // The run has no such metric.
             return std::future::pending().await;
         };
         let _in_flight = InFlight::enter(self.observer.as_ref());
         let started_at = Timestamp::now();
-        let (verdict, failure) = self.ask(namespace, &slot, run).await;
+        let (verdict, failure) = self.ask(namespace, &key, run).await;
         let finished_at = Timestamp::now();
         let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
         let provider = metric.provider.name();
@@ -81,14 +81,14 @@ impl<B: Backend> Measurer<B> {
             self.observer.not_asked(provider);
             let why = format!(
                 "metric {}: {failure}; it is asked as soon as there is room",
-                slot.metric
+                key.metric
             );
-            return Err(NotAsked { slot, why });
+            return Err(NotAsked { key, why });
         }
         span.record("phase", verdict.phase.as_str());
         self.observer.measured(provider, verdict.phase, kind, took);
         Ok(MeasurementOutcome {
-            slot,
+            key,
             started_at,
             finished_at,
             verdict,
@@ -99,16 +99,19 @@ impl<B: Backend> Measurer<B> {
     async fn ask(
         &self,
         namespace: &str,
-        slot: &MeasurementKey,
+        key: &MeasurementKey,
         run: &SharedRun,
     ) -> (MeasurementResult, Option<MeasurementFailure>) {
-        let mut claim = self.providers.claim(namespace);
-        let rendered = match self.prepare(namespace, slot, run, &mut claim).await {
+        let mut reservation = self.providers.reserve(namespace);
+        let rendered = match self.prepare(namespace, key, run, &mut reservation).await {
             Ok(rendered) => Arc::new(rendered),
             Err(failure) => return judged(Phase::Error, None, Err(failure)),
         };
-        let reply = self.providers.ask(namespace, &rendered.request, &mut claim).await;
-        let on_no_data = metric_of(run, slot).map_or(Phase::Error, |metric| metric.on_no_data);
+        let reply = self
+            .providers
+            .ask(namespace, &rendered.request, &mut reservation)
+            .await;
+        let on_no_data = metric_of(run, key).map_or(Phase::Error, |metric| metric.on_no_data);
         let judge = move || {
             let answer = reply.and_then(|reply| reply.interpret(&rendered.request));
             judged(on_no_data, Some(rendered.as_ref()), answer)
@@ -119,14 +122,14 @@ impl<B: Backend> Measurer<B> {
     async fn prepare(
         &self,
         namespace: &str,
-        slot: &MeasurementKey,
+        key: &MeasurementKey,
         run: &SharedRun,
-        claim: &mut MemoryReservation,
+        reservation: &mut MemoryReservation,
     ) -> Result<Rendered, MeasurementFailure> {
         let unknown =
             || MeasurementFailure::new(FailureKind::InvalidRequest, "the metric is not there any more");
         let resolved = run.as_ref().as_ref().map_err(|_| unknown())?;
-        let metric = resolved.metric(&slot.metric).ok_or_else(unknown)?;
+        let metric = resolved.metric(&key.metric).ok_or_else(unknown)?;
         let wanted = references(metric, &resolved.arguments);
         if wanted.len() > MOST_REFERENCES {
             let message = format!(
@@ -135,7 +138,7 @@ impl<B: Backend> Measurer<B> {
             );
             return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
         }
-        claim.grow_to(wanted.len() * LONGEST_REFERENCE).await?;
+        reservation.grow_to(wanted.len() * LONGEST_REFERENCE).await?;
         let mut values = References::new();
         for reference in wanted {
             let text = self.backend.resolve(namespace, &reference).await?;
@@ -144,28 +147,28 @@ impl<B: Backend> Measurer<B> {
         let read: usize = values.values().map(String::len).sum();
         // Twice: once as rendered and once as sent.
         let request = longest(metric, &resolved.arguments, &values).min(LONGEST_REQUEST);
-        claim.grow_to(read + 2 * request).await?;
+        reservation.grow_to(read + 2 * request).await?;
         if values.is_empty() {
             let rendered = render(metric, &resolved.arguments, &values)?;
-            claim.hold_only(2 * rendered.request.bytes());
+            reservation.hold_only(2 * rendered.request.bytes());
             return Ok(rendered);
         }
         // Rendering searches and escapes texts of others and compiles conditions that contain them, so it
         // runs on another thread.
-        let (run, name) = (run.clone(), slot.metric.clone());
+        let (run, name) = (run.clone(), key.metric.clone());
         let rendering = move || {
             let resolved = run.as_ref().as_ref().ok()?;
             Some(render(resolved.metric(&name)?, &resolved.arguments, &values))
         };
         let rendered = self.providers.compute().run(namespace, rendering).await;
         let rendered = rendered.ok_or_else(unknown)??;
-        claim.hold_only(read + 2 * rendered.request.bytes());
+        reservation.hold_only(read + 2 * rendered.request.bytes());
         Ok(rendered)
     }
 }
 
-fn metric_of<'r>(run: &'r SharedRun, slot: &MeasurementKey) -> Option<&'r ResolvedMetric> {
-    run.as_ref().as_ref().ok()?.metric(&slot.metric)
+fn metric_of<'r>(run: &'r SharedRun, key: &MeasurementKey) -> Option<&'r ResolvedMetric> {
+    run.as_ref().as_ref().ok()?.metric(&key.metric)
 }
 
 /// Judges an outcome. The result contains no secrets.

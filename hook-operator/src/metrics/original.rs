@@ -42,7 +42,7 @@ impl Original {
     pub(super) fn measured(&self, run: &HookRun, outcome: &MeasurementOutcome, took: Duration) {
         let phase = outcome.verdict.phase;
         let mut labels = of(run);
-        labels.push(("metric", outcome.slot.metric.clone()));
+        labels.push(("metric", outcome.key.metric.clone()));
         labels.push(("phase", phase.as_str().to_owned()));
         self.measured.observe(&labels, took);
         if phase == Phase::Error {

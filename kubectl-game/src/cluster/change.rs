@@ -5,7 +5,7 @@ use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
-use super::failure::{Ask, Failure};
+use super::failure::{Failure, RequestInfo};
 use super::fetch::Kind;
 use super::flags::ClusterConnection;
 
@@ -86,7 +86,7 @@ impl ClusterConnection {
         name: &str,
         decide: impl Fn(&GameDeployment) -> Result<(u32, T), Failure>,
     ) -> Result<T, Failure> {
-        let ask = Ask {
+        let ask = RequestInfo {
             resource: "gamedeployments.tkex.tencent.com/scale",
             ..self.ask::<GameDeployment>("patch", Some(name))
         };

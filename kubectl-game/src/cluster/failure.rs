@@ -24,7 +24,7 @@ pub(crate) enum Failure {
 
 /// A request to the API server, as described in error messages.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RequestInfo<'a> {
     /// Verb as used in roles.
     pub(crate) verb: &'static str,
     /// Resource as used in roles, with its group: `hookruns.tkex.tencent.com`.
@@ -35,7 +35,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) namespace: Option<&'a str>,
 }
 
-impl Ask<'_> {
+impl RequestInfo<'_> {
     /// Returns the failure for a client error.
     pub(crate) fn failed(&self, error: &kube::Error) -> Failure {
         match error {
@@ -129,7 +129,7 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    const ASK: Ask<'static> = Ask {
+    const ASK: RequestInfo<'static> = RequestInfo {
         verb: "patch",
         resource: "gamedeployments.tkex.tencent.com",
         name: Some("arena"),
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_part_of_an_object_is_named_as_roles_and_kubectl_name_it() {
-        let ask = Ask {
+        let ask = RequestInfo {
             resource: "gamedeployments.tkex.tencent.com/scale",
             ..ASK
         };

@@ -8,7 +8,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use shared_api::{GameDeployment, HookRun};
 
-use super::failure::{Ask, Failure};
+use super::failure::{Failure, RequestInfo};
 use super::flags::ClusterConnection;
 
 /// Maximum number of existing names in a "not found" message.
@@ -216,8 +216,8 @@ impl ClusterConnection {
     }
 
     /// Describes a request for error messages.
-    pub(crate) fn ask<'a, K: Kind>(&'a self, verb: &'static str, name: Option<&'a str>) -> Ask<'a> {
-        Ask {
+    pub(crate) fn ask<'a, K: Kind>(&'a self, verb: &'static str, name: Option<&'a str>) -> RequestInfo<'a> {
+        RequestInfo {
             verb,
             resource: K::RESOURCE,
             name,
@@ -262,7 +262,7 @@ impl ClusterConnection {
         everywhere: bool,
         parameters: &ListParams,
     ) -> Result<ListResult<K>, Failure> {
-        let ask = Ask {
+        let ask = RequestInfo {
             namespace: (!everywhere).then_some(self.namespace.as_str()),
             ..self.ask::<K>("list", None)
         };

@@ -14,7 +14,7 @@ use kube::runtime::reflector::{self, Lookup, Store};
 use kube::runtime::watcher::{self, watcher};
 use shared_api::{GameDeployment, HookRun};
 
-use super::failure::{Ask, Failure, root_cause};
+use super::failure::{Failure, RequestInfo, root_cause};
 use super::fetch::{Kind, ListResult, Snapshot, UnreadableObject, selector_of};
 use super::flags::ClusterConnection;
 
@@ -154,7 +154,7 @@ where
     let namespace = (!everywhere).then(|| cluster.namespace.clone());
     let events = watcher(api, config).default_backoff().reflect(writer);
     let events = events.map(move |event| {
-        let ask = Ask {
+        let ask = RequestInfo {
             verb: "watch",
             resource: K::RESOURCE,
             name: None,
@@ -166,7 +166,7 @@ where
 }
 
 /// Classifies a watch error: a missing permission is final, all other errors are retried.
-fn judge(error: &watcher::Error, ask: &Ask<'_>) -> News {
+fn judge(error: &watcher::Error, ask: &RequestInfo<'_>) -> News {
     let failed = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)

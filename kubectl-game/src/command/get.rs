@@ -22,21 +22,21 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    show: DisplayArgs,
+    display: DisplayArgs,
 }
 
 impl Get {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.show.flags.cluster().await?;
+        let cluster = self.display.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let paint = self.show.paint();
+        let paint = self.display.paint();
         if self.watch {
             follow(Live::of(&cluster, name).await?, paint).await?;
             return DONE;
         }
         let snapshot = cluster.snapshot(name).await?;
         let view = GameView::of(&snapshot);
-        match self.show.output() {
+        match self.display.output() {
             None => print_lines(&game::lines(&view, screen::style(paint))),
             Some(OutputFormat::Name) => print(&document::name::<GameDeployment>(&snapshot.game.name_any())),
             Some(output) => print(&document::structured(&view, output)?),

@@ -20,20 +20,20 @@ pub(crate) struct History {
     revision: Option<i64>,
 
     #[command(flatten)]
-    show: DisplayArgs,
+    display: DisplayArgs,
 }
 
 impl History {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.show.flags.cluster().await?;
+        let cluster = self.display.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
         let snapshot = cluster.snapshot(name).await?;
         if let Some(number) = self.revision {
             return self.one(&snapshot, number);
         }
-        match self.show.output() {
+        match self.display.output() {
             None => {
-                let style = screen::whole(self.show.paint());
+                let style = screen::whole(self.display.paint());
                 print_lines(&lists::history(&revision::history(&snapshot), style));
             }
             Some(output) => print(&document::list(&snapshot.revisions, output)?),
@@ -59,7 +59,7 @@ impl History {
             );
             return Err(Failure::Refused(words));
         };
-        match self.show.output() {
+        match self.display.output() {
             Some(OutputFormat::Name) => print(&document::object(found, OutputFormat::Name)?),
             output => {
                 let template = revision::template_of(found).unwrap_or_default();

@@ -24,7 +24,7 @@ pub(crate) struct Get {
     watch: bool,
 
     #[command(flatten)]
-    show: DisplayArgs,
+    display: DisplayArgs,
 }
 
 /// Lists HookRuns.
@@ -43,7 +43,7 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    show: DisplayArgs,
+    display: DisplayArgs,
 }
 
 /// Terminates a HookRun.
@@ -58,17 +58,17 @@ pub(crate) struct Terminate {
 
 impl Get {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.show.flags.cluster().await?;
+        let cluster = self.display.flags.cluster().await?;
         let name = name_of::<HookRun>(&self.name)?;
         let found: HookRun = cluster.get(name).await?;
-        let paint = self.show.paint();
+        let paint = self.display.paint();
         if self.watch {
             let live = LiveList::of(&cluster, false, Some(name)).await?;
             let name = name.to_owned();
             follow(One { live, name }, paint).await?;
             return DONE;
         }
-        match self.show.output() {
+        match self.display.output() {
             None => print_lines(&run::lines(&RunView::of(&found), screen::style(paint))),
             Some(output) => print(&document::object(&found, output)?),
         }
@@ -78,9 +78,9 @@ impl Get {
 
 impl List {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.show.flags.cluster().await?;
+        let cluster = self.display.flags.cluster().await?;
         let (everywhere, failing) = (self.all_namespaces, self.failing);
-        let paint = self.show.paint();
+        let paint = self.display.paint();
         if self.watch {
             let live = LiveList::of(&cluster, everywhere, None).await?;
             follow(
@@ -95,7 +95,7 @@ impl List {
             return DONE;
         }
         let listed = choose(cluster.list(everywhere, &ListParams::default()).await?, failing);
-        if let Some(output) = self.show.output() {
+        if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
             let which = if failing {

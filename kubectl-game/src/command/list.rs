@@ -22,32 +22,32 @@ pub(crate) struct List {
     watch: bool,
 
     #[command(flatten)]
-    show: DisplayArgs,
+    display: DisplayArgs,
 }
 
 /// Live view of the table.
-struct Table {
+struct GameTable {
     live: LiveList<GameDeployment>,
     everywhere: bool,
 }
 
-struct Listing {
+struct GameListing {
     listed: ListResult<GameDeployment>,
     everywhere: bool,
 }
 
 impl List {
     pub(crate) async fn main(&self) -> Outcome {
-        let cluster = self.show.flags.cluster().await?;
+        let cluster = self.display.flags.cluster().await?;
         let everywhere = self.all_namespaces;
-        let paint = self.show.paint();
+        let paint = self.display.paint();
         if self.watch {
             let live = LiveList::of(&cluster, everywhere, None).await?;
-            follow(Table { live, everywhere }, paint).await?;
+            follow(GameTable { live, everywhere }, paint).await?;
             return DONE;
         }
         let listed: ListResult<GameDeployment> = cluster.list(everywhere, &ListParams::default()).await?;
-        if let Some(output) = self.show.output() {
+        if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
             eprintln!("{}", none_found("GameDeployment", everywhere, &cluster.namespace));
@@ -58,18 +58,18 @@ impl List {
     }
 }
 
-impl Source for Table {
+impl Source for GameTable {
     async fn news(&mut self) -> News {
         self.live.news().await
     }
 
     fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
         let (listed, everywhere) = (self.live.listed()?, self.everywhere);
-        Some(Ok(Box::new(Listing { listed, everywhere })))
+        Some(Ok(Box::new(GameListing { listed, everywhere })))
     }
 }
 
-impl Picture for Listing {
+impl Picture for GameListing {
     fn lines(&self, style: Style) -> Vec<String> {
         lists::games(&self.listed, self.everywhere, style)
     }

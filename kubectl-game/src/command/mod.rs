@@ -72,7 +72,7 @@ pub(crate) struct DisplayArgs {
     output: OutputArgs,
 
     #[command(flatten)]
-    look: ColorArgs,
+    color: ColorArgs,
 
     #[command(flatten)]
     pub(crate) flags: Flags,
@@ -86,7 +86,7 @@ impl DisplayArgs {
 
     /// Returns colours and symbols for standard output.
     pub(crate) fn paint(&self) -> Paint {
-        self.look.paint()
+        self.color.paint()
     }
 }
 

@@ -53,8 +53,8 @@ impl Status {
             say(&RolloutState::of(&game))
         };
         Ok(match said {
-            Some(Said::Complete) => ExitCode::SUCCESS,
-            Some(Said::Blocked) => {
+            Some(FinalState::Complete) => ExitCode::SUCCESS,
+            Some(FinalState::Blocked) => {
                 eprintln!("{more}");
                 ExitCode::from(BLOCKED)
             }
@@ -68,7 +68,7 @@ impl Status {
     }
 
     /// Waits for a final state; `None` after a timeout.
-    async fn wait(&self, cluster: &ClusterConnection, name: &str) -> Result<Option<Said>, Failure> {
+    async fn wait(&self, cluster: &ClusterConnection, name: &str) -> Result<Option<FinalState>, Failure> {
         let live = LiveList::of(cluster, false, Some(name)).await?;
         let settled = until_settled(live, name);
         match self.timeout {
@@ -83,13 +83,13 @@ impl Status {
 
 /// A final state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Said {
+enum FinalState {
     Complete,
     Blocked,
 }
 
 /// Prints each new state, until one is final.
-async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result<Said, Failure> {
+async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result<FinalState, Failure> {
     let mut end = std::pin::pin!(interrupted());
     let mut last = None;
     loop {
@@ -116,11 +116,11 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
 }
 
 /// Prints a state, and returns it if it is final.
-fn say(verdict: &RolloutState) -> Option<Said> {
+fn say(verdict: &RolloutState) -> Option<FinalState> {
     let (what, words, said) = match verdict {
-        RolloutState::Complete(words) => ("complete", words, Some(Said::Complete)),
+        RolloutState::Complete(words) => ("complete", words, Some(FinalState::Complete)),
         RolloutState::Waiting(words) => ("waiting", words, None),
-        RolloutState::Blocked(words) => ("blocked", words, Some(Said::Blocked)),
+        RolloutState::Blocked(words) => ("blocked", words, Some(FinalState::Blocked)),
     };
     print(&format!("{what}: {}\n", clean(&brief(words))));
     said

@@ -92,7 +92,7 @@ fn undo(
         .filter_map(|revision| Some((revision, template_of(revision)?)));
     let found = match number {
         Some(number) => known.find(|(revision, _)| revision.revision == number),
-        None => known.find(|(_, template)| !Template::read(template).same_meaning(&present)),
+        None => known.find(|(_, template)| !Template::read(template).is_equivalent(&present)),
     };
     let Some((revision, template)) = found else {
         let numbers: Vec<String> = revisions
@@ -104,7 +104,7 @@ fn undo(
             None => format!("{name} has no other revision to go back to"),
         }));
     };
-    if Template::read(&template).same_meaning(&present) {
+    if Template::read(&template).is_equivalent(&present) {
         let words = format!(
             "{name} has the template of revision {} already",
             revision.revision

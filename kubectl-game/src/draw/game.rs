@@ -11,9 +11,9 @@ use crate::view::revision::RevisionView;
 use crate::view::run::RunView;
 
 /// Width of the labels at the top.
-const HEAD: usize = 12;
+const LABEL_WIDTH: usize = 12;
 /// Maximum number of lines of the operator's message.
-const SAID: usize = 4;
+const MAX_MESSAGE_LINES: usize = 4;
 
 /// Renders `kubectl game get`.
 pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
@@ -61,8 +61,8 @@ fn head(view: &GameView, style: Style) -> Vec<String> {
     let word = style
         .paint
         .tone(view.state.tone, &format!("{}{since}", view.state.word));
-    lines.push(format!("{:<HEAD$}{word}", "Status:"));
-    let blank = " ".repeat(HEAD);
+    lines.push(format!("{:<LABEL_WIDTH$}{word}", "Status:"));
+    let blank = " ".repeat(LABEL_WIDTH);
     lines.extend(
         said(&view.state.message, style)
             .into_iter()
@@ -74,7 +74,7 @@ fn head(view: &GameView, style: Style) -> Vec<String> {
 fn item(name: &str, value: &str, style: Style) -> Vec<String> {
     let value = broken(value, style).into_iter().enumerate();
     value
-        .map(|(place, line)| format!("{:<HEAD$}{line}", if place == 0 { name } else { "" }))
+        .map(|(place, line)| format!("{:<LABEL_WIDTH$}{line}", if place == 0 { name } else { "" }))
         .collect()
 }
 
@@ -83,15 +83,15 @@ fn broken(text: &str, style: Style) -> Vec<String> {
     match style.width {
         None if text.is_empty() => vec![],
         None => vec![text],
-        Some(width) => wrap(&text, width.saturating_sub(HEAD + 4)),
+        Some(width) => wrap(&text, width.saturating_sub(LABEL_WIDTH + 4)),
     }
 }
 
 /// Shortens the operator's message to a few lines; `why` shows it in full.
 fn said(message: &str, style: Style) -> Vec<String> {
     let mut lines = broken(&crate::why::brief(message), style);
-    if lines.len() > SAID {
-        lines.truncate(SAID);
+    if lines.len() > MAX_MESSAGE_LINES {
+        lines.truncate(MAX_MESSAGE_LINES);
         if let Some(last) = lines.last_mut() {
             last.push_str(style.sign(" …", " ..."));
         }

@@ -151,12 +151,12 @@ fn steps(
         Ok(ProviderResponse::NoData { .. }) | Err(_) => return vec![],
     };
     let value = cut(&result.text(), LONGEST_VALUE);
-    let facts = EvalInput {
+    let input = EvalInput {
         result: result.into(),
         response,
         now,
     };
-    let says = |(name, condition): (&str, &Condition)| match condition.evaluate(&facts) {
+    let says = |(name, condition): (&str, &Condition)| match condition.evaluate(&input) {
         Ok(holds) => format!("{name} is {holds}: {}", condition.source()),
         Err(error) => format!("{name} has no answer: {error}"),
     };

@@ -74,7 +74,7 @@ fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     for Finding { path, message, .. } in problems {
         println!("{}: {object}: {path}: {message}", document.place(path));
     }
-    for (path, message) in cautions(document, templates) {
+    for (path, message) in warnings(document, templates) {
         println!("{}: {object}: warning: {path}: {message}", document.place(&path));
     }
     if problems.is_empty() {
@@ -88,7 +88,7 @@ fn told(document: &Document, problems: &[Finding], templates: &Templates) -> Val
         json!({ "path": path, "message": message, "line": place.line, "column": place.column })
     };
     let problems = problems.iter().map(|found| at(&found.path, &found.message));
-    let warnings = cautions(document, templates);
+    let warnings = warnings(document, templates);
     let warnings = warnings.iter().map(|(path, message)| at(path, message));
     json!({
         "file": document.file.display().to_string(),
@@ -102,10 +102,10 @@ fn told(document: &Document, problems: &[Finding], templates: &Templates) -> Val
 }
 
 /// Returns warnings about valid but surprising settings; none if the hook cannot be parsed.
-fn cautions(document: &Document, templates: &Templates) -> Vec<(String, String)> {
+fn warnings(document: &Document, templates: &Templates) -> Vec<(String, String)> {
     if document.kind() == "GameDeployment" {
         let workload = game(document).ok().and_then(|game| Workload::read(&game).ok());
-        return workload.map_or_else(Vec::new, |workload| templates.cautions(&workload, document));
+        return workload.map_or_else(Vec::new, |workload| templates.warnings(&workload, document));
     }
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {

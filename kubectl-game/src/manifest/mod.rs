@@ -17,7 +17,7 @@ use shared_api::names::GROUP;
 pub(crate) const KINDS: [&str; 3] = ["GameDeployment", "HookTemplate", "HookRun"];
 
 /// Maximum depth of nested lists.
-const DEEPEST_LIST: usize = 4;
+const MAX_LIST_DEPTH: usize = 4;
 
 pub(crate) use position::{Place, Places};
 
@@ -212,7 +212,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let mut documents = Vec::new();
     for (value, places) in values.zip(places.map_err(failed)?) {
         let file = path.to_owned();
-        unpack(Document { file, value, places }, DEEPEST_LIST, &mut documents);
+        unpack(Document { file, value, places }, MAX_LIST_DEPTH, &mut documents);
     }
     Ok(documents)
 }

@@ -151,16 +151,16 @@ impl Condition {
     ///
     /// # Errors
     /// Whenever the outcome is not clearly true or false; see [`ConditionErrorKind`].
-    pub fn evaluate(&self, facts: &EvalInput<'_>) -> Result<bool, ConditionError> {
+    pub fn evaluate(&self, input: &EvalInput<'_>) -> Result<bool, ConditionError> {
         let inner = self.inner.as_ref();
-        let checked = self.checked(kind_of(facts.result)).map_err(Clone::clone)?;
+        let checked = self.checked(kind_of(input.result)).map_err(Clone::clone)?;
         let environment = Environment {
-            result: bind(facts.result),
-            response: facts.response.map(|response| {
+            result: bind(input.result),
+            response: input.response.map(|response| {
                 let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
                 (i64::from(response.code), millis)
             }),
-            now: facts.now,
+            now: input.now,
         };
         let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, environment);
         let root = inner.folded.root();

@@ -28,12 +28,12 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
 fn outcome(condition: &str, answer: &str) -> String {
     let result = serde_json::from_str(answer).expect(answer);
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
-    let facts = EvalInput {
+    let input = EvalInput {
         result: Input::Json(&result),
         response: None,
         now,
     };
-    match Condition::compile(condition).and_then(|condition| condition.evaluate(&facts)) {
+    match Condition::compile(condition).and_then(|condition| condition.evaluate(&input)) {
         Ok(answer) => answer.to_string(),
         Err(error) => format!("error: {error}"),
     }

@@ -23,7 +23,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
     let worker = std::thread::Builder::new()
         .stack_size(2 * 1024 * 1024)
         .spawn(move || {
-            let facts = EvalInput {
+            let input = EvalInput {
                 result: Input::Json(&result),
                 response: None,
                 now: jiff::Timestamp::UNIX_EPOCH,
@@ -33,7 +33,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
             let mut out = Ok(false);
             for _ in 0..3 {
                 let begin = Instant::now();
-                out = Condition::compile(&source).and_then(|condition| condition.evaluate(&facts));
+                out = Condition::compile(&source).and_then(|condition| condition.evaluate(&input));
                 best = best.min(begin.elapsed());
                 if best < PATIENCE {
                     break;
@@ -345,7 +345,7 @@ fn sorting_what_has_no_order_does_not_panic() {
         }
     };
     let numbers: Vec<f64> = (0..500).map(number).collect();
-    let facts = EvalInput {
+    let input = EvalInput {
         result: Input::Floats(&numbers),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,
@@ -355,7 +355,7 @@ fn sorting_what_has_no_order_does_not_panic() {
         "len(sortBy(result, -#)) == 500",
         "median(result) >= 0 or true",
     ] {
-        let answer = Condition::compile(source).and_then(|condition| condition.evaluate(&facts));
+        let answer = Condition::compile(source).and_then(|condition| condition.evaluate(&input));
         assert_eq!(answer, Ok(true), "{source}");
     }
     let mixed: Vec<serde_json::Value> = (0..200_u32)

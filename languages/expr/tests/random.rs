@@ -39,19 +39,19 @@ fn survives(source: &str) {
             code: 200,
             latency: std::time::Duration::from_millis(3),
         });
-        let facts = EvalInput {
+        let input = EvalInput {
             result,
             response,
             now: jiff::Timestamp::UNIX_EPOCH,
         };
-        let first = condition.evaluate(&facts);
+        let first = condition.evaluate(&input);
         if let Err(error) = &first {
             bounds(error.span);
             assert!(error.line >= 1 && error.column >= 1 && !error.message.is_empty());
         }
         assert_eq!(
             first,
-            condition.clone().evaluate(&facts),
+            condition.clone().evaluate(&input),
             "the same question, the same answer: {source}"
         );
     }

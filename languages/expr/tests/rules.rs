@@ -225,13 +225,13 @@ fn the_exchange_and_the_clock() {
         ),
         ("now().Hour() == 9", "1", "T"),
     ]);
-    let facts = EvalInput {
+    let input = EvalInput {
         result: Input::Json(&json("1")),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     let condition = Condition::compile("response.code == nil").expect("compiles");
-    assert_eq!(condition.evaluate(&facts), Ok(true));
+    assert_eq!(condition.evaluate(&input), Ok(true));
 }
 
 #[test]

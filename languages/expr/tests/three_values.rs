@@ -39,12 +39,12 @@ fn logic() -> impl Strategy<Value = String> {
 
 fn ask(condition: &str, body: &str) -> Result<bool, ConditionError> {
     let result = serde_json::from_str(body).expect(body);
-    let facts = EvalInput {
+    let input = EvalInput {
         result: Input::Json(&result),
         response: None,
         now: Timestamp::UNIX_EPOCH,
     };
-    Condition::compile(condition).expect(condition).evaluate(&facts)
+    Condition::compile(condition).expect(condition).evaluate(&input)
 }
 
 /// `and`, `or`, `not`, `? :` and closures, with a missing key as the third truth value.

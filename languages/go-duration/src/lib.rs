@@ -70,7 +70,7 @@ fn magnitude(text: &str, most: u64) -> Result<u64, &'static str> {
     }
     let mut total = 0u64;
     while !rest.is_empty() {
-        let (amount, after) = amount(rest)?;
+        let (amount, after) = parse_decimal(rest)?;
         let length = after
             .find(|next: char| next == '.' || next.is_ascii_digit())
             .unwrap_or(after.len());
@@ -116,7 +116,7 @@ impl Decimal {
 }
 
 /// Parses digits with an optional fraction. The remainder starts at the unit.
-fn amount(text: &str) -> Result<(Decimal, &str), &'static str> {
+fn parse_decimal(text: &str) -> Result<(Decimal, &str), &'static str> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (whole, mut rest) = text.split_at(digits(text));
     let mut fraction = "";

@@ -60,12 +60,12 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let reads_as_text = compiled
         .as_ref()
         .is_ok_and(|condition| condition.text_read(result.input()).is_some());
-    let facts = EvalInput {
+    let input = EvalInput {
         result: result.input(),
         response: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
-    let outcome = compiled.and_then(|condition| condition.evaluate(&facts));
+    let outcome = compiled.and_then(|condition| condition.evaluate(&input));
     let (ours, kind, said) = match &outcome {
         Ok(true) => (GoOutcome::True, None, "true".to_owned()),
         Ok(false) => (GoOutcome::False, None, "false".to_owned()),

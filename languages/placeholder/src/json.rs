@@ -14,14 +14,14 @@ enum JsonContext {
 
 pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     let mut output = String::new();
-    let mut place = JsonContext::Outside;
+    let mut context = JsonContext::Outside;
     for part in parts {
         match *part {
             Part::Literal(text) => {
-                place = text.chars().fold(place, follow);
+                context = text.chars().fold(context, follow);
                 output.push_str(text);
             }
-            Part::Argument { name, value } => match place {
+            Part::Argument { name, value } => match context {
                 JsonContext::Inside => {
                     let quoted = Value::from(value).to_string();
                     output.push_str(quoted.get(1..quoted.len() - 1).unwrap_or_default());
@@ -55,8 +55,8 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     }
 }
 
-fn follow(place: JsonContext, next: char) -> JsonContext {
-    match (place, next) {
+fn follow(context: JsonContext, next: char) -> JsonContext {
+    match (context, next) {
         (JsonContext::Inside, '"') => JsonContext::Outside,
         (JsonContext::Inside, '\\') => JsonContext::Escape(0),
         (JsonContext::Escape(0), 'u') => JsonContext::Escape(4),

@@ -36,23 +36,23 @@ pub(super) fn render_condition(parts: &[Part<'_>]) -> Result<String, Placeholder
 
 fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderError> {
     let mut output = String::new();
-    let mut place = QuoteContext::Outside;
+    let mut context = QuoteContext::Outside;
     for (index, part) in parts.iter().enumerate() {
         let (name, value) = match *part {
             Part::Literal(text) => {
                 let mut previous = '\0';
                 for next in text.chars() {
-                    let following = follow(place, previous, next, language);
+                    let following = follow(context, previous, next, language);
                     // A delimiter is consumed: the `*` of `/*` cannot also begin `*/`.
-                    previous = if following == place { next } else { '\0' };
-                    place = following;
+                    previous = if following == context { next } else { '\0' };
+                    context = following;
                 }
                 output.push_str(text);
                 continue;
             }
             Part::Argument { name, value } => (name, value),
         };
-        match place {
+        match context {
             QuoteContext::Quoted(quote) => escape(value, quote, &mut output),
             QuoteContext::Escape(_) => {
                 let message = format!("args.{name} stands right after a backslash; remove the backslash");
@@ -78,9 +78,9 @@ fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderE
     Ok(output)
 }
 
-fn follow(place: QuoteContext, previous: char, next: char, language: Language) -> QuoteContext {
+fn follow(context: QuoteContext, previous: char, next: char, language: Language) -> QuoteContext {
     let condition = language == Language::Condition;
-    match (place, next) {
+    match (context, next) {
         (QuoteContext::Outside, '"' | '\'') => QuoteContext::Quoted(next),
         (QuoteContext::Outside, '`') => QuoteContext::Raw,
         (QuoteContext::Outside, '#') if !condition => QuoteContext::LineComment,

@@ -25,7 +25,7 @@ const SEARCHED_BYTES: usize = 256 * 1024;
 /// Masks the secrets of one request. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Redactor {
-    known: Arc<SearchTerms>,
+    terms: Arc<SearchTerms>,
     hides: bool,
 }
 
@@ -42,7 +42,7 @@ struct SearchTerms {
 
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Redactor({} texts)", self.known.exact.len())
+        write!(f, "Redactor({} texts)", self.terms.exact.len())
     }
 }
 
@@ -50,15 +50,15 @@ impl Redactor {
     /// Creates a redactor for the secrets of a request. If there is any secret, responses are hidden
     /// completely.
     pub fn new<'a>(secrets: impl Iterator<Item = &'a str>) -> Self {
-        let mut known = SearchTerms::default();
+        let mut terms = SearchTerms::default();
         let mut hides = false;
         for secret in secrets {
             hides = true;
-            known.learn(secret, true);
+            terms.learn(secret, true);
         }
-        known.settle();
+        terms.settle();
         Self {
-            known: Arc::new(known),
+            terms: Arc::new(terms),
             hides,
         }
     }
@@ -66,13 +66,13 @@ impl Redactor {
     /// Creates a redactor for texts that are not secrets, such as literal header values. Each is masked only
     /// as a whole, and not at all if it has fewer than 4 bytes.
     pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
-        let mut known = SearchTerms::default();
+        let mut terms = SearchTerms::default();
         for part in parts.filter(|part| part.len() >= SHORTEST) {
-            known.learn(part, false);
+            terms.learn(part, false);
         }
-        known.settle();
+        terms.settle();
         Self {
-            known: Arc::new(known),
+            terms: Arc::new(terms),
             hides: false,
         }
     }
@@ -95,7 +95,7 @@ impl Redactor {
     }
 
     fn cleaned<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.known.exact.is_empty() {
+        if self.terms.exact.is_empty() {
             return Cow::Borrowed(text);
         }
         let beginning = |bytes: usize| text.get(..text.floor_char_boundary(bytes)).unwrap_or(text);
@@ -107,7 +107,7 @@ impl Redactor {
         };
         let mut found = Vec::new();
         for layer in layers(searched) {
-            self.known.find(&layer, &mut found);
+            self.terms.find(&layer, &mut found);
         }
         found.retain(|(start, _)| *start < shown.len());
         Cow::Owned(masked(shown, found))

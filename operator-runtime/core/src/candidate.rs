@@ -115,8 +115,8 @@ impl Candidate {
 
     /// Returns the holder that was last seen, if there was one.
     pub fn leader(&self) -> Option<&str> {
-        let (found, _) = self.seen.as_ref()?;
-        Some(found.holder.as_str()).filter(|holder| !holder.is_empty())
+        let (record, _) = self.seen.as_ref()?;
+        Some(record.holder.as_str()).filter(|holder| !holder.is_empty())
     }
 
     /// Returns the call to make when the retry period is over.
@@ -135,20 +135,20 @@ impl Candidate {
     /// A candidate that led, did not release the Lease, and then finds it held by another or by nobody, or
     /// deleted after its own leadership ended, never acquires it again, even if it is free. The process must
     /// restart.
-    pub fn read(&mut self, found: Option<LeaseRecord>, now: Duration) -> Option<LeaseCall> {
-        let is_own = |found: &LeaseRecord| found.holder == self.name;
-        self.lost |= match (&found, self.until) {
-            (Some(found), Some(_)) => !is_own(found),
+    pub fn read(&mut self, record: Option<LeaseRecord>, now: Duration) -> Option<LeaseCall> {
+        let is_own = |record: &LeaseRecord| record.holder == self.name;
+        self.lost |= match (&record, self.until) {
+            (Some(record), Some(_)) => !is_own(record),
             (None, Some(until)) => now >= until,
             (_, None) => false,
         };
         if self.lost {
             self.until = None;
-            self.seen = found.map(|found| (found, now));
+            self.seen = record.map(|record| (record, now));
             return None;
         }
-        let found = match (found, &self.seen) {
-            (Some(found), _) => found,
+        let record = match (record, &self.seen) {
+            (Some(record), _) => record,
             // The Lease was deleted under its holder, which may not know yet.
             (None, Some((known, _))) if !known.holder.is_empty() && known.holder != self.name => {
                 LeaseRecord {
@@ -161,19 +161,19 @@ impl Candidate {
                 return Some(LeaseCall::Create);
             }
         };
-        let (version, transitions) = (found.version.clone(), found.transitions);
-        if found.holder == self.name {
+        let (version, transitions) = (record.version.clone(), record.transitions);
+        if record.holder == self.name {
             // The answer to a write of its own was lost.
-            self.seen = Some((found, now));
+            self.seen = Some((record, now));
             return Some(LeaseCall::Renew { version, transitions });
         }
-        let free = found.holder.is_empty();
-        let lease_duration = found.lease.max(self.timing.lease_duration);
+        let free = record.holder.is_empty();
+        let lease_duration = record.lease.max(self.timing.lease_duration);
         let since = match &self.seen {
-            Some((known, since)) if *known == found => *since,
+            Some((known, since)) if *known == record => *since,
             _ => now,
         };
-        self.seen = Some((found, since));
+        self.seen = Some((record, since));
         if !free && now.saturating_sub(since) < lease_duration {
             return None;
         }
@@ -194,21 +194,21 @@ impl Candidate {
     }
 
     /// Applies the outcome of a write that began at this time.
-    pub fn wrote(&mut self, call: &LeaseCall, began: Duration, written: WriteOutcome) {
+    pub fn wrote(&mut self, call: &LeaseCall, began: Duration, outcome: WriteOutcome) {
         let transitions = match call {
             LeaseCall::Read => return,
             LeaseCall::Create => 0,
             LeaseCall::Take { transitions, .. } | LeaseCall::Renew { transitions, .. } => *transitions,
         };
-        self.held = match written {
+        self.held = match outcome {
             WriteOutcome::Done(version) => {
-                let found = LeaseRecord {
+                let record = LeaseRecord {
                     version: version.clone(),
                     holder: self.name.clone(),
                     lease: self.timing.lease_duration,
                     transitions,
                 };
-                self.seen = Some((found, began));
+                self.seen = Some((record, began));
                 self.until = Some(began.saturating_add(self.timing.renew_deadline()));
                 Some((version, transitions))
             }

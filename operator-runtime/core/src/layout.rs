@@ -100,24 +100,24 @@ impl Layouts {
 
     /// Applies a list of the Leases, by a call that began and ended at these times. `held` is true if the
     /// process held its own Lease by then.
-    pub fn read(&mut self, found: Vec<(String, LeaseRecord)>, began: Duration, ended: Duration, held: bool) {
+    pub fn read(&mut self, record: Vec<(String, LeaseRecord)>, began: Duration, ended: Duration, held: bool) {
         // Keep Leases that are no longer listed: such a Lease was deleted, but its holder may not know yet.
-        for (lease, found) in found {
-            let known = self.seen.get(&lease).is_some_and(|(known, _)| *known == found);
+        for (lease, record) in record {
+            let known = self.seen.get(&lease).is_some_and(|(known, _)| *known == record);
             if !known && self.is_other(&lease) {
-                self.seen.insert(lease, (found, ended));
+                self.seen.insert(lease, (record, ended));
             }
         }
         // The answer may show the state at the beginning of the call, so only the time before that counts.
-        let live = |found: &LeaseRecord, since: Duration| {
-            !found.holder.is_empty()
-                && began.saturating_sub(since) < found.lease.max(self.timing.lease_duration)
+        let live = |record: &LeaseRecord, since: Duration| {
+            !record.holder.is_empty()
+                && began.saturating_sub(since) < record.lease.max(self.timing.lease_duration)
         };
-        let live = self.seen.iter().find(|(_, (found, since))| live(found, *since));
-        self.wait = live.map(|(lease, (found, _))| Wait {
+        let live = self.seen.iter().find(|(_, (record, since))| live(record, *since));
+        self.wait = live.map(|(lease, (record, _))| Wait {
             own: self.own,
             other: Shard::of_lease(self.program, lease),
-            leader: found.holder.clone(),
+            leader: record.holder.clone(),
         });
         self.alone = held && self.wait.is_none();
     }

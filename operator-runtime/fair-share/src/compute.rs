@@ -52,10 +52,10 @@ impl Compute {
         namespace: &str,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, JoinError> {
-        let slot = self.turns.take(namespace).await;
+        let permit = self.turns.take(namespace).await;
         tokio::task::spawn_blocking(move || {
             // The thread holds the permit, because it runs on if the caller stops waiting.
-            let _slot = slot;
+            let _slot = permit;
             work()
         })
         .await

@@ -23,14 +23,14 @@ pub struct FairSemaphore {
 /// Permit that is held, returned when dropped.
 #[derive(Debug)]
 pub struct Permit {
-    slots: FairSemaphore,
+    semaphore: FairSemaphore,
     tenant: Arc<str>,
 }
 
 #[derive(Debug)]
 struct Queue {
     free: usize,
-    keeps_room: bool,
+    keeps_reserve: bool,
     /// Number of permits held, by tenant; never zero.
     held: HashMap<Arc<str>, usize>,
     /// Waiters by tenant; no queue is empty.
@@ -59,11 +59,11 @@ impl FairSemaphore {
         Self::with_capacity(all, true)
     }
 
-    fn with_capacity(all: usize, keeps_room: bool) -> Self {
+    fn with_capacity(all: usize, keeps_reserve: bool) -> Self {
         let all = all.max(1);
         let queue = Queue {
             free: all,
-            keeps_room,
+            keeps_reserve,
             held: HashMap::new(),
             waiting: HashMap::new(),
             turns: VecDeque::new(),
@@ -87,21 +87,21 @@ impl FairSemaphore {
             if queue.may_take(&tenant) {
                 // A tenant that may take a permit has no waiters: they are served as soon as they may.
                 queue.hand_out(&tenant);
-                return self.slot(tenant);
+                return self.permit(tenant);
             }
             queue.line_up(tenant)
         };
         match turn.await {
-            Ok(slot) => slot,
+            Ok(permit) => permit,
             // The queue serves all waiters before it is dropped, and it cannot be dropped while `self`
             // exists.
             Err(_) => std::future::pending().await,
         }
     }
 
-    fn slot(&self, tenant: Arc<str>) -> Permit {
+    fn permit(&self, tenant: Arc<str>) -> Permit {
         Permit {
-            slots: self.clone(),
+            semaphore: self.clone(),
             tenant,
         }
     }
@@ -114,7 +114,7 @@ impl FairSemaphore {
 impl Queue {
     fn may_take(&self, tenant: &str) -> bool {
         let held = self.held.get(tenant).copied().unwrap_or_default();
-        self.free > 0 && (!self.keeps_room || held < self.free)
+        self.free > 0 && (!self.keeps_reserve || held < self.free)
     }
 
     fn hand_out(&mut self, tenant: &Arc<str>) {
@@ -177,14 +177,14 @@ impl Waiters {
 impl Drop for Permit {
     fn drop(&mut self) {
         let called = {
-            let mut queue = self.slots.queue();
+            let mut queue = self.semaphore.queue();
             queue.take_back(&self.tenant);
             // One more free permit may allow several tenants to take one.
             std::iter::from_fn(|| queue.next()).collect::<Vec<_>>()
         };
         for (tenant, caller) in called {
             // If the waiter is cancelled at this moment, dropping the permit returns it.
-            drop(caller.send(self.slots.slot(tenant)));
+            drop(caller.send(self.semaphore.permit(tenant)));
         }
     }
 }
@@ -202,24 +202,24 @@ mod tests {
     /// Takes a permit if one is free.
     fn poll(waiter: &mut Waiter<'_>) -> Option<Permit> {
         match waiter.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(slot) => Some(slot),
+            Poll::Ready(permit) => Some(permit),
             Poll::Pending => None,
         }
     }
 
-    fn waiter<'s>(slots: &'s FairSemaphore, tenant: &'s str) -> Waiter<'s> {
-        let mut waiter: Waiter<'s> = Box::pin(slots.take(tenant));
+    fn waiter<'s>(semaphore: &'s FairSemaphore, tenant: &'s str) -> Waiter<'s> {
+        let mut waiter: Waiter<'s> = Box::pin(semaphore.take(tenant));
         assert!(poll(&mut waiter).is_none());
         waiter
     }
 
     #[test]
     fn parties_take_turns_however_many_each_sends() {
-        let slots = FairSemaphore::new(1);
-        let mut held = poll(&mut (Box::pin(slots.take("crowd")) as Waiter<'_>));
+        let semaphore = FairSemaphore::new(1);
+        let mut held = poll(&mut (Box::pin(semaphore.take("crowd")) as Waiter<'_>));
         let mut waiters: Vec<(&str, Waiter<'_>)> = Vec::new();
         for tenant in ["crowd", "crowd", "crowd", "few", "other"] {
-            waiters.push((tenant, waiter(&slots, tenant)));
+            waiters.push((tenant, waiter(&semaphore, tenant)));
         }
         let mut order = Vec::new();
         while !waiters.is_empty() {
@@ -232,27 +232,27 @@ mod tests {
         }
         drop(held);
         assert_eq!(order, ["crowd", "few", "other", "crowd", "crowd"]);
-        assert_eq!(slots.taken(), 0);
-        assert!(slots.queue().waiting.is_empty() && slots.queue().turns.is_empty());
+        assert_eq!(semaphore.taken(), 0);
+        assert!(semaphore.queue().waiting.is_empty() && semaphore.queue().turns.is_empty());
     }
 
     #[test]
     fn who_goes_away_loses_nothing_for_others() {
-        let slots = FairSemaphore::new(1);
-        let first = poll(&mut (Box::pin(slots.take("a")) as Waiter<'_>)).unwrap();
-        let gone = waiter(&slots, "a");
-        let mut stays = waiter(&slots, "a");
+        let semaphore = FairSemaphore::new(1);
+        let first = poll(&mut (Box::pin(semaphore.take("a")) as Waiter<'_>)).unwrap();
+        let gone = waiter(&semaphore, "a");
+        let mut stays = waiter(&semaphore, "a");
         drop(gone);
         drop(first);
         let second = poll(&mut stays).unwrap();
         // This waiter got a permit and is dropped before it notices.
-        let called = waiter(&slots, "b");
-        let mut last = waiter(&slots, "c");
+        let called = waiter(&semaphore, "b");
+        let mut last = waiter(&semaphore, "c");
         drop(second);
         drop(called);
         assert!(poll(&mut last).is_some());
         drop(last);
-        assert_eq!(slots.taken(), 0);
+        assert_eq!(semaphore.taken(), 0);
     }
 
     #[test]
@@ -261,32 +261,32 @@ mod tests {
         assert!(poll(&mut (Box::pin(FairSemaphore::with_reserve(0).take("a")) as Waiter<'_>)).is_some());
     }
 
-    fn take_all(slots: &FairSemaphore, tenant: &str) -> Vec<Permit> {
-        std::iter::from_fn(|| poll(&mut (Box::pin(slots.take(tenant)) as Waiter<'_>))).collect()
+    fn take_all(semaphore: &FairSemaphore, tenant: &str) -> Vec<Permit> {
+        std::iter::from_fn(|| poll(&mut (Box::pin(semaphore.take(tenant)) as Waiter<'_>))).collect()
     }
 
     #[test]
     fn who_comes_next_finds_room_however_long_the_others_hold_theirs() {
-        let slots = FairSemaphore::with_reserve(4096);
+        let semaphore = FairSemaphore::with_reserve(4096);
         let mut held = Vec::new();
         for tenant in 0..8 {
-            let got = take_all(&slots, &format!("crowd-{tenant}"));
+            let got = take_all(&semaphore, &format!("crowd-{tenant}"));
             // The first tenant has half, and each further one half of the rest.
             assert_eq!(got.len(), 2048 >> tenant);
             held.push(got);
         }
-        assert_eq!(take_all(&slots, "few").len(), 8);
+        assert_eq!(take_all(&semaphore, "few").len(), 8);
         drop(held);
-        assert_eq!(slots.taken(), 0);
-        assert!(slots.queue().held.is_empty());
+        assert_eq!(semaphore.taken(), 0);
+        assert!(semaphore.queue().held.is_empty());
     }
 
     #[test]
     fn room_that_becomes_free_goes_to_everybody_who_may_have_it() {
-        let slots = FairSemaphore::with_reserve(8);
-        let (mut many, few) = (take_all(&slots, "many"), take_all(&slots, "few"));
+        let semaphore = FairSemaphore::with_reserve(8);
+        let (mut many, few) = (take_all(&semaphore, "many"), take_all(&semaphore, "few"));
         assert_eq!((many.len(), few.len()), (4, 2));
-        let (mut more, mut others) = (waiter(&slots, "many"), waiter(&slots, "few"));
+        let (mut more, mut others) = (waiter(&semaphore, "many"), waiter(&semaphore, "few"));
         // Two permits were free, and now a third is: `few` holds 2 and may take a third, `many` still holds
         // too many.
         many.pop();
@@ -298,12 +298,12 @@ mod tests {
 
     #[test]
     fn those_who_gave_up_are_not_kept() {
-        let slots = FairSemaphore::with_reserve(2);
-        let _held = take_all(&slots, "a");
+        let semaphore = FairSemaphore::with_reserve(2);
+        let _held = take_all(&semaphore, "a");
         for _ in 0..10_000 {
-            drop(waiter(&slots, "a"));
+            drop(waiter(&semaphore, "a"));
         }
-        let waiting = slots.queue().waiting["a"].callers.len();
+        let waiting = semaphore.queue().waiting["a"].callers.len();
         assert!(waiting < 100, "{waiting}");
     }
 }

@@ -13,7 +13,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::error::StartError;
+use crate::error::OperatorError;
 use crate::shard::Shard;
 use crate::shutdown::Shutdown;
 pub use election::Election;
@@ -98,10 +98,10 @@ pub async fn work(
     election: Option<Election>,
     work: impl Future<Output = ()>,
     shutdown: &mut Shutdown,
-) -> Result<(), StartError> {
+) -> Result<(), OperatorError> {
     let Some(mut election) = election else {
         return tokio::select! {
-            () = work => Err(StartError::WorkEnded),
+            () = work => Err(OperatorError::WorkEnded),
             () = shutdown.requested() => {
                 tracing::info!("asked to end");
                 Ok(())
@@ -119,7 +119,7 @@ pub async fn work(
     election.release().await;
     match ended {
         None => Ok(()),
-        Some(Ended::Work) => Err(StartError::WorkEnded),
-        Some(Ended::Lost(why)) => Err(StartError::LostLead(why)),
+        Some(Ended::Work) => Err(OperatorError::WorkEnded),
+        Some(Ended::Lost(why)) => Err(OperatorError::LostLead(why)),
     }
 }

@@ -55,24 +55,24 @@ fn conditions(meter: &Meter) -> Outcome<()> {
         meter.cost(&format!("compile a {name} condition"), None, || {
             Condition::compile(black_box(text))
         })?;
-        let facts = EvalInput {
+        let input = EvalInput {
             result: Input::Json(result),
             response,
             now,
         };
         let condition = Condition::compile(text)?;
-        let holds = condition.evaluate(&facts);
+        let holds = condition.evaluate(&input);
         let figure = format!("evaluate a {name} condition");
         meter.fact(
             &format!("{figure}: is true"),
             holds == Ok(true),
             &format!("{holds:?}"),
         )?;
-        meter.cost(&figure, None, || condition.evaluate(black_box(&facts)))?;
+        meter.cost(&figure, None, || condition.evaluate(black_box(&input)))?;
         meter.cost(
             &format!("compile a {name} condition, and evaluate it once"),
             None,
-            || Condition::compile(black_box(text)).and_then(|condition| condition.evaluate(&facts)),
+            || Condition::compile(black_box(text)).and_then(|condition| condition.evaluate(&input)),
         )?;
     }
     Ok(())
@@ -173,7 +173,7 @@ fn decided(
     outcomes: &[MeasurementOutcome],
     now: Timestamp,
 ) -> RunPlan {
-    let view = DecisionInput {
+    let input = DecisionInput {
         spec: Ok(run),
         time_to_live: None,
         generation: Some(1),
@@ -183,13 +183,13 @@ fn decided(
         outcomes,
         held_up: None,
     };
-    decide(&view, now)
+    decide(&input, now)
 }
 
 /// Returns a failed measurement: players are still in the game.
 fn outcome(number: i64, second: i64) -> Outcome<MeasurementOutcome> {
     Ok(MeasurementOutcome {
-        slot: MeasurementKey {
+        key: MeasurementKey {
             metric: "players".to_owned(),
             number,
         },

@@ -15,7 +15,7 @@ use redact::Redactor;
 use serde_json::{Value, json};
 use shared_api::Phase;
 
-use crate::hooks::{Of, Wish};
+use crate::hooks::{Of, SessionRequest};
 use crate::questions::{ALL, PLAYERS_OF_ROOMS, TOO_MANY_SEATS_TAKEN};
 use crate::world::World;
 
@@ -97,7 +97,7 @@ pub struct Call {
     pub of: Of,
     /// UID of the run.
     pub uid: String,
-    pub slot: MeasurementKey,
+    pub key: MeasurementKey,
     pub number: u64,
     began: Timestamp,
     rendered: Result<Rendered, MeasurementFailure>,
@@ -108,7 +108,7 @@ pub struct Call {
 /// Measurement, as recorded by the world.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
-    pub slot: MeasurementKey,
+    pub key: MeasurementKey,
     pub phase: Phase,
     pub began: Timestamp,
     pub ended: Timestamp,
@@ -118,22 +118,22 @@ pub struct Taken {
 
 impl World {
     /// Starts a measurement for a process.
-    pub fn ask(&mut self, process: usize, wish: Wish) {
-        let Wish::Measure {
+    pub fn ask(&mut self, process: usize, wish: SessionRequest) {
+        let SessionRequest::Measure {
             of,
             run,
             resolved,
-            slot,
+            key,
             number,
         } = wish
         else {
             return;
         };
         let Ok(resolved) = resolved.as_ref() else { return };
-        let Some(metric) = resolved.metric(&slot.metric) else {
+        let Some(metric) = resolved.metric(&key.metric) else {
             return;
         };
-        let written = run.spec.metrics.iter().find(|metric| metric.name == slot.metric);
+        let written = run.spec.metrics.iter().find(|metric| metric.name == key.metric);
         let conditions =
             written.map(|metric| (metric.success_condition.clone(), metric.failure_condition.clone()));
         self.calls.push(Call {
@@ -146,7 +146,7 @@ impl World {
             rendered: render(metric, &resolved.arguments, &References::new()),
             conditions: conditions.unwrap_or_default(),
             on_no_data: metric.on_no_data,
-            slot,
+            key,
         });
     }
 
@@ -190,17 +190,17 @@ impl World {
             call.conditions
         );
         let taken = Taken {
-            slot: call.slot.clone(),
+            key: call.key.clone(),
             phase: expected,
             began: call.began,
             ended: self.now,
             pod,
         };
         self.totals.measurements += 1;
-        self.tell(|| format!("{} is measured for {}: {expected}", call.slot.metric, call.of.0));
+        self.tell(|| format!("{} is measured for {}: {expected}", call.key.metric, call.of.0));
         self.referee.measured(&call.uid, taken);
         let outcome = MeasurementOutcome {
-            slot: call.slot,
+            key: call.key,
             started_at: call.began,
             finished_at: self.now,
             verdict,

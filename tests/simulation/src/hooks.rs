@@ -23,7 +23,7 @@ pub type Of = (String, SessionId);
 
 /// Request of a session to the world.
 #[derive(Debug)]
-pub enum Wish {
+pub enum SessionRequest {
     Record(Of, Arc<HookRun>, Box<HookRunStatus>),
     Read(Of, Arc<HookRun>),
     Delete(Of, Arc<HookRun>),
@@ -31,7 +31,7 @@ pub enum Wish {
         of: Of,
         run: Arc<HookRun>,
         resolved: SharedRun,
-        slot: MeasurementKey,
+        key: MeasurementKey,
         number: MeasurementId,
     },
     /// Reports that a status could not be recorded.
@@ -73,7 +73,7 @@ impl Hooks {
 
     /// Delivers one item of the watch. Returns whether there was an item, and whether the watch had expired.
     pub fn learn(&mut self, server: &Server, now: Timestamp) -> (bool, bool) {
-        let any = server.runs.has_news(&self.watch);
+        let any = server.runs.has_events(&self.watch);
         let (news, expired) = server.runs.next(&mut self.watch);
         let events = match news {
             None => Vec::new(),
@@ -126,7 +126,7 @@ impl Hooks {
     }
 
     /// Lets one session with work proceed, and returns its requests.
-    pub fn work(&mut self, now: Timestamp) -> Vec<Wish> {
+    pub fn work(&mut self, now: Timestamp) -> Vec<SessionRequest> {
         let mut wishes = Vec::new();
         let Some(name) = self.stirred.pop_first().or_else(|| self.due(now)) else {
             return wishes;
@@ -140,18 +140,18 @@ impl Hooks {
                     let resolved = Arc::new(resolve_run(&run.spec));
                     session.handle(SessionInput::Resolved(resolved), now_of(now));
                 }
-                SessionOutput::Record(run, status) => wishes.push(Wish::Record(of, run, status)),
-                SessionOutput::Read(run) => wishes.push(Wish::Read(of, run)),
-                SessionOutput::Delete(run) => wishes.push(Wish::Delete(of, run)),
-                SessionOutput::Measure(number, slot, _, resolved) => wishes.push(Wish::Measure {
+                SessionOutput::Record(run, status) => wishes.push(SessionRequest::Record(of, run, status)),
+                SessionOutput::Read(run) => wishes.push(SessionRequest::Read(of, run)),
+                SessionOutput::Delete(run) => wishes.push(SessionRequest::Delete(of, run)),
+                SessionOutput::Measure(number, key, _, resolved) => wishes.push(SessionRequest::Measure {
                     of,
                     run: session.run().clone(),
                     resolved,
-                    slot,
+                    key,
                     number,
                 }),
                 SessionOutput::NotRecorded { why, tries, .. } => {
-                    wishes.push(Wish::Tell(format!(
+                    wishes.push(SessionRequest::Tell(format!(
                         "{name} is not recorded after {tries} tries: {why}"
                     )));
                 }

@@ -29,14 +29,14 @@ const LIMBO: SignedDuration = SignedDuration::from_secs(60);
 
 /// Request.
 #[derive(Debug)]
-pub enum What {
+pub enum InFlightRequest {
     Games(Request, Option<Rc<Seen>>),
     Record(Of, Arc<HookRun>, Box<HookRunStatus>),
     ReadRun(Of, Arc<HookRun>),
     DeleteRun(Of, Arc<HookRun>),
 }
 
-impl What {
+impl InFlightRequest {
     fn writes(&self) -> bool {
         match self {
             Self::ReadRun(..) => false,
@@ -93,7 +93,7 @@ enum Failed {
 pub struct Flight {
     pub process: usize,
     incarnation: u64,
-    pub what: What,
+    pub what: InFlightRequest,
     /// Deadline for the response; `None` while it is queued.
     deadline: Option<Timestamp>,
     /// Time when it was sent.
@@ -103,7 +103,7 @@ pub struct Flight {
 
 impl World {
     /// Queues a request of a process.
-    pub fn send(&mut self, process: usize, what: What) {
+    pub fn send(&mut self, process: usize, what: InFlightRequest) {
         self.flights.push(Flight {
             process,
             incarnation: self.processes[process].incarnation,
@@ -221,12 +221,12 @@ impl World {
     fn perform(&mut self, flight: &Flight) -> Answer {
         let late = flight.given_up;
         match &flight.what {
-            What::Games(request, seen) => {
+            InFlightRequest::Games(request, seen) => {
                 let seen = seen.as_deref();
                 let answer = self.perform_games(&request.call, seen, late, flight.sent);
                 Answer::Games(request.id, answer)
             }
-            What::Record(of, base, status) => {
+            InFlightRequest::Record(of, base, status) => {
                 let (name, uid, version) = id_of(base);
                 let before = self.server.runs.get(name).cloned();
                 let written =
@@ -238,13 +238,13 @@ impl World {
                 let written = written.map(|run| run.api.clone()).map_err(refused);
                 Answer::Run(of.clone(), SessionInput::Recorded(written))
             }
-            What::ReadRun(of, base) => {
+            InFlightRequest::ReadRun(of, base) => {
                 let (name, uid, _) = id_of(base);
                 let found = self.server.runs.get(name).filter(|found| found.id.uid == uid);
                 let found = found.map(|found| found.api.clone()).ok_or(StoreError::Gone);
                 Answer::Run(of.clone(), SessionInput::Read(found))
             }
-            What::DeleteRun(of, base) => {
+            InFlightRequest::DeleteRun(of, base) => {
                 let (name, uid, version) = id_of(base);
                 let deleted = self.server.delete_run(name, Some(uid), Some(version));
                 Answer::Run(of.clone(), SessionInput::Deleted(deleted.map_err(refused)))

@@ -14,7 +14,7 @@ use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use crate::endpoint::Behaviour;
 use crate::fault_profile::FaultProfile;
-use crate::network::What;
+use crate::network::InFlightRequest;
 use crate::objects::{PodObject, RunObject};
 use crate::process::{GAMES, HOOKS, Process};
 use crate::questions::question;
@@ -146,8 +146,8 @@ impl Script {
         world.show_all();
         for _ in 0..8 {
             world.work(leader);
-            let is_wanted = |what: &What| match what {
-                What::Games(request, _) => match &request.call {
+            let is_wanted = |what: &InFlightRequest| match what {
+                InFlightRequest::Games(request, _) => match &request.call {
                     ApiCall::Act(action) => wanted(action),
                     ApiCall::Read(..) | ApiCall::ReadNode(_) => true,
                     _ => false,

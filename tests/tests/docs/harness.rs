@@ -16,7 +16,7 @@ use std::time::Duration;
 use operator_tests::Fleet;
 use regex::Regex;
 use serde_json::{Value, json};
-use test_kit::node::{Behaviour, Options, Timing, Which};
+use test_kit::node::{Behaviour, Options, PodSelector, Timing};
 use test_kit::{Answer, ControlPlane, Webhook};
 
 use crate::installation::{Installation, Replica};
@@ -155,12 +155,12 @@ impl PageHarness {
             Some(("cannot-pull", image)) => {
                 self.fleet
                     .nodes
-                    .behave(Which::image(image), Behaviour::CannotPull);
+                    .behave(PodSelector::image(image), Behaviour::CannotPull);
             }
             Some(("never-ready", image)) => {
                 self.fleet
                     .nodes
-                    .behave(Which::image(image), Behaviour::NeverReady);
+                    .behave(PodSelector::image(image), Behaviour::NeverReady);
             }
             _ => return Err(format!("no order: {words}")),
         }

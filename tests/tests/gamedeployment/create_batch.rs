@@ -2,14 +2,16 @@
 
 use operator_tests::fleet::game;
 use serde_json::json;
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::fleet;
 
 #[tokio::test]
 async fn a_batch_that_is_not_ready_holds_up_the_next_one_and_is_named() {
     let fleet = fleet("create-batch").await;
-    fleet.nodes.behave(Which::image("game:v1"), Behaviour::NeverReady);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v1"), Behaviour::NeverReady);
     let batch = json!({ "scaleStrategy": { "createBatch": 2 } });
     fleet.apply(&game(5, batch));
     fleet.until(|status| status.replicas == 2).await;
@@ -18,7 +20,7 @@ async fn a_batch_that_is_not_ready_holds_up_the_next_one_and_is_named() {
         assert!(message.contains(&name), "{message}");
     }
     assert_eq!(fleet.names().await.len(), 2);
-    fleet.nodes.behave(Which::all(), Behaviour::Normal);
+    fleet.nodes.behave(PodSelector::all(), Behaviour::Normal);
     fleet.settled(5).await;
     assert_eq!(fleet.images().await.len(), 1);
 }

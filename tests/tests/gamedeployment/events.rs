@@ -8,7 +8,7 @@ use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 use shared_api::names::pod::SKIP_HOOK;
 use test_kit::eventually;
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::fleet;
 
@@ -194,7 +194,7 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     until_gauge(&fleet, "blocked", "", 0).await;
     fleet
         .nodes
-        .behave(Which::image("game:broken"), Behaviour::CannotPull);
+        .behave(PodSelector::image("game:broken"), Behaviour::CannotPull);
     fleet.set_image("game:broken").await;
     fleet.says("UpdateBlocked", "InPlaceStalled").await;
     until_told(&fleet, WORKLOAD, "InPlaceStalled", "ImagePullBackOff", 1).await;

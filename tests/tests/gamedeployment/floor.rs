@@ -6,7 +6,7 @@ use operator_tests::fleet::{condition, game};
 use operator_tests::{SOON, assert_has};
 use serde_json::json;
 use test_kit::eventually;
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 use test_kit::process::output_of;
 
 use crate::fleet;
@@ -46,11 +46,15 @@ async fn a_fleet_that_is_not_ready_for_a_moment_is_not_deleted() {
         .await;
     // A pod's status does not show anything shorter than a second.
     tokio::time::sleep(Duration::from_millis(2100)).await;
-    fleet.nodes.behave(Which::image("game:v1"), Behaviour::NeverReady);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v1"), Behaviour::NeverReady);
     fleet.until(|status| status.ready_replicas == 0).await;
     fleet.set_image("game:v2").await;
     fleet.until(|status| status.updated_replicas == 1).await;
-    fleet.nodes.behave(Which::image("game:v1"), Behaviour::Normal);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v1"), Behaviour::Normal);
     fleet.settled(10).await;
     fleet.all_run("game:v2", 10).await;
     let missing = fleet.nodes.terminations().len();

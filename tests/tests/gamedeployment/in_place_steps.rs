@@ -8,7 +8,7 @@ use operator_tests::Fleet;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
 use serde_json::json;
 use shared_api::names::pod::IN_PLACE_READY;
-use test_kit::node::{Behaviour, What, Which};
+use test_kit::node::{Behaviour, GameEvent, PodSelector};
 
 use crate::fleet;
 
@@ -23,14 +23,14 @@ fn in_service(pod: &Pod) -> bool {
 fn started(fleet: &Fleet<'_>) -> BTreeSet<String> {
     let history = fleet.nodes.history().into_iter();
     let images = history.filter_map(|event| match event.what {
-        What::Started { image, .. } => Some(image),
+        GameEvent::Started { image, .. } => Some(image),
         _ => None,
     });
     images.collect()
 }
 
 /// Returns the first time of a matching event, by the wall clock.
-fn when(fleet: &Fleet<'_>, what: impl Fn(&What) -> bool) -> jiff::Timestamp {
+fn when(fleet: &Fleet<'_>, what: impl Fn(&GameEvent) -> bool) -> jiff::Timestamp {
     let history = fleet.nodes.history().into_iter();
     { history }.find(|event| what(&event.what)).unwrap().time
 }
@@ -51,8 +51,8 @@ async fn images_are_changed_when_the_grace_period_is_over_and_to_the_newest() {
     fleet.all_run("game:v3", 1).await;
     assert_eq!(started(&fleet), ["game:v1", "game:v3"].map(str::to_owned).into());
     assert_eq!(fleet.nodes.terminations().len(), 1);
-    let out = when(&fleet, |what| *what == What::NotReady);
-    let changed = when(&fleet, |what| matches!(what, What::Terminated { .. }));
+    let out = when(&fleet, |what| *what == GameEvent::NotReady);
+    let changed = when(&fleet, |what| matches!(what, GameEvent::Terminated { .. }));
     let waited = changed.duration_since(out);
     assert!(waited > SignedDuration::from_millis(1900), "{waited:?}");
 }
@@ -90,7 +90,7 @@ async fn the_next_pod_waits_until_this_one_has_been_ready_long_enough() {
     let history = fleet.nodes.history();
     let ready = history
         .iter()
-        .find(|event| event.pod == ends[0].pod && event.what == What::Ready && event.at > ends[0].at);
+        .find(|event| event.pod == ends[0].pod && event.what == GameEvent::Ready && event.at > ends[0].at);
     let waited = ends[1].time.duration_since(ready.unwrap().time);
     // Condition times are whole seconds.
     assert!(waited > SignedDuration::from_millis(900), "{waited:?}");
@@ -133,7 +133,7 @@ async fn labels_and_annotations_change_without_a_restart() {
             .contains_key("note")
     }));
     assert_eq!((uids(&pods), fleet.nodes.terminations().len()), (before, 0));
-    let ready = |what: &What| *what == What::NotReady;
+    let ready = |what: &GameEvent| *what == GameEvent::NotReady;
     assert!(
         !fleet.nodes.history().iter().any(|event| ready(&event.what)),
         "no pod left its service"
@@ -149,7 +149,7 @@ async fn an_image_that_cannot_be_pulled_is_reported_and_healed_by_the_old_one() 
     fleet.launch(&game(3, spec)).await;
     fleet
         .nodes
-        .behave(Which::image("game:broken"), Behaviour::CannotPull);
+        .behave(PodSelector::image("game:broken"), Behaviour::CannotPull);
     fleet.set_image("game:broken").await;
     let message = fleet.says("UpdateBlocked", "InPlaceStalled").await;
     assert!(

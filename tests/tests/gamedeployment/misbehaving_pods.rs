@@ -6,7 +6,7 @@ use std::time::Duration;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
 use operator_tests::{Fleet, assert_has};
 use serde_json::{Value, json};
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::fleet;
 use crate::seen::{self, fewest_ready};
@@ -21,7 +21,9 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
         let fleet = fleet("never-ready").await;
         fleet.launch(&game(5, strategy(kind, 2))).await;
         let pods = seen::pods(&fleet).await;
-        fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
+        fleet
+            .nodes
+            .behave(PodSelector::image("game:v2"), Behaviour::NeverReady);
         fleet.set_image("game:v2").await;
         let status = fleet
             .until(|status| (status.updated_replicas, status.ready_replicas, status.replicas) == (2, 3, 5))
@@ -41,7 +43,9 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
             assert!(message.contains(&name), "{message}");
         }
         // The pods become ready in the end, and the rest follows.
-        fleet.nodes.behave(Which::image("game:v2"), Behaviour::Normal);
+        fleet
+            .nodes
+            .behave(PodSelector::image("game:v2"), Behaviour::Normal);
         fleet.until(|status| status.updated_ready_replicas == 5).await;
         fleet.settled(5).await;
         fleet.all_run("game:v2", 5).await;
@@ -58,7 +62,9 @@ async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is
     let fleet = fleet("crash-loop").await;
     fleet.launch(&game(4, strategy("InplaceUpdate", 1))).await;
     let pods = seen::pods(&fleet).await;
-    fleet.nodes.behave(Which::image("game:v2"), Behaviour::CrashLoop);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v2"), Behaviour::CrashLoop);
     fleet.set_image("game:v2").await;
     let message = fleet.until_message("UpdateBlocked", "CrashLoopBackOff").await;
     assert_has(&message, "correct the image, or set the template back");
@@ -103,7 +109,7 @@ async fn slow_starters_are_waited_for_one_after_the_other() {
     fleet.launch(&game(3, strategy("RollingUpdate", 1))).await;
     let pods = seen::pods(&fleet).await;
     let slow = Behaviour::SlowStart(Duration::from_millis(600));
-    fleet.nodes.behave(Which::image("game:v2"), slow);
+    fleet.nodes.behave(PodSelector::image("game:v2"), slow);
     fleet.set_image("game:v2").await;
     fleet.until(|status| status.updated_ready_replicas == 3).await;
     fleet.settled(3).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::fleet;
 
@@ -15,7 +15,9 @@ async fn a_pod_without_a_node_goes_at_once() {
     fleet.launch(&game(2, hooked("empty"))).await;
     let serving = fleet.names().await;
     fleet.nodes.every_pod().set_players(1);
-    fleet.nodes.behave(Which::future(), Behaviour::Unschedulable);
+    fleet
+        .nodes
+        .behave(PodSelector::future(), Behaviour::Unschedulable);
     fleet.scale(4);
     let message = fleet.until_message("Available", "no node is found for it").await;
     assert_has(&message, "Insufficient memory");
@@ -40,7 +42,7 @@ async fn a_pod_whose_image_was_never_there_goes_at_once() {
     fleet.launch(&game(1, hooked("empty"))).await;
     let serving = fleet.names().await;
     fleet.nodes.every_pod().set_players(1);
-    fleet.nodes.behave(Which::future(), Behaviour::CannotPull);
+    fleet.nodes.behave(PodSelector::future(), Behaviour::CannotPull);
     fleet.scale(3);
     let status = fleet
         .until(|status| {

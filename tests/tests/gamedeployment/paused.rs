@@ -2,7 +2,7 @@
 
 use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
-use test_kit::node::{Behaviour, Which};
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::fleet;
 
@@ -81,14 +81,18 @@ async fn a_scale_down_while_paused_removes_what_is_too_many() {
     assert_eq!((status.updated_replicas, status.surge_replicas), (0, 0));
     assert_eq!(fleet.nodes.terminated_pods().len(), 2);
     // The update keeps the surge pods that it has created. It stops while they are not ready.
-    fleet.nodes.behave(Which::image("game:v2"), Behaviour::NeverReady);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v2"), Behaviour::NeverReady);
     fleet
         .set(json!({ "updateStrategy": { "paused": false, "maxUnavailable": 0 } }))
         .await;
     fleet.until(|status| status.surge_replicas == 2).await;
     fleet.set(json!({ "updateStrategy": { "paused": true } })).await;
     fleet.says("Progressing", "Paused").await;
-    fleet.nodes.behave(Which::image("game:v2"), Behaviour::Normal);
+    fleet
+        .nodes
+        .behave(PodSelector::image("game:v2"), Behaviour::Normal);
     fleet.until(|status| status.ready_replicas == 10).await;
     fleet.quiet().await;
     assert_eq!(fleet.status().await.surge_replicas, 2);

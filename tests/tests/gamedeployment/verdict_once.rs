@@ -7,7 +7,7 @@ use operator_tests::fleet::{game, hooked, until_empty};
 use serde_json::json;
 use shared_api::HookRun;
 use shared_api::names::hook_run_annotation::INTENT;
-use test_kit::node::What;
+use test_kit::node::GameEvent;
 
 use crate::fleet;
 
@@ -19,7 +19,7 @@ fn intent(run: &HookRun) -> String {
 fn started(fleet: &Fleet<'_>) -> BTreeSet<String> {
     let history = fleet.nodes.history().into_iter();
     let images = history.filter_map(|event| match event.what {
-        What::Started { image, .. } => Some(image),
+        GameEvent::Started { image, .. } => Some(image),
         _ => None,
     });
     images.collect()

@@ -16,7 +16,7 @@ use futures::stream::{self, StreamExt as _};
 use operator_tests::fleet::Who;
 use operator_tests::proof::{Extent, played};
 use operator_tests::{Fleet, Programs, Start};
-use test_kit::api_proxy::{Deed, Deeds};
+use test_kit::api_proxy::{FaultCounts, FaultKind};
 use test_kit::{ApiProxy, ControlPlane};
 
 mod people;
@@ -41,7 +41,7 @@ const BLIND: Duration = Duration::from_secs(30);
 /// Counts of the events in storms.
 #[derive(Debug, Default)]
 struct Tally {
-    deeds: BTreeMap<Deed, u64>,
+    deeds: BTreeMap<FaultKind, u64>,
     kills: u64,
     acts: u64,
 }
@@ -55,7 +55,7 @@ impl Tally {
         self.acts += other.acts;
     }
 
-    fn deeds(&self, deed: Deed) -> u64 {
+    fn deeds(&self, deed: FaultKind) -> u64 {
         self.deeds.get(&deed).copied().unwrap_or_default()
     }
 }
@@ -85,7 +85,7 @@ async fn play(seed: u64) -> Tally {
         fleet.start(who, &start).await;
     }
     workload.launch(&fleet).await;
-    let deeds: Vec<Deeds> = (proxies.iter().zip(0..))
+    let deeds: Vec<FaultCounts> = (proxies.iter().zip(0..))
         .map(|(proxy, number)| proxy.begin_faults(seed.wrapping_mul(2).wrapping_add(number)))
         .collect();
     let mut people = People::new(&fleet, &proxies, workload);
@@ -141,16 +141,16 @@ async fn after_every_storm_all_is_as_wanted_and_no_promise_was_broken() {
             ("intermediate state (kills)", &all.kills),
             (
                 "stale state (late, frozen, rewound watches)",
-                &of(Deed::StaleWatch),
+                &of(FaultKind::StaleWatch),
             ),
             (
                 "unobserved state (lost events, 410; cut watches)",
-                &(of(Deed::LostEvents) + of(Deed::CutWatch)),
+                &(of(FaultKind::LostEvents) + of(FaultKind::CutWatch)),
             ),
-            ("refused", &of(Deed::Refused)),
-            ("answers lost after the effect", &of(Deed::AnswerLost)),
-            ("delayed and overtaken", &of(Deed::Delayed)),
-            ("never answered", &of(Deed::Stalled)),
+            ("refused", &of(FaultKind::Refused)),
+            ("answers lost after the effect", &of(FaultKind::AnswerLost)),
+            ("delayed and overtaken", &of(FaultKind::Delayed)),
+            ("never answered", &of(FaultKind::Stalled)),
             ("writes judged by the witness", &operator_tests::judged()),
         ],
     );
@@ -161,10 +161,10 @@ async fn after_every_storm_all_is_as_wanted_and_no_promise_was_broken() {
         failed[0]
     );
     let calm = [
-        Deed::StaleWatch,
-        Deed::LostEvents,
-        Deed::AnswerLost,
-        Deed::Refused,
+        FaultKind::StaleWatch,
+        FaultKind::LostEvents,
+        FaultKind::AnswerLost,
+        FaultKind::Refused,
     ]
     .into_iter()
     .find(|deed| all.deeds(*deed) == 0);

@@ -25,12 +25,12 @@ the operators that it is needed. What whoever has them could do: [security](../s
 ";
 
 /// Permission of an account for one verb and one kind of object.
-type Right = (String, String, String);
+type Permission = (String, String, String);
 
 pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>> {
     let granted = granted(files)?;
-    let explained: BTreeSet<Right> = ALL.iter().flat_map(rights).collect();
-    let difference: Vec<&Right> = granted.symmetric_difference(&explained).collect();
+    let explained: BTreeSet<Permission> = ALL.iter().flat_map(permissions).collect();
+    let difference: Vec<&Permission> = granted.symmetric_difference(&explained).collect();
     if !difference.is_empty() {
         return Err(format!("rights without a purpose, or purposes without a right: {difference:?}").into());
     }
@@ -59,7 +59,7 @@ pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>
     Ok(text)
 }
 
-fn rights(purpose: &'static Purpose) -> impl Iterator<Item = Right> {
+fn permissions(purpose: &'static Purpose) -> impl Iterator<Item = Permission> {
     let of = move |resource: &'static str| {
         let verbs = purpose.verbs.split(' ');
         verbs.map(move |verb| (purpose.account.to_owned(), resource.to_owned(), verb.to_owned()))
@@ -68,7 +68,7 @@ fn rights(purpose: &'static Purpose) -> impl Iterator<Item = Right> {
 }
 
 /// Returns the permissions that the manifests grant to each account.
-fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Right>, Box<dyn Error>> {
+fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn Error>> {
     let mut granted = BTreeSet::new();
     for manifest in MANIFESTS {
         let made = files.iter().find(|(path, _)| *path == Path::new(manifest));

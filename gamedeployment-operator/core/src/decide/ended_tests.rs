@@ -7,7 +7,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus};
 use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{Around, object, pod, revisions};
+use crate::samples::{FakeCluster, object, pod, revisions};
 
 const BEGIN: &str = "2024-06-01T00:00:00Z";
 
@@ -37,7 +37,7 @@ fn decided(object: &GameDeployment, pods: &[Pod], now: Timestamp) -> Plan {
         runs: &[],
         write_errors: None,
         accepted: None,
-        cluster: &Around::default(),
+        cluster: &FakeCluster::default(),
     };
     decide(&view, now)
 }

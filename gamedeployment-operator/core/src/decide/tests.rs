@@ -6,7 +6,7 @@ use shared_api::reason::WorkloadReason;
 use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{Around, object, pod, revisions};
+use crate::samples::{FakeCluster, object, pod, revisions};
 use crate::view::WriteErrors;
 
 pub(super) const REVISION: &str = "/metadata/labels/controller-revision-hash";
@@ -195,7 +195,7 @@ fn plan_with(
     write_errors: &WriteErrors,
 ) -> Plan {
     let object = object(spec);
-    let (around, revisions) = (Around::default(), revisions());
+    let (around, revisions) = (FakeCluster::default(), revisions());
     let pods: Vec<&Pod> = pods.iter().collect();
     let revisions: Vec<&Revision> = revisions.iter().collect();
     let view = View {

@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::NewPod;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{Around, object, pod, revisions, template};
+use crate::samples::{FakeCluster, object, pod, revisions, template};
 use crate::view::WriteErrors;
 use crate::write_backoff::WriteBackoff;
 
@@ -27,7 +27,7 @@ fn plan(
         runs: &[],
         accepted: None,
         write_errors,
-        cluster: &Around::default(),
+        cluster: &FakeCluster::default(),
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
 }

@@ -3,7 +3,7 @@
 //! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module creates
 //! approvals: their fields are private, and [`Approval::into_action`] is the only way to get an
 //! [`ApprovedAction`]. An approval names one pod by UID and resource version, one intent, and the reason why
-//! the gate is open. See [`drawing`] for the states of the gate.
+//! the gate is open. See [`transitions`] for the states of the gate.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -18,18 +18,17 @@ use crate::workload::Workload;
 mod age;
 mod approval;
 mod draft;
-pub mod drawing;
 mod hook_request;
 mod intent;
 mod resolved;
 mod run;
 mod runs;
 mod stale_reason;
+pub mod transitions;
 
 pub use approval::{Approval, ApprovedAction, Confirmed, Delete, OpenReason, PodRef, Update};
 use draft::Draft;
 pub use draft::render;
-pub use drawing::GateStateKind;
 pub use hook_request::{HookBlocker, HookRequest, NewRun, check_name, owned, owner};
 pub use intent::Intent;
 pub use resolved::{Unresolved, open_arguments, unresolved};
@@ -39,6 +38,7 @@ use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 pub use stale_reason::StaleReason;
+pub use transitions::GateStateKind;
 
 /// Time for which a healthy watch must not have shown a node before the node counts as gone. The API server
 /// must then confirm it with a direct read. A kubelet that re-registers its node does so within seconds, and
@@ -270,6 +270,6 @@ fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason>
 }
 
 #[cfg(test)]
-mod grounds_tests;
+mod open_reason_tests;
 #[cfg(test)]
 mod tests;

@@ -13,7 +13,7 @@ pub struct Termination {
     /// End time, as far as reported.
     pub at: Timestamp,
     /// Whether it ended within [`CRASH_WINDOW`] of its start, or never started.
-    pub at_once: bool,
+    pub within_crash_window: bool,
     /// Reason in the kubelet's words.
     pub why: String,
 }
@@ -50,7 +50,7 @@ impl Termination {
         };
         Self {
             at,
-            at_once: started.is_none_or(|started| at.duration_since(started) < CRASH_WINDOW),
+            within_crash_window: started.is_none_or(|started| at.duration_since(started) < CRASH_WINDOW),
             why,
         }
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::samples::{Around, template, workload};
+use crate::samples::{FakeCluster, template, workload};
 
 fn strings(list: &[&str]) -> BTreeSet<String> {
     list.iter().map(|text| (*text).to_owned()).collect()
@@ -19,7 +19,13 @@ fn indexed() -> Workload {
     ])
 }
 
-fn some(workload: &Workload, around: &Around, count: usize, taken: &[&str], indexes: &[i64]) -> Vec<NewPod> {
+fn some(
+    workload: &Workload,
+    around: &FakeCluster,
+    count: usize,
+    taken: &[&str],
+    indexes: &[i64],
+) -> Vec<NewPod> {
     let mut factory = PodFactory::new(
         workload,
         around,
@@ -40,7 +46,7 @@ fn id(name: &str) -> &str {
 
 #[test]
 fn the_same_decision_taken_twice_asks_for_the_same_pods() {
-    let (workload, around) = (named("fleet"), Around::default());
+    let (workload, around) = (named("fleet"), FakeCluster::default());
     let first = some(&workload, &around, 50, &[], &[]);
     assert_eq!(first, some(&workload, &around, 50, &[], &[]));
     let different: BTreeSet<&str> = names(&first).into_iter().collect();
@@ -49,7 +55,7 @@ fn the_same_decision_taken_twice_asks_for_the_same_pods() {
 
 #[test]
 fn another_generation_and_another_workload_have_other_names() {
-    let around = Around::default();
+    let around = FakeCluster::default();
     let base = some(&named("fleet"), &around, 1, &[], &[]);
     for (path, value) in [
         ("/metadata/generation", json!(2)),
@@ -62,7 +68,7 @@ fn another_generation_and_another_workload_have_other_names() {
 
 #[test]
 fn names_are_the_workloads_with_five_characters_that_make_no_words() {
-    for pod in some(&named("fleet"), &Around::default(), 500, &[], &[]) {
+    for pod in some(&named("fleet"), &FakeCluster::default(), 500, &[], &[]) {
         let id = pod.name.strip_prefix("fleet-").unwrap();
         assert_eq!(id.len(), 5);
         assert!(id.chars().all(|char| ALPHABET.contains(&char)), "{id}");
@@ -74,12 +80,12 @@ fn names_are_the_workloads_with_five_characters_that_make_no_words() {
 
 #[test]
 fn an_id_or_a_name_that_is_in_use_is_left_out_and_the_others_stay_the_same() {
-    let (workload, free) = (named("fleet"), Around::default());
+    let (workload, free) = (named("fleet"), FakeCluster::default());
     let all = some(&workload, &free, 4, &[], &[]);
     let of_a_run = id(&all[0].name);
-    let of_a_pod = Around {
+    let of_a_pod = FakeCluster {
         pods: vec![all[2].name.clone()],
-        ..Around::default()
+        ..FakeCluster::default()
     };
     let rest = some(&workload, &of_a_pod, 2, &[of_a_run], &[]);
     assert_eq!(names(&rest), [all[1].name.as_str(), &all[3].name]);
@@ -95,14 +101,14 @@ fn a_long_name_is_cut_so_that_the_pods_can_be_a_host_name() {
     ];
     for (workload, wanted) in table {
         assert_eq!(prefix(&workload), wanted);
-        let pods = some(&named(&workload), &Around::default(), 1, &[], &[]);
+        let pods = some(&named(&workload), &FakeCluster::default(), 1, &[], &[]);
         assert!(pods[0].name.len() <= LONGEST_NAME, "{}", pods[0].name);
     }
 }
 
 #[test]
 fn pods_get_the_lowest_free_index_and_none_beyond_the_range() {
-    let around = Around::default();
+    let around = FakeCluster::default();
     let index = |pod: &NewPod| pod.manifest["metadata"]["annotations"][label::INDEX].clone();
     let pods = some(&indexed(), &around, 9, &[], &[]);
     assert_eq!(pods.iter().map(index).collect::<Vec<_>>(), ["4", "5", "6"]);
@@ -114,7 +120,7 @@ fn pods_get_the_lowest_free_index_and_none_beyond_the_range() {
 
 #[test]
 fn every_container_knows_its_pods_index_before_its_other_variables() {
-    let around = Around::default();
+    let around = FakeCluster::default();
     let raw = json!({
         "metadata": {"labels": {"app": "game"}, "annotations": {"note": "kept"}},
         "spec": {"containers": [
@@ -134,7 +140,7 @@ fn every_container_knows_its_pods_index_before_its_other_variables() {
 
 #[test]
 fn a_pod_is_its_template_with_owner_and_readiness_gate_and_keeps_unknown_fields() {
-    let around = Around::default();
+    let around = FakeCluster::default();
     let raw = json!({
         "metadata": {"labels": {"app": "game"}, "finalizers": ["game/wait"]},
         "spec": {"containers": [{"name": "game"}], "newField": {"x": 1}, "readinessGates": [{"conditionType": "db"}]},

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::samples::{Around, pod, status};
+use crate::samples::{FakeCluster, pod, status};
 
 const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
 
@@ -25,12 +25,12 @@ fn named(entry: &Entry, name: &str) -> Pod {
     pod(name, &entry.over)
 }
 
-fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &Around, order: CostOrder) -> Rank<'a> {
+fn rank<'a>(entry: &Entry, pod: &'a Pod, around: &FakeCluster, order: CostOrder) -> Rank<'a> {
     Rank::new(pod, around, entry.approved, order)
 }
 
 /// Asserts that each entry goes before the next, regardless of the pods' names.
-fn assert_order(entries: &[Entry], around: &Around, order: CostOrder) {
+fn assert_order(entries: &[Entry], around: &FakeCluster, order: CostOrder) {
     for (first, second) in entries.iter().zip(entries.iter().skip(1)) {
         for (a, b) in [("a", "b"), ("b", "a")] {
             let (one, two) = (named(first, a), named(second, b));
@@ -68,14 +68,14 @@ fn those_go_first_that_serve_least() {
         entry("not ready", &[not_ready]),
         entry("ready", &[]),
     ];
-    assert_order(&entries, &Around::default(), CostOrder::Unset);
+    assert_order(&entries, &FakeCluster::default(), CostOrder::Unset);
 }
 
 #[test]
 fn a_pod_that_serves_less_goes_first_whatever_it_costs() {
-    let around = Around {
+    let around = FakeCluster {
         costs: vec![("dear", 900.0)],
-        ..Around::default()
+        ..FakeCluster::default()
     };
     let entries = [
         entry(
@@ -101,7 +101,7 @@ fn costs_of_pods_decide_in_the_order_that_the_workload_says_and_pods_without_go_
         cost("20"),
         entry("no cost", &[]),
     ];
-    assert_order(&ascending, &Around::default(), CostOrder::Unset);
+    assert_order(&ascending, &FakeCluster::default(), CostOrder::Unset);
     let descending = [
         cost("20"),
         cost("3"),
@@ -109,14 +109,14 @@ fn costs_of_pods_decide_in_the_order_that_the_workload_says_and_pods_without_go_
         cost("-5.5"),
         entry("no cost", &[]),
     ];
-    assert_order(&descending, &Around::default(), CostOrder::Descending);
+    assert_order(&descending, &FakeCluster::default(), CostOrder::Descending);
 }
 
 #[test]
 fn a_cost_that_is_no_number_counts_as_none() {
     for text in ["", "much", "NaN", "1,5"] {
         let (odd, none) = (entry("odd", &[(COST, json!(text))]), entry("none", &[]));
-        let around = Around::default();
+        let around = FakeCluster::default();
         let (one, two) = (named(&odd, "a"), named(&none, "a"));
         assert_eq!(
             rank(&odd, &one, &around, CostOrder::Unset),
@@ -128,9 +128,9 @@ fn a_cost_that_is_no_number_counts_as_none() {
 
 #[test]
 fn cheap_nodes_are_emptied_first_in_either_order_of_the_pods_costs() {
-    let around = Around {
+    let around = FakeCluster {
         costs: vec![("cheap", -1.0), ("dear", 7.0)],
-        ..Around::default()
+        ..FakeCluster::default()
     };
     for order in [CostOrder::Unset, CostOrder::Ascending, CostOrder::Descending] {
         let entries = [
@@ -144,9 +144,9 @@ fn cheap_nodes_are_emptied_first_in_either_order_of_the_pods_costs() {
 
 #[test]
 fn the_node_decides_before_the_pod_as_in_the_original() {
-    let around = Around {
+    let around = FakeCluster {
         costs: vec![("cheap", 1.0), ("dear", 2.0)],
-        ..Around::default()
+        ..FakeCluster::default()
     };
     let entries = [
         entry(
@@ -169,7 +169,11 @@ fn a_pod_whose_hook_has_said_yes_goes_before_one_that_is_still_to_be_asked() {
     };
     let cheaper = entry("cheaper", &[(COST, json!("1"))]);
     let newer = entry("newer", &ready_at("2024-05-01T00:00:00Z"));
-    assert_order(&[cheaper, approved, newer], &Around::default(), CostOrder::Unset);
+    assert_order(
+        &[cheaper, approved, newer],
+        &FakeCluster::default(),
+        CostOrder::Unset,
+    );
 }
 
 #[test]
@@ -184,12 +188,12 @@ fn the_newest_goes_first_among_equals_and_then_one_that_crashed_more() {
         entry("created in January", &[created("2024-01-01T00:00:00Z")]),
         entry("created in December", &[created("2023-12-01T00:00:00Z")]),
     ];
-    assert_order(&entries, &Around::default(), CostOrder::Unset);
+    assert_order(&entries, &FakeCluster::default(), CostOrder::Unset);
 }
 
 #[test]
 fn names_decide_among_pods_that_are_alike() {
-    let (one, around) = (entry("a pod", &[]), Around::default());
+    let (one, around) = (entry("a pod", &[]), FakeCluster::default());
     let (a, b) = (named(&one, "a"), named(&one, "b"));
     assert!(rank(&one, &a, &around, CostOrder::Unset) < rank(&one, &b, &around, CostOrder::Unset));
 }
@@ -219,9 +223,9 @@ fn any_pod(code: [u8; 9]) -> Pod {
 }
 
 fn any_rank(pod: &Pod, code: [u8; 9]) -> Rank<'_> {
-    let around = Around {
+    let around = FakeCluster {
         costs: vec![("cheap", -0.0), ("dear", f64::NAN)],
-        ..Around::default()
+        ..FakeCluster::default()
     };
     Rank::new(pod, &around, code[8] % 2 == 1, CostOrder::Unset)
 }
@@ -249,7 +253,11 @@ fn a_pod_without_a_cost_costs_nothing_by_the_rule_of_kubernetes() {
         entry("none", &[]),
         entry("100, busy", &[(COST, json!("100"))]),
     ];
-    assert_order(&entries, &Around::default(), CostOrder::read(Some("kubernetes")));
+    assert_order(
+        &entries,
+        &FakeCluster::default(),
+        CostOrder::read(Some("kubernetes")),
+    );
     let unset = [entry("100", &[(COST, json!("100"))]), entry("none", &[])];
-    assert_order(&unset, &Around::default(), CostOrder::read(None));
+    assert_order(&unset, &FakeCluster::default(), CostOrder::read(None));
 }

@@ -5,7 +5,7 @@ use crate::claim::claim;
 use crate::history;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{Around, object, pod, revisions};
+use crate::samples::{FakeCluster, object, pod, revisions};
 use crate::view::View;
 use crate::workload::Workload;
 
@@ -38,9 +38,9 @@ fn diff(delete: usize, delete_old: usize) -> ScaleDiff {
 }
 
 /// Returns the names of the pods to delete, and those among them that are surplus.
-fn victims(pods: &[Pod], named: &[&str], diff: ScaleDiff) -> (Vec<String>, Vec<String>) {
+fn selected(pods: &[Pod], named: &[&str], diff: ScaleDiff) -> (Vec<String>, Vec<String>) {
     let object = object(&[("/spec/scaleStrategy", json!({"podsToDelete": named}))]);
-    let (around, revisions) = (Around::default(), revisions());
+    let (around, revisions) = (FakeCluster::default(), revisions());
     let pods: Vec<&Pod> = pods.iter().collect();
     let revisions: Vec<&Revision> = revisions.iter().collect();
     let view = View {
@@ -71,8 +71,8 @@ fn victims(pods: &[Pod], named: &[&str], diff: ScaleDiff) -> (Vec<String>, Vec<S
 }
 
 #[track_caller]
-fn assert_victims(pods: &[Pod], named: &[&str], diff: ScaleDiff, all: &[&str], surplus: &[&str]) {
-    let (found, found_surplus) = victims(pods, named, diff);
+fn assert_selected(pods: &[Pod], named: &[&str], diff: ScaleDiff, all: &[&str], surplus: &[&str]) {
+    let (found, found_surplus) = selected(pods, named, diff);
     assert_eq!(found, all);
     assert_eq!(found_surplus, surplus, "surplus");
 }
@@ -80,9 +80,9 @@ fn assert_victims(pods: &[Pod], named: &[&str], diff: ScaleDiff, all: &[&str], s
 #[test]
 fn those_go_that_rank_first_and_no_more_than_there_are_too_many() {
     let pods = [costing("a", 3, &[]), costing("b", 1, &[]), costing("c", 2, &[])];
-    assert_victims(&pods, &[], diff(0, 0), &[], &[]);
-    assert_victims(&pods, &[], diff(2, 2), &["b", "c"], &["b", "c"]);
-    assert_victims(&pods, &[], diff(9, 9), &["a", "b", "c"], &["a", "b", "c"]);
+    assert_selected(&pods, &[], diff(0, 0), &[], &[]);
+    assert_selected(&pods, &[], diff(2, 2), &["b", "c"], &["b", "c"]);
+    assert_selected(&pods, &[], diff(9, 9), &["a", "b", "c"], &["a", "b", "c"]);
 }
 
 #[test]
@@ -92,15 +92,15 @@ fn a_named_pod_goes_before_all_others_and_counts_against_what_is_too_many() {
         costing("b", 1, &[]),
         chosen("c", 2, "delete@2024-05-01T00:00:00Z"),
     ];
-    assert_victims(&pods, &["a"], diff(1, 1), &["a"], &["a"]);
-    assert_victims(&pods, &["a"], diff(2, 2), &["a", "c"], &["a", "c"]);
+    assert_selected(&pods, &["a"], diff(1, 1), &["a"], &["a"]);
+    assert_selected(&pods, &["a"], diff(2, 2), &["a", "c"], &["a", "c"]);
 }
 
 #[test]
 fn a_named_pod_goes_also_where_there_are_not_too_many() {
     let pods = [costing("a", 3, &[]), costing("b", 1, &[])];
-    assert_victims(&pods, &["a", "nobody"], diff(0, 0), &["a"], &[]);
-    assert_victims(&pods, &["a", "b"], diff(1, 1), &["a", "b"], &["b"]);
+    assert_selected(&pods, &["a", "nobody"], diff(0, 0), &["a"], &[]);
+    assert_selected(&pods, &["a", "b"], diff(1, 1), &["a", "b"], &["b"]);
 }
 
 #[test]
@@ -109,10 +109,10 @@ fn a_choice_that_was_made_stays_whatever_ranks_first_now() {
         costing("a", 1, &[]),
         chosen("b", 9, "delete@2024-05-01T00:00:00Z"),
     ];
-    assert_victims(&pods, &[], diff(1, 1), &["b"], &["b"]);
+    assert_selected(&pods, &[], diff(1, 1), &["b"], &["b"]);
     // The original operator's mark records neither the intent nor the time.
     let pods = [costing("a", 1, &[]), costing("b", 9, &[(MARK, json!("true"))])];
-    assert_victims(&pods, &[], diff(1, 1), &["b"], &["b"]);
+    assert_selected(&pods, &[], diff(1, 1), &["b"], &["b"]);
 }
 
 #[test]
@@ -122,8 +122,8 @@ fn of_those_chosen_before_the_ones_chosen_last_are_let_go_first() {
         chosen("b", 2, "delete@2024-05-01T00:00:00Z"),
         chosen("c", 3, "delete@2024-05-02T00:00:00Z"),
     ];
-    assert_victims(&pods, &[], diff(1, 1), &["b"], &["b"]);
-    assert_victims(&pods, &[], diff(2, 2), &["b", "c"], &["b", "c"]);
+    assert_selected(&pods, &[], diff(1, 1), &["b"], &["b"]);
+    assert_selected(&pods, &[], diff(2, 2), &["b", "c"], &["b", "c"]);
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_pod_chosen_to_be_recreated_is_not_chosen_to_be_deleted() {
         costing("a", 1, &[]),
         chosen("b", 9, "recreate:new@2024-05-01T00:00:00Z"),
     ];
-    assert_victims(&pods, &[], diff(1, 1), &["a"], &["a"]);
+    assert_selected(&pods, &[], diff(1, 1), &["a"], &["a"]);
 }
 
 #[test]
@@ -143,18 +143,18 @@ fn old_pods_go_first_as_far_as_the_arithmetic_asks_for_them() {
         updated("c", 1),
         updated("d", 2),
     ];
-    assert_victims(&pods, &[], diff(1, 1), &["a"], &["a"]);
-    assert_victims(&pods, &[], diff(2, 1), &["a", "c"], &["a", "c"]);
-    assert_victims(&pods, &[], diff(2, 0), &["c", "d"], &["c", "d"]);
+    assert_selected(&pods, &[], diff(1, 1), &["a"], &["a"]);
+    assert_selected(&pods, &[], diff(2, 1), &["a", "c"], &["a", "c"]);
+    assert_selected(&pods, &[], diff(2, 0), &["c", "d"], &["c", "d"]);
     // A partition does not keep more pods than wanted.
-    assert_victims(&pods, &[], diff(3, 0), &["a", "c", "d"], &["a", "c", "d"]);
+    assert_selected(&pods, &[], diff(3, 0), &["a", "c", "d"], &["a", "c", "d"]);
 }
 
 #[test]
 fn old_pods_that_were_named_or_chosen_before_count_as_old_ones_that_go() {
     let old = "delete@2024-05-01T00:00:00Z";
     let pods = [costing("a", 1, &[]), chosen("b", 9, old), updated("c", 5)];
-    assert_victims(&pods, &[], diff(2, 1), &["b", "c"], &["b", "c"]);
+    assert_selected(&pods, &[], diff(2, 1), &["b", "c"], &["b", "c"]);
     let pods = [costing("a", 1, &[]), costing("b", 9, &[]), updated("c", 5)];
-    assert_victims(&pods, &["b"], diff(2, 1), &["b", "c"], &["b", "c"]);
+    assert_selected(&pods, &["b"], diff(2, 1), &["b", "c"], &["b", "c"]);
 }

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 
 /// Maximum length of a message in bytes: an eighth of the characters that the API accepts in a condition.
-const MAX_MESSAGE_CHARS: usize = 32_768 / 8;
+const MAX_MESSAGE_BYTES: usize = 32_768 / 8;
 
 /// Conditions of the new status.
 pub(super) struct Conditions<'a> {
@@ -65,8 +65,8 @@ impl<'a> Conditions<'a> {
 }
 
 fn cut(mut message: String) -> String {
-    if message.len() > MAX_MESSAGE_CHARS {
-        let end = (0..=MAX_MESSAGE_CHARS)
+    if message.len() > MAX_MESSAGE_BYTES {
+        let end = (0..=MAX_MESSAGE_BYTES)
             .rev()
             .find(|at| message.is_char_boundary(*at))
             .unwrap_or(0);

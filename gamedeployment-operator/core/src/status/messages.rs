@@ -101,11 +101,8 @@ pub(super) fn progressing(
         );
         return set(false, WorkloadReason::Paused, message);
     }
-    if !findings.crash_looping.is_empty() {
-        let message = format!(
-            "{} pods are missing; see ScaleBlocked",
-            findings.crash_looping.len()
-        );
+    if !findings.delayed.is_empty() {
+        let message = format!("{} pods are missing; see ScaleBlocked", findings.delayed.len());
         return set(false, WorkloadReason::PodsEndAtOnce, message);
     }
     let diff = counts.diff();
@@ -146,7 +143,7 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Strin
     let asking = waiting
         .entries
         .iter()
-        .filter(|entry| entry.how == WaitState::Asking);
+        .filter(|entry| entry.state == WaitState::Asking);
     let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
     if !asking.is_empty() {
@@ -228,10 +225,10 @@ fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
 /// Formats how many new pods wait for an index, and the terminating pods that still hold one.
 fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     let ending = holding_an_index(facts, |pod| pod.terminating);
-    if findings.unmade == 0 || ending.is_empty() {
+    if findings.without_index == 0 || ending.is_empty() {
         return String::new();
     }
-    let count = findings.unmade.min(ending.len());
+    let count = findings.without_index.min(ending.len());
     format!(
         "; {count} pods wait for the index of a pod that is ending: {}",
         join_names(&ending)
@@ -278,10 +275,10 @@ pub(super) fn scale_blocked(
     if let Some(message) = facts.view.write_errors.and_then(|errors| errors.scaling.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }
-    if let Some((reason, message)) = ended::at_once(facts, findings) {
+    if let Some((reason, message)) = ended::within_crash_window(facts, findings) {
         return conditions.set(kind, true, reason, message);
     }
-    if findings.unmade > holding_an_index(facts, |pod| pod.terminating).len() {
+    if findings.without_index > holding_an_index(facts, |pod| pod.terminating).len() {
         let ended = holding_an_index(facts, |pod| pod.is_finished() && !pod.terminating);
         let or = if ended.is_empty() {
             String::new()
@@ -290,7 +287,7 @@ pub(super) fn scale_blocked(
         };
         let message = format!(
             "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
-            findings.unmade
+            findings.without_index
         );
         return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
     }
@@ -380,7 +377,7 @@ fn hooks(waiting: &Waiting, concerns: fn(&WaitingPod) -> bool) -> Option<(Worklo
         .entries
         .iter()
         .filter(|entry| concerns(entry))
-        .filter_map(|entry| match entry.how {
+        .filter_map(|entry| match entry.state {
             WaitState::Blocked(reason) => Some((reason, entry)),
             WaitState::Refused => Some((WorkloadReason::HookUnsuccessful, entry)),
             WaitState::Asking => None,

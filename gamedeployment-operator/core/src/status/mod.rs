@@ -8,7 +8,7 @@ use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::CanaryState;
-use crate::ended::CrashLoopingPod;
+use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::gate::GateState;
 use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
@@ -47,9 +47,9 @@ pub struct Findings<'a> {
     /// Pods that wait for their `PostInplace` hook.
     pub confirmations: Vec<Confirmation<'a>>,
     /// Pods not created because every index is in use.
-    pub unmade: usize,
+    pub without_index: usize,
     /// Pods that ended right after their start and whose replacement is delayed, the earliest first.
-    pub crash_looping: Vec<CrashLoopingPod<'a>>,
+    pub delayed: Vec<DelayedReplacement<'a>>,
     /// Pods that are being deleted.
     pub ending: PodGroup,
 }
@@ -152,7 +152,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
     };
     let mut warnings = waiting.warnings(workload, &old);
-    let (status, news) = conclude(old, status, |kind| waiting.is_told(kind));
+    let (status, news) = conclude(old, status, |kind| waiting.gets_own_event(kind));
     warnings.extend(news);
     warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
     StatusReport {
@@ -173,7 +173,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gaug
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {
-        if let Some(chosen) = &pod.chosen {
+        if let Some(chosen) = &pod.recorded_selection {
             gauges.chosen.join(chosen.since);
         }
         // A new pod waiting for its first time in service is not an update.
@@ -203,11 +203,11 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
 }
 
 /// Returns the status if it changed, and warnings for conditions that got worse. A condition about pods that
-/// get their own events, as reported by `told` for its type, causes no warning.
+/// get their own events, as reported by `gets_own_event` for its type, causes no warning.
 fn conclude(
     old: GameDeploymentStatus,
     mut status: GameDeploymentStatus,
-    told: impl Fn(&str) -> bool,
+    gets_own_event: impl Fn(&str) -> bool,
 ) -> (Option<Box<GameDeploymentStatus>>, Vec<Warning>) {
     let mut warnings = Vec::new();
     let (phase, reason) = condition::phase(&status.conditions).unzip();
@@ -224,8 +224,9 @@ fn conclude(
         let reason = WorkloadReason::ALL
             .iter()
             .find(|reason| reason.as_str() == condition.reason);
-        let told = |reason: &WorkloadReason| waiting::is_about_pods(*reason) && told(&condition.type_);
-        if let Some(reason) = reason.filter(|reason| news && !told(reason)) {
+        let gets_own_event =
+            |reason: &WorkloadReason| waiting::is_about_pods(*reason) && gets_own_event(&condition.type_);
+        if let Some(reason) = reason.filter(|reason| news && !gets_own_event(reason)) {
             warnings.push(Warning {
                 pod: None,
                 reason: *reason,

@@ -31,7 +31,7 @@ pub(super) enum WaitState {
 pub(super) struct WaitingPod {
     pub(super) pod: PodRef,
     pub(super) kind: HookKind,
-    pub(super) how: WaitState,
+    pub(super) state: WaitState,
     /// Whether the pod is selected for deletion, as surplus or because the user named it, not for an update.
     pub(super) scales: bool,
     pub(super) condition: HookCondition,
@@ -56,7 +56,7 @@ impl Waiting {
             let Some(kind) = pod.intent.hook(facts.workload) else {
                 continue;
             };
-            entries.extend(entry(
+            entries.extend(waiting_pod(
                 facts,
                 pod.facts.pod,
                 kind,
@@ -67,7 +67,7 @@ impl Waiting {
         }
         for confirmation in &findings.confirmations {
             let intent = Intent::Confirm(confirmation.pod.revision().to_owned());
-            entries.extend(entry(
+            entries.extend(waiting_pod(
                 facts,
                 confirmation.pod,
                 HookKind::PostInplace,
@@ -92,20 +92,20 @@ impl Waiting {
     pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &WaitingPod> {
         let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
-            entries.filter(move |entry| (entry.how == WaitState::Asking) == asking)
+            entries.filter(move |entry| (entry.state == WaitState::Asking) == asking)
         };
         of_kind(false).chain(of_kind(true)).take(MAX_ENTRIES)
     }
 
     /// Whether the pods behind a condition get their own events. Pods waiting for a canary step's hook do
     /// not.
-    pub(super) fn is_told(&self, condition: &str) -> bool {
+    pub(super) fn gets_own_event(&self, condition: &str) -> bool {
         let scales = condition == WorkloadCondition::ScaleBlocked.as_str();
         let mut entries = self.entries.iter();
         if condition == WorkloadCondition::HooksResolved.as_str() {
-            return entries.any(|entry| matches!(entry.how, WaitState::Blocked(_)));
+            return entries.any(|entry| matches!(entry.state, WaitState::Blocked(_)));
         }
-        entries.any(|entry| entry.scales == scales && entry.how != WaitState::Asking)
+        entries.any(|entry| entry.scales == scales && entry.state != WaitState::Asking)
     }
 
     /// Waiting pods by hook, for hooks that are configured or waited for.
@@ -114,7 +114,7 @@ impl Waiting {
             let mut waits = is_set(kind).then(HookWaits::default);
             for entry in self.entries.iter().filter(|entry| entry.kind == kind) {
                 let waits = waits.get_or_insert_default();
-                let group = match entry.how {
+                let group = match entry.state {
                     WaitState::Asking => &mut waits.asking,
                     WaitState::Refused => &mut waits.refused,
                     WaitState::Blocked(_) => &mut waits.blocked,
@@ -154,7 +154,7 @@ pub(super) fn known<'a>(
     entries.iter().find(|entry| entry.pod_name == pod)
 }
 
-fn entry(
+fn waiting_pod(
     facts: &Facts<'_>,
     pod: &Pod,
     kind: HookKind,
@@ -162,7 +162,7 @@ fn entry(
     gate_state: &GateState<'_>,
     old: &GameDeploymentStatus,
 ) -> Option<WaitingPod> {
-    let (how, phase, run, message) = match gate_state {
+    let (state, phase, run, message) = match gate_state {
         GateState::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
             Some(blocker) => (
                 WaitState::Blocked(blocker.reason),
@@ -207,7 +207,7 @@ fn entry(
     Some(WaitingPod {
         pod: PodRef::of(pod),
         kind,
-        how,
+        state,
         scales: *intent == Intent::Delete,
         condition,
     })

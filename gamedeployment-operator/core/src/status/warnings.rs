@@ -14,7 +14,7 @@ use crate::workload::Workload;
 /// Thresholds: the workload gets an event each time the number of blocked pods rises to one of these.
 const GROUP_THRESHOLDS: [usize; 3] = [1, 10, 100];
 /// Maximum length of a hook's message in characters: the remedy follows it and must not be cut off.
-const MAX_MESSAGE_CHARS: usize = 500;
+const MAX_MESSAGE_BYTES: usize = 500;
 
 impl Waiting {
     /// Returns warnings about hook changes since the last status. Covers only pods listed in the status,
@@ -22,7 +22,9 @@ impl Waiting {
     pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
-            let Some(reason) = reason(entry.how) else { continue };
+            let Some(reason) = reason(entry.state) else {
+                continue;
+            };
             let message = entry.condition.message.as_deref();
             // A hook that ran again with the same message has another start time, although its HookRun has
             // the same name.
@@ -39,7 +41,7 @@ impl Waiting {
         }
         for refused in [true, false] {
             let is_one = |entry: &&WaitingPod| {
-                entry.how != WaitState::Asking && (entry.how == WaitState::Refused) == refused
+                entry.state != WaitState::Asking && (entry.state == WaitState::Refused) == refused
             };
             let now: Vec<&WaitingPod> = self.entries.iter().filter(is_one).collect();
             let before = held(old, refused);
@@ -54,8 +56,8 @@ impl Waiting {
     }
 }
 
-fn reason(how: WaitState) -> Option<WorkloadReason> {
-    match how {
+fn reason(state: WaitState) -> Option<WorkloadReason> {
+    match state {
         WaitState::Asking => None,
         WaitState::Refused => Some(WorkloadReason::HookUnsuccessful),
         WaitState::Blocked(reason) => Some(reason),
@@ -80,10 +82,10 @@ fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
 /// Truncates a message so that the remedy after it fits.
 fn short(message: Option<&String>) -> String {
     let message = message.map_or("", String::as_str);
-    if message.chars().count() > MAX_MESSAGE_CHARS {
+    if message.chars().count() > MAX_MESSAGE_BYTES {
         message
             .chars()
-            .take(MAX_MESSAGE_CHARS)
+            .take(MAX_MESSAGE_BYTES)
             .chain(" …".chars())
             .collect()
     } else {
@@ -94,7 +96,7 @@ fn short(message: Option<&String>) -> String {
 /// Formats why a pod is blocked and which command helps.
 fn of_pod(workload: &Workload, entry: &WaitingPod) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
-    let next = match entry.how {
+    let next = match entry.state {
         WaitState::Refused => format!(
             "to ask again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
              {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
@@ -121,7 +123,7 @@ fn of_group(workload: &Workload, held: &[&WaitingPod]) -> Option<Warning> {
     let are = if names.len() == 1 { "pod is" } else { "pods are" };
     Some(Warning {
         pod: None,
-        reason: reason(first.how)?,
+        reason: reason(first.state)?,
         message: format!(
             "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
             names.len(),

@@ -33,18 +33,18 @@ fn without_nulls(value: &Value) -> Value {
 }
 
 /// Applies the rules of a schema. A value that is not an object is kept as is.
-fn shape(value: &mut Value, kind: &Schema) {
+fn shape(value: &mut Value, schema: &Schema) {
     let Value::Object(fields) = value else {
         return;
     };
-    for (name, field) in kind.fields {
+    for (name, field) in schema.fields {
         if let Some(value) = fields.get_mut(*name)
             && reduce(value, field) == Presence::Absent
         {
             fields.remove(*name);
         }
     }
-    if let Some(finish) = kind.finish {
+    if let Some(finish) = schema.finish {
         finish(fields);
     }
 }
@@ -65,18 +65,18 @@ fn reduce(value: &mut Value, field: &Field) -> Presence {
     match field {
         Field::Plain(defaults) => Presence::absent_if(defaults.iter().any(|default| default.is(value))),
         Field::Content => Presence::absent_if(is_empty(value)),
-        Field::List(kind) => {
+        Field::List(schema) => {
             for item in value.as_array_mut().into_iter().flatten() {
-                shape(item, kind);
+                shape(item, schema);
             }
             Presence::absent_if(is_empty(value))
         }
-        Field::Object(kind) => {
-            shape(value, kind);
+        Field::Object(schema) => {
+            shape(value, schema);
             Presence::absent_if(is_empty(value))
         }
-        Field::Present(kind) => {
-            shape(value, kind);
+        Field::Present(schema) => {
+            shape(value, schema);
             Presence::Kept
         }
         Field::Quantity(defaults) => {

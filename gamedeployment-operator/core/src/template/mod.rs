@@ -103,14 +103,14 @@ impl Template {
     }
 
     /// Whether both produce the same pods.
-    pub fn same_meaning(&self, other: &Self) -> bool {
+    pub fn is_equivalent(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner) || self.inner.canonical == other.inner.canonical
     }
 }
 
 impl PartialEq for Template {
     fn eq(&self, other: &Self) -> bool {
-        self.same_meaning(other)
+        self.is_equivalent(other)
     }
 }
 

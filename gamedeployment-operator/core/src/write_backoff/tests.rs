@@ -165,11 +165,11 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
     for _ in 0..12 {
         write_backoff.record(vec![refused()], Duration::ZERO);
     }
-    let asking = Plan {
-        asking: ["a".to_owned()].into(),
+    let granting = Plan {
+        granted: ["a".to_owned()].into(),
         ..Plan::default()
     };
-    assert!(!write_backoff.retain_planned(&asking) && write_backoff.has_failures());
+    assert!(!write_backoff.retain_planned(&granting) && write_backoff.has_failures());
     assert!(write_backoff.write_errors().is_some(), "it is told");
     assert_eq!(
         write_backoff.next_retry(),

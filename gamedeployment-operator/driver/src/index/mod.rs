@@ -109,8 +109,8 @@ impl Index {
     }
 
     /// Applies a watch event and adds the workloads that it concerns to `about`.
-    pub fn apply_event(&mut self, news: WatchEvent, about: &mut BTreeSet<NamespacedName>, now: Now) {
-        match news {
+    pub fn apply_event(&mut self, event: WatchEvent, about: &mut BTreeSet<NamespacedName>, now: Now) {
+        match event {
             WatchEvent::Workload(event) => self.apply_workload(event, about, now.mono),
             WatchEvent::Pod(event) => {
                 if let Event::Apply(_, pod) | Event::InitApply(_, pod) = &event

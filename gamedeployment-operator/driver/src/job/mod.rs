@@ -80,7 +80,7 @@ pub(crate) struct JobOutcome {
     /// Number of failed writes.
     failures: usize,
     /// Whether a write succeeded, or failed with an effect on the driver's state.
-    learned: bool,
+    had_effect: bool,
     /// Whether a write failed in a way that needs a new decision without back-off.
     pub(crate) overtaken: bool,
     /// Whether another object has the name of a new revision.
@@ -104,7 +104,7 @@ pub(crate) struct JobOutput {
 /// Plan that is being carried out.
 #[derive(Debug)]
 pub(crate) struct Job {
-    subject: Arc<ReconcileTarget>,
+    target: Arc<ReconcileTarget>,
     calls: CallLimits,
     phase: JobPhase,
     queue: VecDeque<Write>,
@@ -122,18 +122,13 @@ pub(crate) struct Job {
 impl Job {
     /// Creates the job of a plan. `runs_here` is the number of HookRuns in the workload's namespace, of every
     /// owner.
-    pub(crate) fn new(
-        plan: Plan,
-        subject: Arc<ReconcileTarget>,
-        runs_here: usize,
-        calls: CallLimits,
-    ) -> Self {
+    pub(crate) fn new(plan: Plan, target: Arc<ReconcileTarget>, runs_here: usize, calls: CallLimits) -> Self {
         let Plan {
             actions,
             status,
             wake: _,
             warnings,
-            asking: _,
+            granted: _,
             gauges: _,
         } = plan;
         let (mut changes, mut removals, mut creations) = (VecDeque::new(), Vec::new(), VecDeque::new());
@@ -141,11 +136,11 @@ impl Job {
             match action {
                 Action::CreatePod(_) => creations.push_back(action),
                 Action::DeleteRun(run) => removals.push(run),
-                other => changes.push_back(Write::new(other, &subject)),
+                other => changes.push_back(Write::new(other, &target)),
             }
         }
         Self {
-            subject,
+            target,
             calls,
             phase: JobPhase::Changes,
             queue: changes,
@@ -162,8 +157,8 @@ impl Job {
     }
 
     /// Workload at the time of the decision.
-    pub(crate) fn subject(&self) -> &Arc<ReconcileTarget> {
-        &self.subject
+    pub(crate) fn target(&self) -> &Arc<ReconcileTarget> {
+        &self.target
     }
 
     /// Whether the job is done.
@@ -172,32 +167,32 @@ impl Job {
     }
 
     /// Sends all writes that the limits allow now.
-    pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, step: &mut JobOutput) {
+    pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, out: &mut JobOutput) {
         while self.phase != JobPhase::Done {
             while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
             {
-                let follows = write.begin(&self.subject, now);
-                self.follow(write, follows, ids, step);
+                let follows = write.begin(&self.target, now);
+                self.follow(write, follows, ids, out);
             }
             if !self.under_way.is_empty() {
                 return;
             }
-            self.next(ids, step);
+            self.next(ids, out);
         }
     }
 
     /// Takes the next step of the current phase, or enters the next phase. No call is under way.
-    fn next(&mut self, ids: &mut RequestId, step: &mut JobOutput) {
+    fn next(&mut self, ids: &mut RequestId, out: &mut JobOutput) {
         match self.phase {
             JobPhase::Changes => self.phase = JobPhase::Removals,
             JobPhase::Removals => {
                 if let Some(runs) = self.removals.next_together() {
                     let call = ApiCall::DeleteRuns(runs.clone());
-                    self.send(call, None, InFlight::Removals(runs), ids, step);
+                    self.send(call, None, InFlight::Removals(runs), ids, out);
                 } else {
                     let singly = self.removals.singly().map(Action::DeleteRun);
-                    self.queue = singly.map(|action| Write::new(action, &self.subject)).collect();
+                    self.queue = singly.map(|action| Write::new(action, &self.target)).collect();
                     self.phase = JobPhase::SingleRemovals;
                 }
             }
@@ -212,19 +207,19 @@ impl Job {
             {
                 let size = self.batch.min(self.creations.len());
                 let batch = self.creations.drain(..size);
-                self.queue = batch.map(|action| Write::new(action, &self.subject)).collect();
+                self.queue = batch.map(|action| Write::new(action, &self.target)).collect();
                 self.batch *= 2;
             }
             JobPhase::Creations => {
                 let events = std::mem::take(&mut self.events);
                 if !events.is_empty() {
-                    step.output
-                        .push(DriverOutput::EmitEvents(self.subject.clone(), events));
+                    out.output
+                        .push(DriverOutput::EmitEvents(self.target.clone(), events));
                 }
                 self.phase = JobPhase::Status;
-                let due = !self.outcome.learned || self.outcome.failed();
+                let due = !self.outcome.had_effect || self.outcome.failed();
                 if let Some(status) = self.status.take().filter(|_| due) {
-                    self.send(ApiCall::WriteStatus(status), None, InFlight::Status, ids, step);
+                    self.send(ApiCall::WriteStatus(status), None, InFlight::Status, ids, out);
                 }
             }
             JobPhase::Status | JobPhase::Done => self.phase = JobPhase::Done,
@@ -237,22 +232,22 @@ impl Job {
         until: Option<std::time::Duration>,
         doing: InFlight,
         ids: &mut RequestId,
-        step: &mut JobOutput,
+        out: &mut JobOutput,
     ) {
         *ids += 1;
         self.under_way.insert(*ids, doing);
-        step.output.push(DriverOutput::Send(Request {
+        out.output.push(DriverOutput::Send(Request {
             id: *ids,
-            subject: Some(self.subject.clone()),
+            target: Some(self.target.clone()),
             call,
             until,
         }));
     }
 
-    fn follow(&mut self, write: Write, follows: NextCall, ids: &mut RequestId, step: &mut JobOutput) {
+    fn follow(&mut self, write: Write, follows: NextCall, ids: &mut RequestId, out: &mut JobOutput) {
         match follows {
-            NextCall::Send(call, until) => self.send(call, until, InFlight::Write(write), ids, step),
-            NextCall::End(result) => self.finish(write, result, step),
+            NextCall::Send(call, until) => self.send(call, until, InFlight::Write(write), ids, out),
+            NextCall::End(result) => self.finish(write, result, out),
         }
     }
 
@@ -263,21 +258,21 @@ impl Job {
         answer: Result<Response, RequestError>,
         now: Now,
         ids: &mut RequestId,
-        step: &mut JobOutput,
+        out: &mut JobOutput,
     ) {
         match self.under_way.remove(&id) {
             None => {}
             Some(InFlight::Write(mut write)) => {
-                let follows = write.answered(answer, &self.subject, now);
-                self.follow(write, follows, ids, step);
+                let follows = write.answered(answer, &self.target, now);
+                self.follow(write, follows, ids, out);
             }
-            Some(InFlight::Removals(runs)) => self.removed(runs, answer, step),
-            Some(InFlight::Status) => self.recorded(answer, step),
+            Some(InFlight::Removals(runs)) => self.removed(runs, answer, out),
+            Some(InFlight::Status) => self.recorded(answer, out),
         }
-        self.advance(now, ids, step);
+        self.advance(now, ids, out);
     }
 
-    fn finish(&mut self, write: Write, result: Result<Effect, FailedWrite>, step: &mut JobOutput) {
+    fn finish(&mut self, write: Write, result: Result<Effect, FailedWrite>, out: &mut JobOutput) {
         let Write {
             act,
             object,
@@ -289,20 +284,20 @@ impl Job {
         if result.is_ok() {
             self.events.extend(events);
             if let Some(stale_warning) = stale_warning {
-                step.output.push(DriverOutput::EmitWarnings(
-                    self.subject.clone(),
+                out.output.push(DriverOutput::EmitWarnings(
+                    self.target.clone(),
                     vec![*stale_warning],
                 ));
             }
         }
-        self.note(act, object, scales, result, step);
+        self.note(act, object, scales, result, out);
     }
 
-    fn recorded(&mut self, answer: Result<Response, RequestError>, step: &mut JobOutput) {
+    fn recorded(&mut self, answer: Result<Response, RequestError>, out: &mut JobOutput) {
         let target = Target {
             kind: ObjectKind::Workload,
-            name: self.subject.key.1.clone(),
-            uid: Some(self.subject.uid().to_owned()),
+            name: self.target.key.1.clone(),
+            uid: Some(self.target.uid().to_owned()),
         };
         let result = match answer {
             Ok(Response::Object(object)) => Ok(Effect::Object(object)),
@@ -316,10 +311,10 @@ impl Job {
         let later = matches!(&result, Err(failure) if matches!(failure.error, RequestError::Conflict | RequestError::Gone));
         let warnings = std::mem::take(&mut self.warnings);
         if !later && !warnings.is_empty() {
-            step.output
-                .push(DriverOutput::EmitWarnings(self.subject.clone(), warnings));
+            out.output
+                .push(DriverOutput::EmitWarnings(self.target.clone(), warnings));
         }
-        self.note(STATUS, String::new(), false, result, step);
+        self.note(STATUS, String::new(), false, result, out);
     }
 
     fn note(
@@ -328,16 +323,16 @@ impl Job {
         object: String,
         scales: bool,
         result: Result<Effect, FailedWrite>,
-        step: &mut JobOutput,
+        out: &mut JobOutput,
     ) {
         let class = result
             .as_ref()
             .map_or_else(|failure| failure.error.class(), |_| "done");
-        step.output.push(DriverOutput::WriteFinished(act, class));
+        out.output.push(DriverOutput::WriteFinished(act, class));
         let refused = match result {
             Ok(effect) => {
-                self.outcome.learned = true;
-                step.effects.push(effect);
+                self.outcome.had_effect = true;
+                out.effects.push(effect);
                 None
             }
             Err(FailedWrite {
@@ -345,8 +340,8 @@ impl Job {
                 effect,
                 collision,
             }) => {
-                self.outcome.learned |= effect.is_some();
-                step.effects.extend(effect);
+                self.outcome.had_effect |= effect.is_some();
+                out.effects.extend(effect);
                 self.outcome.failures += 1;
                 self.outcome.collision |= collision;
                 if matches!(

@@ -60,7 +60,7 @@ impl Job {
         &mut self,
         runs: Vec<RunRef>,
         answer: Result<Response, RequestError>,
-        step: &mut JobOutput,
+        out: &mut JobOutput,
     ) {
         match answer {
             Ok(Response::Runs(met)) => {
@@ -78,12 +78,12 @@ impl Job {
                         Effect::Gone(ObjectKind::Run, gone.name, gone.uid)
                     };
                     if let Some(stale_warning) = run.stale_warning {
-                        step.output.push(DriverOutput::EmitWarnings(
-                            self.subject.clone(),
+                        out.output.push(DriverOutput::EmitWarnings(
+                            self.target.clone(),
                             vec![*stale_warning],
                         ));
                     }
-                    self.note(DELETE_RUN, run.name, false, Ok(effect), step);
+                    self.note(DELETE_RUN, run.name, false, Ok(effect), out);
                 }
             }
             Err(error @ RequestError::Unknown(_)) => {
@@ -94,7 +94,7 @@ impl Job {
                         uid: Some(run.uid),
                     };
                     let failure = FailedWrite::new(error.clone(), target.after(&error));
-                    self.note(DELETE_RUN, run.name, false, Err(failure), step);
+                    self.note(DELETE_RUN, run.name, false, Err(failure), out);
                 }
             }
             Ok(_) | Err(_) => self.removals.singly.extend(runs),

@@ -82,7 +82,7 @@ pub(super) enum NextCall {
 }
 
 impl Write {
-    pub(super) fn new(action: Action, subject: &ReconcileTarget) -> Self {
+    pub(super) fn new(action: Action, target: &ReconcileTarget) -> Self {
         let stale_warning = match &action {
             Action::DeleteRun(run) => run.stale_warning.clone(),
             _ => None,
@@ -93,15 +93,15 @@ impl Write {
             scales: action.scales(),
             events: event_of(&action),
             stale_warning,
-            target: Target::of(&action, (&subject.key.1, subject.uid())),
+            target: Target::of(&action, (&target.key.1, target.uid())),
             step: WriteState::New(Box::new(action)),
         }
     }
 
     /// Returns the first call.
-    pub(super) fn begin(&mut self, subject: &ReconcileTarget, now: Now) -> NextCall {
+    pub(super) fn begin(&mut self, target: &ReconcileTarget, now: Now) -> NextCall {
         match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
-            WriteState::New(action) => self.send(action, subject, now),
+            WriteState::New(action) => self.send(action, target, now),
             other => {
                 self.step = other;
                 NextCall::End(Err(FailedWrite::new(
@@ -113,10 +113,10 @@ impl Write {
     }
 
     /// Sends the action, or first confirms its precondition.
-    fn send(&mut self, action: Box<Action>, subject: &ReconcileTarget, now: Now) -> NextCall {
+    fn send(&mut self, action: Box<Action>, target: &ReconcileTarget, now: Now) -> NextCall {
         if matches!(*action, Action::AdoptPod(_) | Action::AdoptRevision(_)) {
             self.step = WriteState::ConfirmsWorkload(action);
-            return NextCall::Send(ApiCall::Read(ObjectKind::Workload, subject.key.clone()), None);
+            return NextCall::Send(ApiCall::Read(ObjectKind::Workload, target.key.clone()), None);
         }
         match open_reason(&action) {
             Some(OpenReason::NodeGone { node }) => {
@@ -125,7 +125,7 @@ impl Write {
                 NextCall::Send(ApiCall::ReadNode(node), None)
             }
             Some(OpenReason::Verdict { until, .. }) => {
-                let until = until.map(|until| subject.decided.at(until));
+                let until = until.map(|until| target.decided.at(until));
                 self.act(*action, until)
             }
             Some(
@@ -150,27 +150,27 @@ impl Write {
     pub(super) fn answered(
         &mut self,
         answer: Result<Response, RequestError>,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         now: Now,
     ) -> NextCall {
         match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
-            WriteState::New(action) => self.send(action, subject, now),
+            WriteState::New(action) => self.send(action, target, now),
             WriteState::ConfirmsNode(action, node, asked) => match answer {
                 Err(RequestError::Gone) => self.act(*action, Some(asked + NODE_CHECK_VALID_FOR)),
                 Ok(_) => fails(RequestError::Conflict, Some(Effect::NodeNotGone(node))),
                 Err(error) => fails(error, Some(Effect::NodeNotGone(node))),
             },
-            WriteState::ConfirmsWorkload(action) => match is_there(answer, subject) {
+            WriteState::ConfirmsWorkload(action) => match is_there(answer, target) {
                 Ok(()) => self.act(*action, None),
                 Err(error) => fails(error, None),
             },
-            WriteState::SentWrite(sent) => self.settled(sent, answer, subject),
+            WriteState::SentWrite(sent) => self.settled(sent, answer, target),
             WriteState::ReadsPod => match answer {
                 Ok(Response::Object(object)) => NextCall::End(Ok(Effect::Object(object))),
                 Ok(_) => fails(RequestError::Conflict, Some(self.uncertain())),
                 Err(error) => fails(error, Some(self.uncertain())),
             },
-            WriteState::ReadsRevision(template) => self.found_revision(template, answer, subject, now),
+            WriteState::ReadsRevision(template) => self.found_revision(template, answer, target, now),
         }
     }
 
@@ -179,7 +179,7 @@ impl Write {
         &mut self,
         sent: SentWrite,
         answer: Result<Response, RequestError>,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
     ) -> NextCall {
         let Target { kind, name, uid } = self.target.clone();
         let gone = || Effect::Gone(kind, name.clone(), uid.clone().unwrap_or_default());
@@ -203,15 +203,12 @@ impl Write {
             // Pod names are deterministic: an earlier attempt created the same pod and its answer was lost.
             (SentWrite::Pod, Err(RequestError::Conflict)) => {
                 self.step = WriteState::ReadsPod;
-                NextCall::Send(
-                    ApiCall::Read(ObjectKind::Pod, (subject.key.0.clone(), name)),
-                    None,
-                )
+                NextCall::Send(ApiCall::Read(ObjectKind::Pod, (target.key.0.clone(), name)), None)
             }
             (SentWrite::Revision(template), Err(RequestError::Conflict)) => {
                 self.step = WriteState::ReadsRevision(template);
                 NextCall::Send(
-                    ApiCall::Read(ObjectKind::Revision, (subject.key.0.clone(), name)),
+                    ApiCall::Read(ObjectKind::Revision, (target.key.0.clone(), name)),
                     None,
                 )
             }
@@ -228,7 +225,7 @@ impl Write {
         &mut self,
         template: Option<Template>,
         answer: Result<Response, RequestError>,
-        subject: &ReconcileTarget,
+        target: &ReconcileTarget,
         now: Now,
     ) -> NextCall {
         let found = match answer {
@@ -239,7 +236,7 @@ impl Write {
         let (key, found) = found;
         let same = template.as_ref() == Some(&found.revision.template);
         match &found.owner {
-            Some(owner) if same && owner == subject.uid() => {
+            Some(owner) if same && owner == target.uid() => {
                 NextCall::End(Ok(Effect::Object(Object::Revision(key, found))))
             }
             None if same => {
@@ -249,7 +246,7 @@ impl Write {
                     resource_version: found.revision.resource_version,
                 };
                 self.target.uid = Some(at.uid.clone());
-                self.send(Box::new(Action::AdoptRevision(at)), subject, now)
+                self.send(Box::new(Action::AdoptRevision(at)), target, now)
             }
             _ => collides(),
         }
@@ -272,7 +269,7 @@ fn collides() -> NextCall {
 }
 
 /// Confirms that the workload still exists and is not being deleted.
-fn is_there(answer: Result<Response, RequestError>, subject: &ReconcileTarget) -> Result<(), RequestError> {
+fn is_there(answer: Result<Response, RequestError>, target: &ReconcileTarget) -> Result<(), RequestError> {
     let Response::Object(Object::Workload(_, workload)) = answer? else {
         return Err(RequestError::Conflict);
     };
@@ -280,7 +277,7 @@ fn is_there(answer: Result<Response, RequestError>, subject: &ReconcileTarget) -
         Ok(object) => object.metadata.deletion_timestamp.is_some(),
         Err(unreadable) => unreadable.metadata.deletion_timestamp.is_some(),
     };
-    if workload.uid == subject.uid() && !ends {
+    if workload.uid == target.uid() && !ends {
         Ok(())
     } else {
         Err(RequestError::Conflict)

@@ -56,7 +56,7 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
     let refuses = |requests: &[Request]| {
         requests
             .iter()
-            .filter(|request| matches!(request.call, ApiCall::Refuse(..)))
+            .filter(|request| matches!(request.call, ApiCall::ReportUnreadable(..)))
             .map(|request| request.id)
             .collect::<Vec<_>>()
     };

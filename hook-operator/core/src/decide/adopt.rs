@@ -54,10 +54,10 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    pub(super) fn new(view: &DecisionInput<'_>, now: Timestamp) -> Self {
+    pub(super) fn new(input: &DecisionInput<'_>, now: Timestamp) -> Self {
         Self {
             latest: after(now, CLOCK_SKEW),
-            taken_up_at: view.taken_up_at,
+            taken_up_at: input.taken_up_at,
         }
     }
 

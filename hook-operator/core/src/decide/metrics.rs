@@ -47,13 +47,13 @@ impl<'a> StatusUpdate<'a> {
     pub(super) fn add_outcomes(&mut self, outcomes: &[MeasurementOutcome]) -> bool {
         let mut added = false;
         for outcome in outcomes {
-            if !is_current(self.run, self.status, &outcome.slot) {
+            if !is_current(self.run, self.status, &outcome.key) {
                 continue;
             }
             if let Some(message) = &outcome.verdict.message {
-                self.said.push((outcome.slot.metric.clone(), message.clone()));
+                self.said.push((outcome.key.metric.clone(), message.clone()));
             }
-            let result = self.result(&outcome.slot.metric);
+            let result = self.result(&outcome.key.metric);
             result.phase = Phase::Running;
             tally::add(result, outcome.measurement());
             added = true;
@@ -155,19 +155,19 @@ pub(super) fn due(
     status: &HookRunStatus,
     calendar: &Calendar,
 ) -> Vec<(MeasurementKey, Timestamp)> {
-    let mut slots = Vec::new();
+    let mut keys = Vec::new();
     let mut may_start = calendar.believe(status.started_at.map(Time::timestamp));
     for metric in &run.metrics {
         let result = find(status, &metric.name);
         if !result.is_some_and(|result| result.phase.is_final()) {
             let number = result.map_or(0, taken);
-            let slot = MeasurementKey {
+            let key = MeasurementKey {
                 metric: metric.name.clone(),
                 number,
             };
             let last = result.and_then(|result| result.measurements.last());
             let last = last.map(|last| (last.phase, calendar.believe(ended_at(last))));
-            slots.push((slot, metric.schedule.due(last, may_start)));
+            keys.push((key, metric.schedule.due(last, may_start)));
         }
         if run.policy == Policy::Ordered {
             match result.filter(|result| result.phase == Phase::Successful) {
@@ -176,15 +176,15 @@ pub(super) fn due(
             }
         }
     }
-    slots
+    keys
 }
 
 /// Returns whether an outcome with this key can still be recorded.
-pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
-    let known: Option<&ResolvedMetric> = run.metric(&slot.metric);
-    let result = find(status, &slot.metric);
+pub(super) fn is_current(run: &ResolvedRun, status: &HookRunStatus, key: &MeasurementKey) -> bool {
+    let known: Option<&ResolvedMetric> = run.metric(&key.metric);
+    let result = find(status, &key.metric);
     let open = result.is_none_or(|result| !result.phase.is_final());
-    known.is_some() && open && result.map_or(0, taken) == slot.number
+    known.is_some() && open && result.map_or(0, taken) == key.number
 }
 
 fn find<'a>(status: &'a HookRunStatus, name: &str) -> Option<&'a MetricResult> {

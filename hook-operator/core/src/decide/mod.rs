@@ -47,7 +47,7 @@ pub struct MeasurementKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MeasurementOutcome {
     /// Key of the measurement.
-    pub slot: MeasurementKey,
+    pub key: MeasurementKey,
     /// Time at which the request was sent.
     pub started_at: Timestamp,
     /// Time at which the answer was judged.
@@ -82,7 +82,7 @@ pub struct DecisionInput<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Start {
     /// Key of the measurement.
-    pub slot: MeasurementKey,
+    pub key: MeasurementKey,
     /// Due time; its difference to now is the schedule lag.
     pub due: Timestamp,
 }
@@ -115,47 +115,47 @@ pub enum Cleanup {
 
 /// Decides the next step of a run.
 #[must_use]
-pub fn decide(view: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
-    if view.status.phase.is_final() {
-        return ended(view, now);
+pub fn decide(input: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
+    if input.status.phase.is_final() {
+        return ended(input, now);
     }
-    let run = match view.spec {
+    let run = match input.spec {
         Ok(run) => run,
-        Err(problems) => return refuse(view, problems, now),
+        Err(errors) => return refuse(input, errors, now),
     };
-    let calendar = Calendar::new(view, now);
-    let mut known = view.status.clone();
+    let calendar = Calendar::new(input, now);
+    let mut known = input.status.clone();
     adopt(run, &mut known);
     let started = calendar.believe(known.started_at.map(Time::timestamp));
     let mut next = known.clone();
     next.started_at = Some(started.into());
-    next.observed_generation = view.generation;
+    next.observed_generation = input.generation;
     next.phase = Phase::Running;
-    let mut step = metrics::StatusUpdate::new(run, &mut next);
-    let measured = step.add_outcomes(view.outcomes);
-    let judged = step.assess();
-    let stopped = step.stop(started, now);
+    let mut update = metrics::StatusUpdate::new(run, &mut next);
+    let measured = update.add_outcomes(input.outcomes);
+    let judged = update.assess();
+    let stopped = update.stop(started, now);
     conclude(run, &mut next, stopped, now);
-    let held_up = tell_what_holds_up(view, &mut next);
-    if next.phase.is_final() || measured || judged || held_up || must_show_start(view, run, now) {
+    let held_up = tell_what_holds_up(input, &mut next);
+    if next.phase.is_final() || measured || judged || held_up || must_show_start(input, run, now) {
         budget::fit(&mut next);
         return RunPlan {
             record: Some(next),
             ..RunPlan::default()
         };
     }
-    let view = &DecisionInput {
+    let input = &DecisionInput {
         status: &known,
-        ..*view
+        ..*input
     };
-    continue_measuring(view, run, &calendar, now)
+    continue_measuring(input, run, &calendar, now)
 }
 
 /// Plans the deletion of a run that has ended, once its TTL has passed.
-fn ended(view: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
+fn ended(input: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     // The original operator records no completion time.
-    let completed = Calendar::new(view, now).believe(view.status.completed_at.map(Time::timestamp));
-    let delete_at = view.time_to_live.map(|ttl| after(completed, ttl));
+    let completed = Calendar::new(input, now).believe(input.status.completed_at.map(Time::timestamp));
+    let delete_at = input.time_to_live.map(|ttl| after(completed, ttl));
     let (ended, wake_at) = match delete_at {
         None => (Cleanup::Keep, None),
         Some(at) if at <= now => (Cleanup::Delete, None),
@@ -164,23 +164,23 @@ fn ended(view: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     RunPlan {
         ended: Some(ended),
         wake_at,
-        cancel: view.in_flight.to_vec(),
+        cancel: input.in_flight.to_vec(),
         ..RunPlan::default()
     }
 }
 
-fn refuse(view: &DecisionInput<'_>, problems: &FieldErrors, now: Timestamp) -> RunPlan {
-    let mut next = view.status.clone();
-    next.started_at = Some(next.started_at.unwrap_or(view.taken_up_at.into()));
-    next.observed_generation = view.generation;
+fn refuse(input: &DecisionInput<'_>, errors: &FieldErrors, now: Timestamp) -> RunPlan {
+    let mut next = input.status.clone();
+    next.started_at = Some(next.started_at.unwrap_or(input.taken_up_at.into()));
+    next.observed_generation = input.generation;
     next.phase = Phase::Error;
     next.reason = Some(HookRunReason::InvalidSpec.to_string());
-    next.message = Some(cut(&run_invalid(problems), 4 * KEPT_BYTES));
+    next.message = Some(cut(&run_invalid(errors), 4 * KEPT_BYTES));
     next.completed_at = Some(now.into());
     budget::fit(&mut next);
     RunPlan {
         record: Some(next),
-        cancel: view.in_flight.to_vec(),
+        cancel: input.in_flight.to_vec(),
         ..RunPlan::default()
     }
 }
@@ -210,13 +210,13 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
 
 /// Puts the reason why a metric cannot be measured into the status. Returns whether the recorded status lacks
 /// it.
-fn tell_what_holds_up(view: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
-    let Some(why) = view.held_up.filter(|_| !next.phase.is_final()) else {
+fn tell_what_holds_up(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
+    let Some(why) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
     next.message = Some(cut(why, KEPT_BYTES));
     next.reason = Some(HookRunReason::NotAskedYet.to_string());
-    (&next.message, &next.reason) != (&view.status.message, &view.status.reason)
+    (&next.message, &next.reason) != (&input.status.message, &input.status.reason)
 }
 
 fn worst(results: &[MetricResult]) -> Phase {
@@ -240,42 +240,42 @@ fn decisive<'a>(results: &'a [MetricResult], stopped: Option<&metrics::Stopped>)
 
 /// Returns whether to record the run's start before its first measurement: for a run with a timeout or an
 /// initial delay, or one whose first measurement takes long.
-fn must_show_start(view: &DecisionInput<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
+fn must_show_start(input: &DecisionInput<'_>, run: &ResolvedRun, now: Timestamp) -> bool {
     let clock = run.timeout.is_some()
         || run
             .metrics
             .iter()
             .any(|metric| metric.schedule.initial_delay.is_some());
-    let unseen = view.status.started_at.is_none() || view.status.phase != Phase::Running;
-    unseen && (clock || now >= after(view.taken_up_at, SHOW_RUNNING_AFTER))
+    let unseen = input.status.started_at.is_none() || input.status.phase != Phase::Running;
+    unseen && (clock || now >= after(input.taken_up_at, SHOW_RUNNING_AFTER))
 }
 
 fn continue_measuring(
-    view: &DecisionInput<'_>,
+    input: &DecisionInput<'_>,
     run: &ResolvedRun,
     calendar: &Calendar,
     now: Timestamp,
 ) -> RunPlan {
-    let started = calendar.believe(view.status.started_at.map(Time::timestamp));
+    let started = calendar.believe(input.status.started_at.map(Time::timestamp));
     let mut plan = RunPlan::default();
     let mut wake = metrics::Earliest::default();
-    for (slot, due) in metrics::due(run, view.status, calendar) {
-        let in_flight = view.in_flight.contains(&slot);
+    for (key, due) in metrics::due(run, input.status, calendar) {
+        let in_flight = input.in_flight.contains(&key);
         if !in_flight && due <= now {
-            plan.start.push(Start { slot, due });
+            plan.start.push(Start { key, due });
         } else if !in_flight {
             wake.at(due);
         }
     }
-    let current = |slot: &MeasurementKey| metrics::is_current(run, view.status, slot);
-    plan.cancel = view
+    let current = |key: &MeasurementKey| metrics::is_current(run, input.status, key);
+    plan.cancel = input
         .in_flight
         .iter()
-        .filter(|slot| !current(slot))
+        .filter(|key| !current(key))
         .cloned()
         .collect();
-    if view.status.started_at.is_none() || view.status.phase != Phase::Running {
-        wake.at(after(view.taken_up_at, SHOW_RUNNING_AFTER));
+    if input.status.started_at.is_none() || input.status.phase != Phase::Running {
+        wake.at(after(input.taken_up_at, SHOW_RUNNING_AFTER));
     }
     if let Some(timeout) = run.timeout {
         wake.at(after(started, timeout));
@@ -286,14 +286,14 @@ fn continue_measuring(
 
 /// Returns whether an outcome with this key can still be recorded: its metric has no verdict, and this is its
 /// next measurement.
-pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, slot: &MeasurementKey) -> bool {
-    let of_metric = |result: &&MetricResult| result.name == slot.metric;
+pub fn is_open(run: &ResolvedRun, status: &HookRunStatus, key: &MeasurementKey) -> bool {
+    let of_metric = |result: &&MetricResult| result.name == key.metric;
     let mut known = HookRunStatus {
         metric_results: status.metric_results.iter().filter(of_metric).cloned().collect(),
         ..HookRunStatus::default()
     };
     adopt(run, &mut known);
-    metrics::is_current(run, &known, slot)
+    metrics::is_current(run, &known, key)
 }
 
 impl MeasurementOutcome {

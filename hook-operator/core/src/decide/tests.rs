@@ -177,7 +177,7 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
     harness.play(5);
     harness.step();
     let late = MeasurementOutcome {
-        slot: MeasurementKey {
+        key: MeasurementKey {
             metric: "m".into(),
             number: 0,
         },
@@ -194,27 +194,27 @@ fn an_outcome_whose_slot_is_recorded_already_is_dropped() {
 #[test]
 fn a_slow_first_measurement_shows_as_running_after_a_second() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
-    let slot = MeasurementKey {
+    let key = MeasurementKey {
         metric: "m".into(),
         number: 0,
     };
-    let view = DecisionInput {
+    let input = DecisionInput {
         spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
         status: &harness.status,
         taken_up_at: at(0),
-        in_flight: &[slot],
+        in_flight: &[key],
         outcomes: &[],
         held_up: None,
     };
-    assert_eq!(decide(&view, at(500)).wake_at, Some(at(1_000)));
-    let shown = decide(&view, at(1_000)).record.unwrap();
+    assert_eq!(decide(&input, at(500)).wake_at, Some(at(1_000)));
+    let shown = decide(&input, at(1_000)).record.unwrap();
     assert_eq!((shown.phase, shown.metric_results.len()), (Phase::Running, 0));
     let after = decide(
         &DecisionInput {
             status: &shown,
-            ..view
+            ..input
         },
         at(1_000),
     );
@@ -258,7 +258,7 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
     let why = "metric m: not asked yet: the share of this namespace is in use";
-    let view = DecisionInput {
+    let input = DecisionInput {
         spec: harness.spec.as_ref(),
         time_to_live: None,
         generation: Some(1),
@@ -268,14 +268,14 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
         outcomes: &[],
         held_up: Some(why),
     };
-    let told = decide(&view, at(30_000)).record.unwrap();
+    let told = decide(&input, at(30_000)).record.unwrap();
     assert_eq!((told.phase, told.message.as_deref()), (Phase::Running, Some(why)));
     assert_eq!(told.reason.as_deref(), Some("NotAskedYet"));
     assert!(told.metric_results.is_empty(), "{told:?}");
     let again = decide(
         &DecisionInput {
             status: &told,
-            ..view
+            ..input
         },
         at(60_000),
     );

@@ -86,10 +86,10 @@ impl std::fmt::Display for Reference {
 pub struct Arguments(BTreeMap<String, ArgumentValue>);
 
 impl Arguments {
-    pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, problems: &mut FieldErrors) -> Self {
+    pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, errors: &mut FieldErrors) -> Self {
         let mut values = BTreeMap::new();
         for (index, arg) in args.iter().enumerate() {
-            if let Some(value) = resolve_one(&format!("args[{index}]"), arg, resolve_for, problems) {
+            if let Some(value) = resolve_one(&format!("args[{index}]"), arg, resolve_for, errors) {
                 values.insert(arg.name.clone(), value);
             }
         }
@@ -114,14 +114,14 @@ fn resolve_one(
     path: &str,
     arg: &Argument,
     resolve_for: ResolveFor,
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) -> Option<ArgumentValue> {
     let Some(source) = &arg.value_from else {
         return match (&arg.value, resolve_for) {
             (Some(value), _) => Some(ArgumentValue::Text(value.clone())),
             (None, ResolveFor::Template) => Some(ArgumentValue::Open),
             (None, ResolveFor::Run) => {
-                problems.add(
+                errors.add(
                     path,
                     format!("argument {:?} was not supplied; set its value", arg.name),
                 );
@@ -136,14 +136,14 @@ fn resolve_one(
     ];
     for (field, key) in references {
         if let Some(key) = key {
-            check_reference(&format!("{path}.valueFrom.{field}"), key, problems);
+            check_reference(&format!("{path}.valueFrom.{field}"), key, errors);
         }
     }
     match (&arg.value, &source.secret_key_ref, &source.config_map_key_ref) {
         (None, Some(key), None) => Some(ArgumentValue::Reference(Reference::secret(key))),
         (None, None, Some(key)) => Some(ArgumentValue::Reference(Reference::config_map(key))),
         (Some(_), _, _) => {
-            problems.add(
+            errors.add(
                 path,
                 format!("argument {:?} has both value and valueFrom; keep one", arg.name),
             );
@@ -151,15 +151,15 @@ fn resolve_one(
         }
         (None, _, _) => {
             let message = "needs exactly one of secretKeyRef and configMapKeyRef";
-            problems.add(format!("{path}.valueFrom"), message);
+            errors.add(format!("{path}.valueFrom"), message);
             None
         }
     }
 }
 
 /// Rejects a name or key that the API server would refuse, so that it never becomes part of a request path.
-pub(super) fn check_reference(path: &str, key: &KeyRef, problems: &mut FieldErrors) {
+pub(super) fn check_reference(path: &str, key: &KeyRef, errors: &mut FieldErrors) {
     if let Some((field, message)) = target::impossible_reference(key) {
-        problems.add(format!("{path}.{field}"), message);
+        errors.add(format!("{path}.{field}"), message);
     }
 }

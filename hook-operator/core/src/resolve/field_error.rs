@@ -56,8 +56,8 @@ impl FieldErrors {
 }
 
 impl FromIterator<FieldError> for FieldErrors {
-    fn from_iter<T: IntoIterator<Item = FieldError>>(problems: T) -> Self {
-        Self(problems.into_iter().collect())
+    fn from_iter<T: IntoIterator<Item = FieldError>>(errors: T) -> Self {
+        Self(errors.into_iter().collect())
     }
 }
 
@@ -72,19 +72,19 @@ impl<'a> IntoIterator for &'a FieldErrors {
 
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.0.iter().enumerate() {
+        for (index, error) in self.0.iter().enumerate() {
             if index > 0 {
                 f.write_str("; ")?;
             }
-            problem.fmt(f)?;
+            error.fmt(f)?;
         }
         Ok(())
     }
 }
 
 /// Returns the message for a run with these errors.
-pub fn run_invalid(problems: &FieldErrors) -> String {
-    format!("hook spec invalid: {problems}")
+pub fn run_invalid(errors: &FieldErrors) -> String {
+    format!("hook spec invalid: {errors}")
 }
 
 /// Returns the message for an object that does not parse as a HookRun.
@@ -95,13 +95,13 @@ pub fn run_unreadable(error: &str) -> String {
 }
 
 /// Returns the message for a template without errors; it lists the warnings.
-pub fn template_valid(cautions: &[FieldError]) -> String {
+pub fn template_valid(warnings: &[FieldError]) -> String {
     let valid = "every condition, path, placeholder and duration compiles";
-    if cautions.is_empty() {
+    if warnings.is_empty() {
         return valid.to_owned();
     }
-    let cautions: FieldErrors = cautions.iter().cloned().collect();
-    format!("{valid}; but note: {cautions}")
+    let warnings: FieldErrors = warnings.iter().cloned().collect();
+    format!("{valid}; but note: {warnings}")
 }
 
 /// Returns the message for an object that does not parse as a HookTemplate.

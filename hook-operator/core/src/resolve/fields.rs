@@ -78,10 +78,10 @@ const ARGUMENT: Level = Level {
 const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
 
 /// Reports every field that is misspelt or misplaced.
-pub(super) fn check(metrics: &[Metric], args: &[Argument], problems: &mut FieldErrors) {
+pub(super) fn check(metrics: &[Metric], args: &[Argument], errors: &mut FieldErrors) {
     for field in unknown(metrics, args) {
         if let Some(meant) = field.meant() {
-            problems.add(field.path(), format!("unknown field; {meant}"));
+            errors.add(field.path(), format!("unknown field; {meant}"));
         }
     }
 }
@@ -216,10 +216,10 @@ mod tests {
         let mut argument = json!({ "name": "a" });
         merge(&mut argument, arg);
         let args: Vec<Argument> = serde_json::from_value(json!([argument])).unwrap();
-        let mut problems = FieldErrors::default();
-        check(&metrics, &args, &mut problems);
+        let mut errors = FieldErrors::default();
+        check(&metrics, &args, &mut errors);
         (
-            problems.iter().map(ToString::to_string).collect(),
+            errors.iter().map(ToString::to_string).collect(),
             without_effect(&metrics, &args)
                 .iter()
                 .map(ToString::to_string)
@@ -255,21 +255,21 @@ mod tests {
             ("failurelimit", "failureLimit"),
             ("onNodata", "onNoData"),
         ] {
-            let (problems, others) = found(json!({ written: "true" }), json!({}));
+            let (errors, others) = found(json!({ written: "true" }), json!({}));
             assert_eq!(
-                problems,
+                errors,
                 [format!(
                     "metrics[0].{written}: unknown field; did you mean {meant}?"
                 )]
             );
             assert_eq!(others, [] as [&str; 0]);
         }
-        let (problems, _) = found(
+        let (errors, _) = found(
             json!({ "provider": { "web": { "jsonpath": "{$.a}", "headers": [{ "key": "a", "vale": "b" }] } } }),
             json!({ "vlaue": "x" }),
         );
         assert_eq!(
-            problems,
+            errors,
             [
                 "args[0].vlaue: unknown field; did you mean value?",
                 "metrics[0].provider.web.jsonpath: unknown field; did you mean jsonPath?",
@@ -286,31 +286,31 @@ mod tests {
             json!({ "provider": { "web": { "successCondition": "false" } } }),
             json!({ "provider": { "web": { "headers": [{ "key": "a", "successCondition": "false" }] } } }),
         ] {
-            let (problems, _) = found(metric.clone(), json!({}));
-            let [problem] = problems.as_slice() else {
-                panic!("{metric}: {problems:?}")
+            let (errors, _) = found(metric.clone(), json!({}));
+            let [error] = errors.as_slice() else {
+                panic!("{metric}: {errors:?}")
             };
             assert!(
-                problem.ends_with(
+                error.ends_with(
                     "successCondition: unknown field; it belongs to the metric itself, beside name"
                 ),
-                "{problem}"
+                "{error}"
             );
         }
-        let (problems, _) = found(json!({ "jsonPath": "{$.a}" }), json!({}));
+        let (errors, _) = found(json!({ "jsonPath": "{$.a}" }), json!({}));
         assert_eq!(
-            problems,
+            errors,
             ["metrics[0].jsonPath: unknown field; it belongs to provider.web, beside url"]
         );
     }
 
     #[test]
     fn other_fields_have_no_effect_and_nothing_is_nothing() {
-        let (problems, others) = found(
+        let (errors, others) = found(
             json!({ "comment": "of ours", "sucessCondition": null, "provider": { "web": { "name": "x" } } }),
             json!({ "description": "which pod" }),
         );
-        assert_eq!(problems, [] as [&str; 0]);
+        assert_eq!(errors, [] as [&str; 0]);
         assert_eq!(
             others,
             [

@@ -48,18 +48,18 @@ pub(super) fn resolve(
     metric: &Metric,
     arguments: &Arguments,
     allowance: &mut Allowance,
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) -> Option<ResolvedMetric> {
-    let schedule = schedule(path, metric, problems);
-    let limits = limits(path, metric, problems);
+    let schedule = schedule(path, metric, errors);
+    let limits = limits(path, metric, errors);
     let mut condition = |field: &str, text: Option<&String>| {
         let text = text.filter(|text| !text.is_empty())?;
-        self::condition(&format!("{path}.{field}"), text, arguments, allowance, problems)
+        self::condition(&format!("{path}.{field}"), text, arguments, allowance, errors)
     };
     let success = condition("successCondition", metric.success_condition.as_ref());
     let failure = condition("failureCondition", metric.failure_condition.as_ref());
-    let on_no_data = on_no_data(path, metric, problems);
-    let provider = provider::resolve(&format!("{path}.provider"), &metric.provider, arguments, problems)?;
+    let on_no_data = on_no_data(path, metric, errors);
+    let provider = provider::resolve(&format!("{path}.provider"), &metric.provider, arguments, errors)?;
     Some(ResolvedMetric {
         name: metric.name.clone(),
         schedule,
@@ -72,10 +72,10 @@ pub(super) fn resolve(
     })
 }
 
-fn schedule(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Schedule {
+fn schedule(path: &str, metric: &Metric, errors: &mut FieldErrors) -> Schedule {
     let mut parse = |field: &str, text: Option<&String>| {
         let text = text.filter(|text| !text.is_empty())?;
-        problems.take(&format!("{path}.{field}"), go_duration::parse(text))
+        errors.take(&format!("{path}.{field}"), go_duration::parse(text))
     };
     Schedule {
         interval: parse("interval", metric.interval.as_ref()).map(|interval| interval.max(SHORTEST_INTERVAL)),
@@ -83,11 +83,11 @@ fn schedule(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Schedule
     }
 }
 
-fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimits {
+fn limits(path: &str, metric: &Metric, errors: &mut FieldErrors) -> MetricLimits {
     let has_interval = metric.interval.as_deref().is_some_and(|text| !text.is_empty());
     let mut at_least = |field: &str, value: Option<i32>, least: i32| {
         if let Some(value) = value.filter(|value| *value < least) {
-            problems.add(
+            errors.add(
                 format!("{path}.{field}"),
                 format!("{value} is not allowed; use {least} or more"),
             );
@@ -117,7 +117,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimi
                 consecutive_successful.unwrap_or_default(),
             ),
         ],
-        problems,
+        errors,
     );
     check_interval(
         path,
@@ -126,7 +126,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimi
             ("successfulLimit", successful),
             ("consecutiveSuccessfulLimit", consecutive_successful),
         ],
-        problems,
+        errors,
     );
     let poll_until = successful.is_some() || consecutive_successful.is_some();
     MetricLimits {
@@ -147,7 +147,7 @@ fn limits(path: &str, metric: &Metric, problems: &mut FieldErrors) -> MetricLimi
 }
 
 /// Rejects a limit of more than one success for a metric that is measured only once.
-fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], problems: &mut FieldErrors) {
+fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], errors: &mut FieldErrors) {
     let unmet = limits
         .iter()
         .find_map(|(field, limit)| Some((field, limit.filter(|limit| *limit > 1)?)));
@@ -155,7 +155,7 @@ fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], pr
         let message = format!(
             "must be set when {field} is {limit}: without it there is one measurement; for example 10s"
         );
-        problems.add(format!("{path}.interval"), message);
+        errors.add(format!("{path}.interval"), message);
     }
 }
 
@@ -165,29 +165,29 @@ fn check_count(
     count: Option<i64>,
     has_interval: bool,
     limits: &[(&str, i64)],
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) {
     let Some(count) = count else { return };
     if count > 1 && !has_interval {
         let message = format!("must be specified when count > 1 (count is {count}), for example 10s");
-        problems.add(format!("{path}.interval"), message);
+        errors.add(format!("{path}.interval"), message);
     }
     for (field, limit) in limits.iter().filter(|(_, limit)| *limit > count) {
-        problems.add(
+        errors.add(
             format!("{path}.count"),
             format!("count {count} must be >= {field} {limit}"),
         );
     }
 }
 
-fn on_no_data(path: &str, metric: &Metric, problems: &mut FieldErrors) -> Phase {
+fn on_no_data(path: &str, metric: &Metric, errors: &mut FieldErrors) -> Phase {
     let Some(text) = metric.on_no_data.as_ref().filter(|text| !text.is_empty()) else {
         return Phase::Error;
     };
     let phase = Phase::from(text.clone());
     if !phase.is_final() {
         let message = format!("{text:?} is not allowed; use Error, Failed, Inconclusive or Successful");
-        problems.add(format!("{path}.onNoData"), message);
+        errors.add(format!("{path}.onNoData"), message);
     }
     phase
 }
@@ -198,20 +198,20 @@ fn condition(
     text: &str,
     arguments: &Arguments,
     allowance: &mut Allowance,
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) -> Option<ConditionText> {
     if !mentions_argument(text) {
-        return problems
+        return errors
             .take(path, Condition::compile_within(text, allowance))
             .map(ConditionText::Ready);
     }
-    let template = problems.take(path, Template::parse(text))?;
+    let template = errors.take(path, Template::parse(text))?;
     let known = |name: &str| match arguments.get(name)? {
         ArgumentValue::Text(text) => Some(text.clone()),
         ArgumentValue::Reference(_) | ArgumentValue::Open => Some("0".to_owned()),
     };
-    let rendered = problems.take(path, template.render_condition(&known))?;
-    let compiled = problems.take(path, Condition::compile_within(&rendered, allowance))?;
+    let rendered = errors.take(path, template.render_condition(&known))?;
+    let compiled = errors.take(path, Condition::compile_within(&rendered, allowance))?;
     let ready = template
         .names()
         .all(|name| matches!(arguments.get(name), Some(ArgumentValue::Text(_))));

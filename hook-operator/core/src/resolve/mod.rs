@@ -109,18 +109,18 @@ pub fn check_template(spec: &HookTemplateSpec) -> FieldErrors {
 }
 
 fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, FieldErrors> {
-    let mut problems = FieldErrors::default();
-    check_size(serde_json::to_vec(spec), &mut problems);
+    let mut errors = FieldErrors::default();
+    check_size(serde_json::to_vec(spec), &mut errors);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
-    fields::check(&spec.metrics, args, &mut problems);
-    let arguments = Arguments::resolve(args, resolve_for, &mut problems);
-    let policy = resolve_policy(spec.policy.as_deref(), &mut problems);
-    let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut problems);
+    fields::check(&spec.metrics, args, &mut errors);
+    let arguments = Arguments::resolve(args, resolve_for, &mut errors);
+    let policy = resolve_policy(spec.policy.as_deref(), &mut errors);
+    let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut errors);
     let time_to_live = spec.ttl_seconds_after_finished;
-    seconds("ttlSecondsAfterFinished", time_to_live, 0, &mut problems);
-    let metrics = resolve_metrics(&spec.metrics, &arguments, &mut problems);
-    if !problems.is_empty() {
-        return Err(problems);
+    seconds("ttlSecondsAfterFinished", time_to_live, 0, &mut errors);
+    let metrics = resolve_metrics(&spec.metrics, &arguments, &mut errors);
+    if !errors.is_empty() {
+        return Err(errors);
     }
     Ok(ResolvedRun {
         policy,
@@ -131,22 +131,22 @@ fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, F
     })
 }
 
-fn check_size(spec: serde_json::Result<Vec<u8>>, problems: &mut FieldErrors) {
+fn check_size(spec: serde_json::Result<Vec<u8>>, errors: &mut FieldErrors) {
     let bytes = spec.map_or(0, |text| text.len());
     if bytes > MAX_SPEC_BYTES {
-        problems.add(
+        errors.add(
             "spec",
             format!("is {bytes} bytes long; the limit is {MAX_SPEC_BYTES}"),
         );
     }
 }
 
-fn resolve_policy(text: Option<&str>, problems: &mut FieldErrors) -> Policy {
+fn resolve_policy(text: Option<&str>, errors: &mut FieldErrors) -> Policy {
     match text.unwrap_or_default() {
         "" | "Parallel" => Policy::Parallel,
         "Ordered" => Policy::Ordered,
         other => {
-            problems.add(
+            errors.add(
                 "policy",
                 format!("{other:?} is not a policy; use Parallel or Ordered"),
             );
@@ -156,10 +156,10 @@ fn resolve_policy(text: Option<&str>, problems: &mut FieldErrors) -> Policy {
 }
 
 /// Converts a number of seconds, which must be at least `least`.
-fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut FieldErrors) -> Option<Duration> {
+fn seconds(path: &str, value: Option<i64>, least: i64, errors: &mut FieldErrors) -> Option<Duration> {
     let value = value?;
     if value < least {
-        problems.add(
+        errors.add(
             path,
             format!("{value} is too small; use {least} or more seconds, or leave it out"),
         );
@@ -170,17 +170,17 @@ fn seconds(path: &str, value: Option<i64>, least: i64, problems: &mut FieldError
 fn resolve_metrics(
     metrics: &[Metric],
     arguments: &Arguments,
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) -> Vec<ResolvedMetric> {
     if metrics.is_empty() {
-        problems.add("metrics", "no metrics specified; a run needs at least one");
+        errors.add("metrics", "no metrics specified; a run needs at least one");
     }
     if metrics.len() > MAX_METRICS {
         let message = format!(
             "{} metrics are too many; the limit is {MAX_METRICS}",
             metrics.len()
         );
-        problems.add("metrics", message);
+        errors.add("metrics", message);
     }
     let mut names = BTreeSet::new();
     let mut allowance = Allowance::default();
@@ -192,23 +192,17 @@ fn resolve_metrics(
                 "is {} bytes long; the limit is {MAX_NAME_BYTES}",
                 metric.name.len()
             );
-            problems.add(format!("{path}.name"), message);
+            errors.add(format!("{path}.name"), message);
         }
         if metric.name.is_empty() {
-            problems.add(format!("{path}.name"), "must not be empty");
+            errors.add(format!("{path}.name"), "must not be empty");
         } else if !names.insert(metric.name.as_str()) {
-            problems.add(
+            errors.add(
                 format!("{path}.name"),
                 format!("duplicate name {:?}; names must be unique", metric.name),
             );
         }
-        resolved.extend(metric::resolve(
-            &path,
-            metric,
-            arguments,
-            &mut allowance,
-            problems,
-        ));
+        resolved.extend(metric::resolve(&path, metric, arguments, &mut allowance, errors));
     }
     resolved
 }

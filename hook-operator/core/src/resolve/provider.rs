@@ -95,7 +95,7 @@ pub(super) fn resolve(
     path: &str,
     provider: &Provider,
     arguments: &Arguments,
-    problems: &mut FieldErrors,
+    errors: &mut FieldErrors,
 ) -> Option<ResolvedProvider> {
     let Provider {
         web,
@@ -111,14 +111,14 @@ pub(super) fn resolve(
         exec.is_some(),
     ];
     match named.iter().filter(|set| **set).count() {
-        0 => problems.add(path, "no provider specified; set web or prometheus"),
+        0 => errors.add(path, "no provider specified; set web or prometheus"),
         1 => {}
-        _ => problems.add(path, "multiple providers specified; keep one"),
+        _ => errors.add(path, "multiple providers specified; keep one"),
     }
     let mut parser = Parser {
         path,
         arguments,
-        problems,
+        errors,
     };
     if let Some(web) = web {
         return parser.web(web).map(|web| ResolvedProvider::Web(Box::new(web)));
@@ -131,14 +131,14 @@ pub(super) fn resolve(
     if kubernetes.is_some() {
         let KubernetesProvider { function, .. } = kubernetes.clone().unwrap_or_default();
         let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        problems.add(
+        errors.add(
             format!("{path}.kubernetes"),
             format!("function {function:?} is not supported; {remedy}"),
         );
     }
     if exec.is_some() {
         let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        problems.add(
+        errors.add(
             format!("{path}.exec"),
             format!("running commands in pods is not supported; {remedy}"),
         );
@@ -149,7 +149,7 @@ pub(super) fn resolve(
 struct Parser<'a> {
     path: &'a str,
     arguments: &'a Arguments,
-    problems: &'a mut FieldErrors,
+    errors: &'a mut FieldErrors,
 }
 
 impl Parser<'_> {
@@ -162,7 +162,7 @@ impl Parser<'_> {
         let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
         let bundle = web.ca_bundle.as_deref().filter(|text| !text.is_empty());
         if let Some(why) = bundle.and_then(target::no_certificates) {
-            self.problems.add(format!("{path}.caBundle"), why);
+            self.errors.add(format!("{path}.caBundle"), why);
         }
         let json_path = web.json_path.as_ref().filter(|text| !text.is_empty());
         let json_path = json_path.map(|text| self.json_path(&format!("{path}.jsonPath"), text));
@@ -184,7 +184,7 @@ impl Parser<'_> {
         let path = format!("{}.prometheus", self.path);
         let address = self.url(&format!("{path}.address"), &prometheus.address);
         if prometheus.query.trim().is_empty() {
-            self.problems.add(format!("{path}.query"), "must not be empty");
+            self.errors.add(format!("{path}.query"), "must not be empty");
         }
         let query = self.template(&format!("{path}.query"), &prometheus.query);
         let headers = self.headers(&path, prometheus.headers.as_deref());
@@ -204,14 +204,14 @@ impl Parser<'_> {
 
     /// Parses a template and checks that its placeholders are known.
     fn template(&mut self, path: &str, text: &str) -> Option<Template> {
-        let template = self.problems.take(path, Template::parse(text))?;
+        let template = self.errors.take(path, Template::parse(text))?;
         let unknown: Vec<_> = template
             .names()
             .filter(|name| self.arguments.get(name).is_none())
             .collect();
         if !unknown.is_empty() {
             let names = unknown.join(", args.");
-            self.problems.add(
+            self.errors.add(
                 path,
                 format!("args.{names} not supplied; declare it under args and give it a value"),
             );
@@ -227,21 +227,21 @@ impl Parser<'_> {
             .map(|(scheme, _)| scheme.to_ascii_lowercase());
         let open = text.trim_start().starts_with("{{");
         if !open && !matches!(scheme.as_deref(), Some("http" | "https")) {
-            self.problems.add(
+            self.errors.add(
                 path,
                 format!("{text:?} is not an absolute URL; start it with http:// or https://"),
             );
         } else if let Some(why) = target::impossible_url(text) {
-            self.problems.add(path, format!("{text:?} {why}"));
+            self.errors.add(path, format!("{text:?} {why}"));
         }
         Some(template)
     }
 
     /// Parses a path. Rejects one that ignores a part of its text or reads nothing of the answer.
     fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
-        let parsed = self.problems.take(path, JsonPath::parse(text))?;
+        let parsed = self.errors.take(path, JsonPath::parse(text))?;
         if let Some(notice) = parsed.notice() {
-            self.problems
+            self.errors
                 .add(path, format!("{text:?} is not allowed: {notice}"));
             return None;
         }
@@ -254,7 +254,7 @@ impl Parser<'_> {
             "POST" => Method::Post,
             "PUT" => Method::Put,
             other => {
-                self.problems
+                self.errors
                     .add(path, format!("{other:?} is not allowed; use GET, POST or PUT"));
                 Method::Get
             }
@@ -270,7 +270,7 @@ impl Parser<'_> {
                     "{:?} is not a header name; use letters, digits and dashes",
                     header.key
                 );
-                self.problems.add(format!("{path}.key"), message);
+                self.errors.add(format!("{path}.key"), message);
             }
             if let Some(value) = self.header(&path, header) {
                 resolved.push((header.key.clone(), value));
@@ -288,26 +288,25 @@ impl Parser<'_> {
             (Some(text), None, _) => {
                 if text.contains(char::is_control) {
                     let message = "holds a line end or another control character; remove it";
-                    self.problems.add(format!("{path}.value"), message);
+                    self.errors.add(format!("{path}.value"), message);
                 }
                 self.template(&format!("{path}.value"), text)
                     .map(HeaderText::Text)
             }
             (None, Some(_), Some(key)) => {
-                check_reference(&format!("{path}.valueFrom.secretKeyRef"), key, self.problems);
+                check_reference(&format!("{path}.valueFrom.secretKeyRef"), key, self.errors);
                 Some(HeaderText::Secret(Reference::secret(key)))
             }
             (None, Some(_), None) => {
-                self.problems
-                    .add(format!("{path}.valueFrom"), "needs secretKeyRef");
+                self.errors.add(format!("{path}.valueFrom"), "needs secretKeyRef");
                 None
             }
             (Some(_), Some(_), _) => {
-                self.problems.add(path, "has both value and valueFrom; keep one");
+                self.errors.add(path, "has both value and valueFrom; keep one");
                 None
             }
             (None, None, _) => {
-                self.problems.add(path, "needs value or valueFrom");
+                self.errors.add(path, "needs value or valueFrom");
                 None
             }
         }
@@ -315,12 +314,12 @@ impl Parser<'_> {
 
     fn body(&mut self, path: &str, web: &WebProvider, method: Method) -> Option<BodyText> {
         if (web.body.is_some() || web.json_body.is_some()) && method == Method::Get {
-            self.problems
+            self.errors
                 .add(format!("{path}.method"), "a body needs method POST or PUT");
         }
         match (&web.body, &web.json_body) {
             (Some(_), Some(_)) => {
-                self.problems.add(
+                self.errors.add(
                     format!("{path}.body"),
                     "body and jsonBody exclude each other; keep one",
                 );
@@ -341,7 +340,7 @@ impl Parser<'_> {
             Ok(seconds) if Duration::from_secs(seconds) <= LONGEST_TIMEOUT => Duration::from_secs(seconds),
             Ok(seconds) => {
                 let longest = LONGEST_TIMEOUT.as_secs();
-                self.problems.add(
+                self.errors.add(
                     path,
                     format!("{seconds} is too long; the limit is {longest} seconds"),
                 );
@@ -349,7 +348,7 @@ impl Parser<'_> {
             }
             Err(_) => {
                 let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
-                self.problems.add(path, message);
+                self.errors.add(path, message);
                 default
             }
         }

@@ -57,7 +57,7 @@ fn defaults_of_limits() {
 fn paths(spec: Value) -> Vec<String> {
     match resolve(spec) {
         Ok(_) => vec![],
-        Err(problems) => problems.iter().map(|problem| problem.path.clone()).collect(),
+        Err(errors) => errors.iter().map(|error| error.path.clone()).collect(),
     }
 }
 
@@ -162,11 +162,11 @@ fn a_spec_that_leaves_no_room_is_refused() {
         ),
     ];
     for (spec, words) in cases {
-        let problems = resolve(spec.clone()).unwrap_err().to_string();
-        assert!(problems.contains(words), "{words}: {problems}");
-        assert!(problems.len() < 1_000, "{words}: {problems}");
+        let errors = resolve(spec.clone()).unwrap_err().to_string();
+        assert!(errors.contains(words), "{words}: {errors}");
+        assert!(errors.len() < 1_000, "{words}: {errors}");
         let template = check_template(&serde_json::from_value(spec).unwrap()).to_string();
-        assert_eq!(template, problems);
+        assert_eq!(template, errors);
     }
 }
 
@@ -190,8 +190,8 @@ fn no_metric_is_measured_without_a_pause_or_for_ever() {
         ))
     };
     assert!(with_timeout(3_600).is_ok());
-    let problems = with_timeout(3_601).unwrap_err().to_string();
-    assert!(problems.contains("web.timeoutSeconds: 3601 is"), "{problems}");
+    let errors = with_timeout(3_601).unwrap_err().to_string();
+    assert!(errors.contains("web.timeoutSeconds: 3601 is"), "{errors}");
 }
 
 /// Returns a metric with a `web` provider with these fields.
@@ -202,11 +202,11 @@ fn asking(web: Value) -> Value {
 #[test]
 fn a_misspelt_field_makes_a_run_and_a_template_invalid() {
     let spec = json!({ "metrics": [web(json!({ "sucessCondition": "result == 0" }))] });
-    let problems = resolve(spec.clone()).unwrap_err().to_string();
+    let errors = resolve(spec.clone()).unwrap_err().to_string();
     let words = "metrics[0].sucessCondition: unknown field; did you mean successCondition?";
-    assert_eq!(problems, words);
+    assert_eq!(errors, words);
     let template = check_template(&serde_json::from_value(spec).unwrap());
-    assert_eq!(template.to_string(), problems);
+    assert_eq!(template.to_string(), errors);
 }
 
 /// A workload copies the parsed template into its runs.
@@ -259,11 +259,11 @@ fn what_could_never_work_is_refused_where_it_is_written() {
 #[test]
 fn more_successes_than_there_are_measurements_are_refused_with_the_remedy() {
     for (field, limit) in [("successfulLimit", 3), ("consecutiveSuccessfulLimit", 2)] {
-        let problems = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
+        let errors = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
             .unwrap_err()
             .to_string();
         let words = format!("must be set when {field} is {limit}: without it there is one measurement");
-        assert_eq!(problems, format!("metrics[0].interval: {words}; for example 10s"));
+        assert_eq!(errors, format!("metrics[0].interval: {words}; for example 10s"));
         let once = web(json!({ field: 1 }));
         assert_eq!(paths(json!({ "metrics": [once] })), [] as [&str; 0]);
         let polling = web(json!({ field: limit, "interval": "10s" }));

@@ -15,15 +15,15 @@ const LONG: Duration = Duration::from_hours(24);
 
 /// Returns warnings about runs of this template.
 pub fn template_warnings(spec: &HookTemplateSpec) -> Vec<FieldError> {
-    cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+    warnings(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }
 
 /// Returns warnings about this run.
 pub fn run_warnings(spec: &HookRunSpec) -> Vec<FieldError> {
-    cautions(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+    warnings(&spec.metrics, spec.args.as_deref().unwrap_or_default())
 }
 
-fn cautions(metrics: &[Metric], args: &[Argument]) -> Vec<FieldError> {
+fn warnings(metrics: &[Metric], args: &[Argument]) -> Vec<FieldError> {
     let mut found = fields::without_effect(metrics, args);
     for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
         let mut add = |field: &str, message: String| {

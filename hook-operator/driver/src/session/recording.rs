@@ -8,7 +8,7 @@ use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus};
 
-use super::{Session, SessionOutput, SessionPhase, StoreError};
+use super::{Session, SessionOutput, SessionState, StoreError};
 use crate::End;
 use crate::status_matches::has_status;
 
@@ -24,8 +24,8 @@ pub(super) const fn retry() -> Backoff {
 
 impl Session {
     pub(super) fn record(&mut self, status: HookRunStatus, now: Now) {
-        self.pace.sent(&status, now.mono);
-        self.state = SessionPhase::Records;
+        self.throttle.sent(&status, now.mono);
+        self.state = SessionState::Records;
         let status = Box::new(status);
         self.sent = Some(status.clone());
         self.output
@@ -62,7 +62,7 @@ impl Session {
             StoreError::Gone => false,
             StoreError::Failed { .. } => return self.try_again(error, now),
         };
-        self.state = SessionPhase::Reads { conflict };
+        self.state = SessionState::Reads { conflict };
         self.output.push_back(SessionOutput::Read(self.run.clone()));
     }
 
@@ -74,7 +74,7 @@ impl Session {
                 let delay = self.retry.fail();
                 // A single conflict is normal; repeated conflicts mean that another writer is as eager.
                 if self.retry.failures() > 1 {
-                    self.state = SessionPhase::Pauses(now.mono + delay);
+                    self.state = SessionState::Pauses(now.mono + delay);
                 } else {
                     self.go_on_after_write();
                 }
@@ -101,14 +101,14 @@ impl Session {
             pause,
             tell: self.retry.failures() % WARN_EVERY == FIRST_WARNING,
         });
-        self.state = SessionPhase::Pauses(now.mono + pause);
+        self.state = SessionState::Pauses(now.mono + pause);
     }
 
     /// Continues once the outcome of the write is settled. Reports a verdict once it is recorded. If the
     /// answer was lost, the read that follows shows the verdict; only the end time differs between attempts,
     /// so it is not compared.
     pub(super) fn go_on_after_write(&mut self) {
-        self.state = SessionPhase::Decides;
+        self.state = SessionState::Decides;
         let Some(sent) = self.sent.take() else { return };
         let ours =
             |kept: &HookRunStatus| (kept.phase, &kept.metric_results) == (sent.phase, &sent.metric_results);

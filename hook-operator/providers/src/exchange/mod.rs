@@ -52,7 +52,7 @@ pub(crate) async fn within(
     url: &Url,
     tls: &Tls,
     timeout: Duration,
-    claim: &mut MemoryReservation,
+    reservation: &mut MemoryReservation,
     calls: impl AsyncFnOnce(Client, &mut MemoryReservation) -> Result<Reply, MeasurementFailure>,
 ) -> Result<Reply, MeasurementFailure> {
     // Check first: a forbidden call needs no slot.
@@ -61,13 +61,13 @@ pub(crate) async fn within(
         .check_url(url)
         .map_err(|refusal| failure::forbidden(&refusal))?;
     let client = shared.clients.get(url, tls)?;
-    let _slot = shared.slots.take(namespace, &failure::place(url)).await?;
-    claim.grow_to(claim.held() + FIRST_BYTES).await?;
-    let waits = claim.waits();
-    let calls = resolver::for_namespace(namespace, calls(client, claim));
+    let _permit = shared.limiter.take(namespace, &failure::place(url)).await?;
+    reservation.grow_to(reservation.held() + FIRST_BYTES).await?;
+    let waits = reservation.waits();
+    let calls = resolver::for_namespace(namespace, calls(client, reservation));
     tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
         Err(if waits.load(Ordering::Relaxed) {
-            memory_budget::no_room(timeout)
+            memory_budget::out_of_memory(timeout)
         } else {
             failure::timed_out(timeout, url)
         })
@@ -79,7 +79,7 @@ pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
     mut call: HttpCall,
-    claim: &mut MemoryReservation,
+    reservation: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let started = Instant::now();
     let mut hops = 0;
@@ -95,7 +95,7 @@ pub(crate) async fn send(
         let code = response.status().as_u16();
         match redirect::next(&call, &response, &shared.egress)? {
             Next::Read => {
-                let body = read(response, &call.url, claim).await?;
+                let body = read(response, &call.url, reservation).await?;
                 return Ok(Reply {
                     code,
                     latency: started.elapsed(),
@@ -121,17 +121,17 @@ pub(crate) async fn send(
 async fn read(
     mut response: Response,
     url: &Url,
-    claim: &mut MemoryReservation,
+    reservation: &mut MemoryReservation,
 ) -> Result<Vec<u8>, MeasurementFailure> {
     let status = response.status();
     let longest = MAX_ANSWER_BYTES + 1;
-    let before = claim.held().saturating_sub(FIRST_BYTES);
+    let before = reservation.held().saturating_sub(FIRST_BYTES);
     let announced = response.content_length().map_or(FIRST_BYTES, |bytes| {
         usize::try_from(bytes)
             .unwrap_or(longest)
             .clamp(FIRST_BYTES, longest)
     });
-    claim.grow_to(before + announced).await?;
+    reservation.grow_to(before + announced).await?;
     let mut body = Vec::with_capacity(announced);
     loop {
         let room = (MAX_ANSWER_BYTES + 1).saturating_sub(body.len());
@@ -146,7 +146,7 @@ async fn read(
                     // Quadruple the capacity, so that a long answer is moved five times instead of a thousand
                     // times.
                     let capacity = needed.max(4 * body.capacity()).min(longest);
-                    claim.grow_to(before + capacity).await?;
+                    reservation.grow_to(before + capacity).await?;
                     body.reserve_exact(capacity - body.len());
                 }
                 body.extend_from_slice(chunk);

@@ -54,12 +54,12 @@ impl Allowance {
             )));
         }
         self.tried += 1;
-        let draft = ParsedPattern::of(source)?;
+        let parsed = ParsedPattern::of(source)?;
         self.effort = self
             .effort
-            .checked_sub(draft.effort())
+            .checked_sub(parsed.effort())
             .ok_or_else(|| spent(source))?;
-        let pattern = shared::drafted(&draft, source)?;
+        let pattern = shared::parsed(&parsed, source)?;
         self.bytes = self
             .bytes
             .checked_sub(pattern.bytes())

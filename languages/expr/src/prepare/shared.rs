@@ -11,7 +11,7 @@ use crate::prepare::pattern::{ParsedPattern, Pattern};
 /// Maximum bytes of all cached patterns.
 const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-static KNOWN: Mutex<PatternCache> = Mutex::new(PatternCache {
+static CACHE: Mutex<PatternCache> = Mutex::new(PatternCache {
     patterns: BTreeMap::new(),
     bytes: 0,
     clock: 0,
@@ -38,51 +38,51 @@ pub(crate) fn pattern(source: &str) -> Result<Arc<Pattern>, Fault> {
 }
 
 /// Returns the compiled form of a pattern that is already parsed.
-pub(crate) fn drafted(draft: &ParsedPattern<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
+pub(crate) fn parsed(parsed: &ParsedPattern<'_>, source: &str) -> Result<Arc<Pattern>, Fault> {
     match find(source) {
         Some(pattern) => Ok(pattern),
-        None => Ok(keep(source, draft.compile()?)),
+        None => Ok(keep(source, parsed.compile()?)),
     }
 }
 
-fn known() -> MutexGuard<'static, PatternCache> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+fn cache() -> MutexGuard<'static, PatternCache> {
+    CACHE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn find(source: &str) -> Option<Arc<Pattern>> {
-    let mut known = known();
-    known.clock += 1;
-    let now = known.clock;
-    let kept = known.patterns.get_mut(source)?;
+    let mut cache = cache();
+    cache.clock += 1;
+    let now = cache.clock;
+    let kept = cache.patterns.get_mut(source)?;
     kept.used = now;
     Some(kept.pattern.clone())
 }
 
 /// Caches a pattern that was compiled outside the lock. Of two concurrent results, the first is kept.
 fn keep(source: &str, pattern: Pattern) -> Arc<Pattern> {
-    let mut known = known();
-    if let Some(kept) = known.patterns.get(source) {
+    let mut cache = cache();
+    if let Some(kept) = cache.patterns.get(source) {
         return kept.pattern.clone();
     }
-    known.clock += 1;
-    let (pattern, used) = (Arc::new(pattern), known.clock);
-    known.bytes += pattern.bytes();
-    known.patterns.insert(
+    cache.clock += 1;
+    let (pattern, used) = (Arc::new(pattern), cache.clock);
+    cache.bytes += pattern.bytes();
+    cache.patterns.insert(
         Arc::from(source),
         Kept {
             pattern: pattern.clone(),
             used,
         },
     );
-    if known.bytes > MAX_BYTES {
-        known.forget();
+    if cache.bytes > MAX_BYTES {
+        cache.evict();
     }
     pattern
 }
 
 impl PatternCache {
     /// Evicts the least recently used half. Evicting one at a time would scan the whole cache each time.
-    fn forget(&mut self) {
+    fn evict(&mut self) {
         let mut uses: Vec<u64> = self.patterns.values().map(|kept| kept.used).collect();
         uses.sort_unstable();
         let middle = uses.get(uses.len() / 2).copied().unwrap_or_default();
@@ -101,9 +101,9 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &pattern("^one and the same$").unwrap()));
         for number in 0..1200 {
             pattern(&format!("^\\p{{L}}+{number}$")).unwrap();
-            assert!(known().bytes <= MAX_BYTES);
+            assert!(cache().bytes <= MAX_BYTES);
         }
-        let kept = known();
+        let kept = cache();
         let sum: usize = kept.patterns.values().map(|kept| kept.pattern.bytes()).sum();
         assert_eq!(sum, kept.bytes);
         // 1200 patterns of more than 16 KiB each do not fit.

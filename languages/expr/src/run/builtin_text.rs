@@ -46,7 +46,7 @@ pub(crate) fn call<'a>(
         return join(args, budget);
     }
     let text = text_arg(function, args.first().unwrap_or(&Value::Nil))?;
-    if is_question(function) {
+    if only_inspects(function) {
         budget.read(text.len())?;
     } else {
         budget.text(text.len())?;
@@ -102,7 +102,7 @@ pub(crate) fn call<'a>(
 }
 
 /// Returns whether a function only inspects text and builds none.
-fn is_question(function: Function) -> bool {
+fn only_inspects(function: Function) -> bool {
     matches!(
         function,
         Function::HasPrefix | Function::HasSuffix | Function::IndexOf | Function::LastIndexOf

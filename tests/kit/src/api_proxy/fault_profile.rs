@@ -13,7 +13,7 @@ use crate::keeper::lock;
 
 /// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Deed {
+pub enum FaultKind {
     /// Delayed or paused the events of a watch, or replayed them from an older version.
     StaleWatch,
     /// Dropped events, followed by a 410 from the API server.
@@ -32,15 +32,15 @@ pub enum Deed {
 
 /// Number of faults of each kind so far.
 #[derive(Debug, Clone, Default)]
-pub struct Deeds(Arc<Mutex<BTreeMap<Deed, u64>>>);
+pub struct FaultCounts(Arc<Mutex<BTreeMap<FaultKind, u64>>>);
 
-impl Deeds {
+impl FaultCounts {
     /// Returns the counts so far.
-    pub fn counts(&self) -> BTreeMap<Deed, u64> {
+    pub fn counts(&self) -> BTreeMap<FaultKind, u64> {
         lock(&self.0).clone()
     }
 
-    fn add(&self, deed: Deed) {
+    fn add(&self, deed: FaultKind) {
         *lock(&self.0).entry(deed).or_default() += 1;
     }
 }
@@ -52,12 +52,12 @@ pub(super) struct FaultProfile {
     seed: u64,
     /// Number of requests seen for each verb and resource.
     seen: HashMap<(&'static str, String), u64>,
-    deeds: Deeds,
+    deeds: FaultCounts,
 }
 
 impl FaultProfile {
-    pub(super) fn new(seed: u64) -> (Self, Deeds) {
-        let deeds = Deeds::default();
+    pub(super) fn new(seed: u64) -> (Self, FaultCounts) {
+        let deeds = FaultCounts::default();
         let profile = Self {
             seed,
             seen: HashMap::new(),
@@ -84,41 +84,44 @@ impl FaultProfile {
     }
 }
 
-type Decided = (Option<Deed>, Handling);
+type Decided = (Option<FaultKind>, Handling);
 
 fn of_watch(rng: &mut Rng) -> Decided {
     let after = rng.u32(0..8);
     let time = Duration::from_millis(rng.u64(100..1500));
     let trouble = |deed, trouble| (Some(deed), Handling::Disturb(trouble));
     match rng.u8(0..100) {
-        0..15 => trouble(Deed::StaleWatch, WatchFault::Late(time)),
-        15..30 => trouble(Deed::StaleWatch, WatchFault::Freeze(after, time)),
-        30..40 => trouble(Deed::StaleWatch, WatchFault::Rewind),
-        40..60 => trouble(Deed::LostEvents, WatchFault::Lose(after, time)),
-        60..70 => trouble(Deed::CutWatch, WatchFault::Cut(after)),
-        70..75 => (Some(Deed::Refused), refused(rng)),
-        75..78 => (Some(Deed::LostEvents), Handling::Fail(Failure::refused(410))),
+        0..15 => trouble(FaultKind::StaleWatch, WatchFault::Late(time)),
+        15..30 => trouble(FaultKind::StaleWatch, WatchFault::Freeze(after, time)),
+        30..40 => trouble(FaultKind::StaleWatch, WatchFault::Rewind),
+        40..60 => trouble(FaultKind::LostEvents, WatchFault::Lose(after, time)),
+        60..70 => trouble(FaultKind::CutWatch, WatchFault::Cut(after)),
+        70..75 => (Some(FaultKind::Refused), refused(rng)),
+        75..78 => (Some(FaultKind::LostEvents), Handling::Fail(Failure::refused(410))),
         _ => (None, Handling::Forward),
     }
 }
 
 fn of_read(rng: &mut Rng) -> Decided {
     match rng.u8(0..100) {
-        0..12 => (Some(Deed::Refused), refused(rng)),
-        12..15 => (Some(Deed::AnswerLost), lost(rng)),
-        15..25 => (Some(Deed::Delayed), delayed(rng)),
-        25 => (Some(Deed::Stalled), Handling::Stall(Moment::AfterForwarding)),
+        0..12 => (Some(FaultKind::Refused), refused(rng)),
+        12..15 => (Some(FaultKind::AnswerLost), lost(rng)),
+        15..25 => (Some(FaultKind::Delayed), delayed(rng)),
+        25 => (Some(FaultKind::Stalled), Handling::Stall(Moment::AfterForwarding)),
         _ => (None, Handling::Forward),
     }
 }
 
 fn of_write(rng: &mut Rng) -> Decided {
     match rng.u8(0..100) {
-        0..8 => (Some(Deed::Refused), refused(rng)),
-        8..16 => (Some(Deed::AnswerLost), lost(rng)),
-        16..28 => (Some(Deed::Delayed), delayed(rng)),
-        28 => (Some(Deed::Stalled), Handling::Stall(Moment::BeforeForwarding)),
-        29 => (Some(Deed::Stalled), Handling::Stall(Moment::AfterForwarding)),
+        0..8 => (Some(FaultKind::Refused), refused(rng)),
+        8..16 => (Some(FaultKind::AnswerLost), lost(rng)),
+        16..28 => (Some(FaultKind::Delayed), delayed(rng)),
+        28 => (
+            Some(FaultKind::Stalled),
+            Handling::Stall(Moment::BeforeForwarding),
+        ),
+        29 => (Some(FaultKind::Stalled), Handling::Stall(Moment::AfterForwarding)),
         _ => (None, Handling::Forward),
     }
 }

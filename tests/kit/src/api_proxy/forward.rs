@@ -8,14 +8,14 @@ use axum::http::{HeaderMap, Request, Response};
 use hyper::body::Incoming;
 use serde_json::json;
 
-use super::Office;
+use super::ProxyState;
 use super::call::ApiCall;
-use super::handling::{Failure, Handling, Moment, Sentence, WatchFault};
+use super::handling::{Decision, Failure, Handling, Moment, WatchFault};
 use super::watches;
 use crate::loopback::{Answered, HangUp};
 
 /// Handles one request from arrival to response.
-pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> Answered {
+pub(super) async fn handle(office: Arc<ProxyState>, request: Request<Incoming>) -> Answered {
     let call = ApiCall::new(
         request.method(),
         request.uri().path(),
@@ -30,31 +30,31 @@ pub(super) async fn handle(office: Arc<Office>, request: Request<Incoming>) -> A
     answered
 }
 
-async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<Incoming>) -> Answered {
+async fn judge_and_carry(office: &Arc<ProxyState>, call: &ApiCall, request: Request<Incoming>) -> Answered {
     match office.judge.judge(call) {
-        // A stall arrives as its own `Sentence` variant.
-        Sentence::Handling(Handling::Forward | Handling::Stall(_)) => {
+        // A stall arrives as its own `Decision` variant.
+        Decision::Handling(Handling::Forward | Handling::Stall(_)) => {
             carry(office, call, request, None).await
         }
-        Sentence::Handling(Handling::Disturb(trouble)) => carry(office, call, request, Some(trouble)).await,
-        Sentence::Handling(Handling::Delay(before, after)) => {
+        Decision::Handling(Handling::Disturb(trouble)) => carry(office, call, request, Some(trouble)).await,
+        Decision::Handling(Handling::Delay(before, after)) => {
             tokio::time::sleep(before).await;
             let answer = carry(office, call, request, None).await;
             tokio::time::sleep(after).await;
             answer
         }
-        Sentence::Handling(Handling::Fail(failure)) => {
+        Decision::Handling(Handling::Fail(failure)) => {
             if failure.moment == Moment::AfterForwarding {
                 let answer = carry(office, call, request, None).await?;
                 take_effect(call, answer).await;
             }
             fail(failure, call)
         }
-        Sentence::Stall(Moment::BeforeForwarding, fault) => {
+        Decision::Stall(Moment::BeforeForwarding, fault) => {
             fault.until_released().await;
             carry(office, call, request, None).await
         }
-        Sentence::Stall(Moment::AfterForwarding, fault) => {
+        Decision::Stall(Moment::AfterForwarding, fault) => {
             let answer = carry(office, call, request, None).await;
             fault.strike();
             fault.until_released().await;
@@ -64,7 +64,7 @@ async fn judge_and_carry(office: &Arc<Office>, call: &ApiCall, request: Request<
 }
 
 async fn carry(
-    office: &Arc<Office>,
+    office: &Arc<ProxyState>,
     call: &ApiCall,
     request: Request<Incoming>,
     trouble: Option<WatchFault>,
@@ -97,7 +97,7 @@ async fn carry(
     let body = Body::new(body);
     let streams = call.is_watch() && parts.status.is_success();
     let mut response = Response::new(if streams {
-        let trouble = trouble.map(|trouble| (trouble, office.judge.reign()));
+        let trouble = trouble.map(|trouble| (trouble, office.judge.active_faults()));
         watches::through(&office.valves, body, trouble)
     } else {
         body

@@ -148,7 +148,7 @@ impl Fault {
 
 /// Decision on one request.
 #[derive(Debug)]
-pub(super) enum Sentence {
+pub(super) enum Decision {
     Handling(Handling),
     Stall(Moment, Fault),
 }
@@ -172,24 +172,24 @@ enum Strike {
 type Decide = Box<dyn FnMut(&ApiCall) -> Handling + Send>;
 
 /// Standing orders, and the callback that decides on all other requests.
-pub(super) struct Judge {
+pub(super) struct FaultRules {
     orders: Mutex<Vec<Order>>,
     otherwise: Mutex<Option<Decide>>,
     /// Released when all faults are cleared.
-    reign: Mutex<Fault>,
+    active_faults: Mutex<Fault>,
 }
 
-impl Default for Judge {
+impl Default for FaultRules {
     fn default() -> Self {
         Self {
             orders: Mutex::default(),
             otherwise: Mutex::default(),
-            reign: Mutex::new(Fault::new()),
+            active_faults: Mutex::new(Fault::new()),
         }
     }
 }
 
-impl std::fmt::Debug for Judge {
+impl std::fmt::Debug for FaultRules {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Judge")
@@ -198,7 +198,7 @@ impl std::fmt::Debug for Judge {
     }
 }
 
-impl Judge {
+impl FaultRules {
     pub(super) fn order_failure(&self, matcher: Matcher, failure: Failure, times: u32) -> Fault {
         self.order(matcher, Strike::Fail(failure), 0, times)
     }
@@ -228,15 +228,15 @@ impl Judge {
             order.fault.release();
         }
         self.decide_by(None);
-        std::mem::replace(&mut *lock(&self.reign), Fault::new()).release();
+        std::mem::replace(&mut *lock(&self.active_faults), Fault::new()).release();
     }
 
     /// Returns the fault that is released when all faults are cleared.
-    pub(super) fn reign(&self) -> Fault {
-        lock(&self.reign).clone()
+    pub(super) fn active_faults(&self) -> Fault {
+        lock(&self.active_faults).clone()
     }
 
-    pub(super) fn judge(&self, call: &ApiCall) -> Sentence {
+    pub(super) fn judge(&self, call: &ApiCall) -> Decision {
         let mut orders = lock(&self.orders);
         // A stall stays in the list after it has struck, so that `clear` can release all of them together.
         let stalls = |order: &Order| matches!(order.strike, Strike::Stall(_));
@@ -247,7 +247,7 @@ impl Judge {
         {
             if order.spares > 0 {
                 order.spares -= 1;
-                return Sentence::Handling(Handling::Forward);
+                return Decision::Handling(Handling::Forward);
             }
             order.left -= 1;
             // A stall after the effect counts its own hit, once the request has taken effect.
@@ -255,14 +255,14 @@ impl Judge {
                 order.fault.strike();
             }
             return match order.strike {
-                Strike::Fail(failure) => Sentence::Handling(Handling::Fail(failure)),
-                Strike::Stall(moment) => Sentence::Stall(moment, order.fault.clone()),
+                Strike::Fail(failure) => Decision::Handling(Handling::Fail(failure)),
+                Strike::Stall(moment) => Decision::Stall(moment, order.fault.clone()),
             };
         }
         let decided = lock(&self.otherwise).as_mut().map(|decide| decide(call));
         match decided.unwrap_or_default() {
-            Handling::Stall(moment) => Sentence::Stall(moment, self.reign()),
-            handling => Sentence::Handling(handling),
+            Handling::Stall(moment) => Decision::Stall(moment, self.active_faults()),
+            handling => Decision::Handling(handling),
         }
     }
 }

@@ -27,7 +27,7 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 
 pub use call::{ApiCall, Matcher};
-pub use fault_profile::{Deed, Deeds};
+pub use fault_profile::{FaultCounts, FaultKind};
 pub use handling::{Failure, Fault, Handling, Moment, WatchFault};
 pub use journal::{Entry, Outcome};
 
@@ -36,9 +36,9 @@ use crate::keeper::KeptDirectory;
 use crate::loopback::Server;
 use crate::wait::{TimedOut, changed_until};
 use fault_profile::FaultProfile;
-use handling::Judge;
+use handling::FaultRules;
 use journal::Journal;
-use watches::{Beginnings, Valves};
+use watches::{StartVersions, Valves};
 
 /// Error from starting a proxy.
 #[derive(Debug, thiserror::Error)]
@@ -55,21 +55,21 @@ pub enum Error {
 #[derive(Debug)]
 pub struct ApiProxy {
     server: Server,
-    office: Arc<Office>,
+    office: Arc<ProxyState>,
     directory: KeptDirectory,
     derived: AtomicU32,
 }
 
 /// State shared by all connections.
-struct Office {
+struct ProxyState {
     client: Client,
-    judge: Judge,
+    judge: FaultRules,
     journal: Journal,
     valves: Arc<Valves>,
-    beginnings: Beginnings,
+    beginnings: StartVersions,
 }
 
-impl std::fmt::Debug for Office {
+impl std::fmt::Debug for ProxyState {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Office")
@@ -93,12 +93,12 @@ impl ApiProxy {
         let mut made = None;
         let server = Server::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), || {
             let client = Client::try_from(config)?;
-            let office = Office {
+            let office = ProxyState {
                 client,
-                judge: Judge::default(),
+                judge: FaultRules::default(),
                 journal: Journal::default(),
                 valves: Valves::new(),
-                beginnings: Beginnings::default(),
+                beginnings: StartVersions::default(),
             };
             let office = Arc::new(office);
             made = Some(Arc::clone(&office));
@@ -198,7 +198,7 @@ impl ApiProxy {
 
     /// Injects faults of every kind into every request, generated from a seed. The same seed treats the
     /// first, second, third … request of a verb and resource the same way. [`Self::clear_faults`] ends it.
-    pub fn begin_faults(&self, seed: u64) -> Deeds {
+    pub fn begin_faults(&self, seed: u64) -> FaultCounts {
         let (mut profile, deeds) = FaultProfile::new(seed);
         self.decide_by(move |call| profile.handling(call));
         deeds

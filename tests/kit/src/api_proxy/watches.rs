@@ -185,9 +185,9 @@ async fn pump(body: Body, sender: mpsc::UnboundedSender<Arrived>) {
 
 /// Versions at which the watches of each path started.
 #[derive(Debug, Default)]
-pub(super) struct Beginnings(Mutex<HashMap<String, BTreeSet<u64>>>);
+pub(super) struct StartVersions(Mutex<HashMap<String, BTreeSet<u64>>>);
 
-impl Beginnings {
+impl StartVersions {
     /// Returns the path and query of a request; for a watch to rewind, at the oldest known version.
     pub(super) fn of(&self, call: &ApiCall, path: &str, trouble: Option<WatchFault>) -> String {
         let asked = call

@@ -28,7 +28,7 @@ pub enum Behaviour {
 
 /// Selects the pods that a [`Behaviour`] applies to.
 #[derive(Clone)]
-pub struct Which(Kind);
+pub struct PodSelector(Kind);
 
 #[derive(Clone)]
 enum Kind {
@@ -41,7 +41,7 @@ enum Kind {
 
 type Predicate = dyn Fn(&Pod) -> bool + Send + Sync;
 
-impl Which {
+impl PodSelector {
     /// Selects all pods, present and future.
     pub fn all() -> Self {
         Self(Kind::All)
@@ -69,7 +69,7 @@ impl Which {
     }
 }
 
-impl std::fmt::Debug for Which {
+impl std::fmt::Debug for PodSelector {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.0 {
             Kind::All => formatter.write_str("All"),
@@ -89,14 +89,14 @@ pub(super) struct Rules {
 
 #[derive(Debug)]
 struct Rule {
-    which: Which,
+    which: PodSelector,
     behaviour: Behaviour,
     /// Number of pods seen when the rule was added; later pods count as future.
     seen: u64,
 }
 
 impl Rules {
-    pub(super) fn add(&mut self, which: Which, behaviour: Behaviour, seen: u64) {
+    pub(super) fn add(&mut self, which: PodSelector, behaviour: Behaviour, seen: u64) {
         if let Kind::Pod(name) = &which.0 {
             self.rules
                 .retain(|rule| !matches!(&rule.which.0, Kind::Pod(known) if known == name));

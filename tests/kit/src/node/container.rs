@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use super::Timing;
 use super::behaviour::{Behaviour, digest};
-use super::history::{What, Why};
+use super::history::{EndReason, GameEvent};
 
 pub(super) const CRASH_LOOP: &str = "CrashLoopBackOff";
 const CANNOT_PULL: &str = "ImagePullBackOff";
@@ -86,7 +86,12 @@ impl Container {
     }
 
     /// Advances to this moment. Returns the time of the next step, if nothing else happens.
-    pub(super) fn step(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+    pub(super) fn step(
+        &mut self,
+        wanted: &str,
+        moment: &Moment<'_>,
+        log: &mut Vec<GameEvent>,
+    ) -> Option<Instant> {
         let due = if self.attempted.as_deref().is_some_and(|image| image != wanted) {
             self.change(wanted, moment, log)
         } else {
@@ -97,19 +102,19 @@ impl Container {
         due.into_iter().chain(becoming_ready).min()
     }
 
-    fn change(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+    fn change(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<GameEvent>) -> Option<Instant> {
         let due = *self
             .change_due
             .get_or_insert(moment.now + moment.timing.image_change);
         if moment.now < due {
             return Some(due);
         }
-        self.end(Why::ImageChanged, log);
+        self.end(EndReason::ImageChanged, log);
         self.crashes = 0;
         self.start(wanted, moment, log)
     }
 
-    fn go_on(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+    fn go_on(&mut self, wanted: &str, moment: &Moment<'_>, log: &mut Vec<GameEvent>) -> Option<Instant> {
         match self.state {
             State::Waiting { retry: Some(at), .. } if moment.now < at => Some(at),
             State::Waiting { retry: Some(_), .. } => self.start(wanted, moment, log),
@@ -123,7 +128,7 @@ impl Container {
         }
     }
 
-    fn start(&mut self, image: &str, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+    fn start(&mut self, image: &str, moment: &Moment<'_>, log: &mut Vec<GameEvent>) -> Option<Instant> {
         self.change_due = None;
         self.attempted = Some(image.to_owned());
         let behaviour = (moment.behaviour)(image);
@@ -148,7 +153,7 @@ impl Container {
             since: Timestamp::now(),
             ready_at: moment.now + until_ready,
         };
-        log.push(What::Started {
+        log.push(GameEvent::Started {
             container: self.name.clone(),
             image: image.to_owned(),
             restarts: self.restarts,
@@ -157,8 +162,8 @@ impl Container {
     }
 
     /// Ends with an error and backs off before the next start.
-    fn crash(&mut self, moment: &Moment<'_>, log: &mut Vec<What>) -> Instant {
-        self.end(Why::Crashed, log);
+    fn crash(&mut self, moment: &Moment<'_>, log: &mut Vec<GameEvent>) -> Instant {
+        self.end(EndReason::Crashed, log);
         let pause = moment.timing.back_off * (1 << self.crashes.min(4));
         self.crashes += 1;
         let retry = moment.now + pause;
@@ -174,15 +179,15 @@ impl Container {
     }
 
     /// Ends the container if it runs.
-    pub(super) fn end(&mut self, why: Why, log: &mut Vec<What>) {
+    pub(super) fn end(&mut self, why: EndReason, log: &mut Vec<GameEvent>) {
         let State::Running { since, .. } = self.state else {
             return;
         };
         let (exit_code, reason) = match why {
-            Why::Completed => (0, "Completed"),
-            Why::ImageChanged | Why::Deleted => (143, "Error"),
-            Why::Crashed => (1, "Error"),
-            Why::Removed | Why::Evicted | Why::NodeDied => (137, "Error"),
+            EndReason::Completed => (0, "Completed"),
+            EndReason::ImageChanged | EndReason::Deleted => (143, "Error"),
+            EndReason::Crashed => (1, "Error"),
+            EndReason::Removed | EndReason::Evicted | EndReason::NodeDied => (137, "Error"),
         };
         let ended = Ended {
             exit_code,
@@ -191,7 +196,7 @@ impl Container {
             finished: Timestamp::now(),
             id: self.id.clone(),
         };
-        log.push(What::Terminated {
+        log.push(GameEvent::Terminated {
             container: self.name.clone(),
             image: self.image.clone().unwrap_or_default(),
             why,
@@ -202,7 +207,7 @@ impl Container {
     }
 
     /// Ends the container if it runs, and restarts it as soon as possible.
-    pub(super) fn end_and_restart(&mut self, why: Why, now: Instant, log: &mut Vec<What>) {
+    pub(super) fn end_and_restart(&mut self, why: EndReason, now: Instant, log: &mut Vec<GameEvent>) {
         if self.runs() {
             self.end(why, log);
             self.wait("ContainerCreating", None, now);

@@ -9,9 +9,9 @@ use kube::{Api, Client};
 use tokio::sync::{Notify, Semaphore, watch};
 
 use super::Options;
-use super::behaviour::{Behaviour, Images, Rules, Which};
+use super::behaviour::{Behaviour, Images, PodSelector, Rules};
 use super::game::Games;
-use super::history::{History, What};
+use super::history::{GameEvent, History};
 use super::machine::Order;
 use super::view::PodView;
 use crate::address::Address;
@@ -121,7 +121,7 @@ impl Fleet {
         act(node.power)
     }
 
-    pub(super) fn behave(&self, which: Which, behaviour: Behaviour) {
+    pub(super) fn behave(&self, which: PodSelector, behaviour: Behaviour) {
         lock(&self.rules).add(which, behaviour, self.seen.load(Ordering::Relaxed));
         self.wake_all();
     }
@@ -145,7 +145,7 @@ impl Fleet {
         }
     }
 
-    pub(super) fn happened(&self, record: &Record, what: What) {
+    pub(super) fn happened(&self, record: &Record, what: GameEvent) {
         self.history.add(&record.name, &record.uid, what);
         self.changed.send_replace(());
     }

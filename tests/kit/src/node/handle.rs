@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::behaviour::{Behaviour, Which};
+use super::behaviour::{Behaviour, PodSelector};
 use super::fleet::Fleet;
-use super::history::{Event, What};
+use super::history::{Event, GameEvent};
 use super::machine::Order;
 use super::view::PodView;
 use crate::keeper::lock;
@@ -101,7 +101,7 @@ impl<'a> PodHandle<'a> {
     /// Sets the pod's behaviour from now on. [`Behaviour::NeverReady`] removes its readiness and
     /// [`Behaviour::Normal`] restores it.
     pub fn behave(&self, behaviour: Behaviour) {
-        self.fleet.behave(Which::pod(&self.name), behaviour);
+        self.fleet.behave(PodSelector::pod(&self.name), behaviour);
     }
 
     /// Crashes the game server's container once, with a restart. If no container runs yet, the crash follows
@@ -196,7 +196,7 @@ impl<'a> PodHandle<'a> {
     /// Returns every end of one of its running containers, in order.
     #[must_use]
     pub fn terminations(&self) -> Vec<Event> {
-        let ended = |event: &Event| matches!(event.what, What::Terminated { .. });
+        let ended = |event: &Event| matches!(event.what, GameEvent::Terminated { .. });
         self.fleet
             .history
             .events(|event| event.pod == self.name && ended(event))

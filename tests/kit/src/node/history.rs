@@ -19,12 +19,12 @@ pub struct Event {
     /// Pod UID.
     pub uid: String,
     /// Kind of event.
-    pub what: What,
+    pub what: GameEvent,
 }
 
 /// Kind of event in the life of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum What {
+pub enum GameEvent {
     /// The pod was bound to a node.
     Scheduled {
         /// Node name.
@@ -50,7 +50,7 @@ pub enum What {
         /// Image that it ran.
         image: String,
         /// Reason.
-        why: Why,
+        why: EndReason,
     },
     /// The pod is no longer in the API.
     Gone,
@@ -58,7 +58,7 @@ pub enum What {
 
 /// Reason for the end of a container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum EndReason {
     /// The pod's spec names another image.
     ImageChanged,
     /// The pod was deleted, and its grace period is over.
@@ -81,7 +81,7 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn add(&self, pod: &str, uid: &str, what: What) {
+    pub(super) fn add(&self, pod: &str, uid: &str, what: GameEvent) {
         lock(&self.events).push(Event {
             at: Instant::now(),
             time: Timestamp::now(),

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
 
 use super::container::{Container, Moment};
-use super::history::{What, Why};
+use super::history::{EndReason, GameEvent};
 
 /// One-time event that the test orders for a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Machine {
         pod: &Pod,
         orders: &[Order],
         moment: &Moment<'_>,
-        log: &mut Vec<What>,
+        log: &mut Vec<GameEvent>,
     ) -> Option<Instant> {
         for order in orders {
             self.obey(order, moment.now, log);
@@ -86,17 +86,17 @@ impl Machine {
         due.into_iter().flatten().min()
     }
 
-    fn terminate(&mut self, moment: &Moment<'_>, log: &mut Vec<What>) -> Option<Instant> {
+    fn terminate(&mut self, moment: &Moment<'_>, log: &mut Vec<GameEvent>) -> Option<Instant> {
         let kill_at = *self.kill_at.get_or_insert(moment.now + moment.timing.stop);
         if moment.now < kill_at {
             return Some(kill_at);
         }
-        self.end_all(Why::Deleted, log);
+        self.end_all(EndReason::Deleted, log);
         self.killed = true;
         None
     }
 
-    fn obey(&mut self, order: &Order, now: Instant, log: &mut Vec<What>) {
+    fn obey(&mut self, order: &Order, now: Instant, log: &mut Vec<GameEvent>) {
         match order {
             Order::Crash(name) => {
                 let game = self.game;
@@ -104,30 +104,30 @@ impl Machine {
                     name.as_ref().map_or(*place == game, |name| one.name == *name)
                 };
                 if let Some((_, container)) = self.containers.iter_mut().enumerate().find(named) {
-                    container.end_and_restart(Why::Crashed, now, log);
+                    container.end_and_restart(EndReason::Crashed, now, log);
                 }
             }
             Order::Evict => {
                 self.end = self.end.or(Some(PodEnd::Evicted));
-                self.end_all(Why::Evicted, log);
+                self.end_all(EndReason::Evicted, log);
             }
             Order::Succeed => {
                 self.end = self.end.or(Some(PodEnd::Succeeded));
-                self.end_all(Why::Completed, log);
+                self.end_all(EndReason::Completed, log);
             }
         }
     }
 
-    pub(super) fn end_all(&mut self, why: Why, log: &mut Vec<What>) {
+    pub(super) fn end_all(&mut self, why: EndReason, log: &mut Vec<GameEvent>) {
         for container in &mut self.containers {
             container.end(why, log);
         }
     }
 
     /// Handles a power loss of the node: running containers start again when it returns.
-    pub(super) fn die(&mut self, now: Instant, log: &mut Vec<What>) {
+    pub(super) fn die(&mut self, now: Instant, log: &mut Vec<GameEvent>) {
         for container in &mut self.containers {
-            container.end_and_restart(Why::NodeDied, now, log);
+            container.end_and_restart(EndReason::NodeDied, now, log);
         }
     }
 
@@ -137,9 +137,9 @@ impl Machine {
     }
 
     /// Handles a game server that could not start.
-    pub(super) fn refuse_game(&mut self, error: &str, retry: Instant, log: &mut Vec<What>) {
+    pub(super) fn refuse_game(&mut self, error: &str, retry: Instant, log: &mut Vec<GameEvent>) {
         if let Some(container) = self.containers.get_mut(self.game) {
-            container.end(Why::Crashed, log);
+            container.end(EndReason::Crashed, log);
             container.wait("RunContainerError", Some(error.to_owned()), retry);
         }
     }

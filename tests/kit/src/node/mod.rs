@@ -5,11 +5,11 @@
 //!
 //! ```no_run
 //! # use std::time::Duration;
-//! # use test_kit::node::{Behaviour, Nodes, Options, Which};
+//! # use test_kit::node::{Behaviour, Nodes, Options, PodSelector};
 //! # async fn example(shared: &test_kit::ControlPlane) -> Result<(), Box<dyn std::error::Error>> {
 //! let namespace = shared.namespace("game").await;
 //! let nodes = Nodes::start(shared, &namespace, Options::default()).await?;
-//! nodes.behave(Which::image("game:broken"), Behaviour::CannotPull);
+//! nodes.behave(PodSelector::image("game:broken"), Behaviour::CannotPull);
 //! nodes.every_pod().set_players(3);
 //! // … the operator under test creates five pods …
 //! let pods = nodes.await_ready(5, Duration::from_secs(20)).await?;
@@ -46,9 +46,9 @@ use std::time::Duration;
 
 use kube::Config;
 
-pub use behaviour::{Behaviour, Which};
+pub use behaviour::{Behaviour, PodSelector};
 pub use handle::{EveryPod, PodHandle};
-pub use history::{Event, What, Why};
+pub use history::{EndReason, Event, GameEvent};
 pub use options::{Options, Timing};
 pub use view::{ContainerView, PodView};
 
@@ -181,7 +181,7 @@ impl Nodes {
     }
 
     /// Sets the behaviour of these pods. The last matching rule wins, for running pods and for future ones.
-    pub fn behave(&self, which: Which, behaviour: Behaviour) {
+    pub fn behave(&self, which: PodSelector, behaviour: Behaviour) {
         self.fleet.behave(which, behaviour);
     }
 
@@ -288,7 +288,7 @@ impl Nodes {
     /// Returns every end of a running container, in order: each may have cut players off.
     #[must_use]
     pub fn terminations(&self) -> Vec<Event> {
-        let ended = |event: &Event| matches!(event.what, What::Terminated { .. });
+        let ended = |event: &Event| matches!(event.what, GameEvent::Terminated { .. });
         self.fleet.history.events(ended)
     }
 

@@ -12,7 +12,7 @@ use super::behaviour::Behaviour;
 use super::container::Moment;
 use super::fleet::{Fleet, Power, Record};
 use super::game::GameServer;
-use super::history::{What, Why};
+use super::history::{EndReason, GameEvent};
 use super::machine::{Machine, PodEnd};
 use super::status::{Place, Report};
 use super::view::PodView;
@@ -171,7 +171,7 @@ impl Worker {
         let made = pods.create_subresource::<_, Value>("binding", &self.record.name, &parameters, &binding);
         made.await?;
         self.bound = true;
-        self.fleet.happened(&self.record, What::Scheduled { node });
+        self.fleet.happened(&self.record, GameEvent::Scheduled { node });
         Ok(())
     }
 
@@ -278,13 +278,13 @@ impl Worker {
     async fn vanish(&mut self) {
         if let Some(running) = self.running.as_mut() {
             let mut log = Vec::new();
-            running.machine.end_all(Why::Removed, &mut log);
+            running.machine.end_all(EndReason::Removed, &mut log);
             note(&self.fleet, &self.record, &mut log);
             if let Some((_, server)) = running.server.take() {
                 server.stop().await;
             }
         }
-        self.fleet.happened(&self.record, What::Gone);
+        self.fleet.happened(&self.record, GameEvent::Gone);
         self.fleet.withdraw(&self.record);
     }
 
@@ -293,7 +293,11 @@ impl Worker {
         let view = PodView::of(&self.record, &self.record.newest(), machine);
         if view.ready != self.was_ready {
             self.was_ready = view.ready;
-            let what = if view.ready { What::Ready } else { What::NotReady };
+            let what = if view.ready {
+                GameEvent::Ready
+            } else {
+                GameEvent::NotReady
+            };
             self.fleet.happened(&self.record, what);
         }
         self.fleet.publish(view);
@@ -313,7 +317,7 @@ fn advance(
     record: &Record,
     machine: &mut Machine,
     pod: &Pod,
-    log: &mut Vec<What>,
+    log: &mut Vec<GameEvent>,
 ) -> Option<Instant> {
     // Before any container runs, there is nothing to crash or evict.
     let orders = if machine.any_runs() {
@@ -346,7 +350,7 @@ async fn serve(fleet: &Fleet, record: &Record, running: &mut Running) -> std::io
     Ok(())
 }
 
-fn note(fleet: &Fleet, record: &Record, log: &mut Vec<What>) {
+fn note(fleet: &Fleet, record: &Record, log: &mut Vec<GameEvent>) {
     for what in log.drain(..) {
         fleet.happened(record, what);
     }

@@ -80,7 +80,7 @@ pub fn perform(
 fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Result<Response, Refusal> {
     match action {
         Action::CreateRevision(new) => {
-            let owner = owner(&seen.subject.key.1, seen.uid());
+            let owner = owner(&seen.target.key.1, seen.uid());
             server
                 .create_revision(new, owner, now)
                 .map(|made| of_revision(&made))
@@ -104,7 +104,7 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
             patch_revision(server, at, |object| object.revision = *number)
         }
         Action::AdoptRevision(at) => {
-            let owner = owner(&seen.subject.key.1, seen.uid());
+            let owner = owner(&seen.target.key.1, seen.uid());
             patch_revision(server, at, |object| {
                 object.metadata.owner_references = Some(vec![owner]);
             })
@@ -154,7 +154,7 @@ fn patch_workload(
 ) -> Result<Response, Refusal> {
     let metadata = &seen.object().metadata;
     let (uid, version) = (metadata.uid.as_deref(), metadata.resource_version.as_deref());
-    let patched = server.patch_workload(&seen.subject.key.1, uid, version, change)?;
+    let patched = server.patch_workload(&seen.target.key.1, uid, version, change)?;
     Ok(of_workload(&patched))
 }
 

@@ -34,7 +34,7 @@ pub use watches::{KINDS, Shown};
 pub struct Seen {
     /// Process that decided, and its incarnation.
     pub by: (usize, u64),
-    pub subject: std::sync::Arc<ReconcileTarget>,
+    pub target: std::sync::Arc<ReconcileTarget>,
     pub revisions: Vec<Revision>,
     /// Runs of the workload that were known to be unsuccessful.
     pub refused: Vec<Run>,
@@ -48,11 +48,11 @@ pub struct Seen {
 
 impl Seen {
     pub fn object(&self) -> &GameDeployment {
-        &self.subject.object
+        &self.target.object
     }
 
     pub fn uid(&self) -> &str {
-        self.subject.uid()
+        self.target.uid()
     }
 }
 
@@ -148,8 +148,8 @@ impl Games {
 
     /// Records the duration of a decision.
     pub fn took(&mut self, decided: &Decided, took: Duration) {
-        let begun = decided.subject.decided.mono;
-        self.driver.record_duration(&decided.subject.key, begun, took);
+        let begun = decided.target.decided.mono;
+        self.driver.record_duration(&decided.target.key, begun, took);
     }
 
     /// Whether there is work now.
@@ -199,7 +199,7 @@ impl Games {
 
     /// Records a sent request and returns the inputs of its decision.
     pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
-        request.subject.as_ref()?;
+        request.target.as_ref()?;
         self.asked = true;
         let writes = !matches!(request.call, ApiCall::Read(..) | ApiCall::ReadNode(_));
         self.under_way.insert(request.id, writes);

@@ -14,7 +14,7 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
     let notes = pod.metadata.annotations.get_or_insert_default();
     match action {
         Action::AdoptPod(_) => {
-            pod.metadata.owner_references = Some(vec![owner(&seen.subject.key.1, seen.uid())]);
+            pod.metadata.owner_references = Some(vec![owner(&seen.target.key.1, seen.uid())]);
         }
         Action::ReleasePod(_) => pod.metadata.owner_references = None,
         Action::ClearSelection(_) => {

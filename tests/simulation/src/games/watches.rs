@@ -11,7 +11,7 @@ use crate::objects::{
 };
 use crate::process::clock;
 use crate::server::Server;
-use crate::server::table::{Table, Watch, WatchEvent as Shows};
+use crate::server::table::{Table, Watch, WatchEvent as TableEvent};
 
 /// Number of watched kinds.
 pub const KINDS: usize = 6;
@@ -136,12 +136,12 @@ fn next<T: Object, K>(
     read: impl Fn(&T) -> K,
     news: impl Fn(Event<K>) -> WatchEvent,
 ) -> (Vec<WatchEvent>, Shown) {
-    let any = table.has_news(watch);
+    let any = table.has_events(watch);
     let (shows, expired) = table.next(watch);
     let of = |object: &Rc<T>| (key(&object.id().name), read(object));
     let events = match shows {
         None => Vec::new(),
-        Some(Shows::List(all)) => {
+        Some(TableEvent::List(all)) => {
             let listed = all.iter().map(|object| {
                 let (key, value) = of(object);
                 Event::InitApply(key, value)
@@ -149,11 +149,11 @@ fn next<T: Object, K>(
             let begins = std::iter::once(Event::Init);
             begins.chain(listed).chain([Event::InitDone]).collect()
         }
-        Some(Shows::Apply(object)) => {
+        Some(TableEvent::Apply(object)) => {
             let (key, value) = of(&object);
             vec![Event::Apply(key, value)]
         }
-        Some(Shows::Delete(object)) => {
+        Some(TableEvent::Delete(object)) => {
             let id = object.id();
             vec![Event::Delete(key(&id.name), id.uid.clone())]
         }

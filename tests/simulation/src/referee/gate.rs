@@ -36,7 +36,7 @@ pub(super) struct Asked {
 
 /// Update of a pod that a success allowed.
 #[derive(Debug, Default)]
-pub(super) struct Begun {
+pub(super) struct StartedUpdate {
     to: String,
     /// Containers whose images were written since.
     written: BTreeSet<String>,
@@ -59,7 +59,7 @@ impl Referee {
     /// Records an update that an older operator began: it was approved, and its images are still to be
     /// written.
     pub fn begun_before(&mut self, uid: &str, to: &str) {
-        let begun = Begun {
+        let begun = StartedUpdate {
             to: to.to_owned(),
             written: ["game".to_owned(), "side".to_owned()].into(),
         };
@@ -71,7 +71,7 @@ impl Referee {
         self.check_write(action, acted);
         let used = match action {
             Action::DeletePod(delete) => self.deletes(delete, acted),
-            Action::SetNotReady(update, _) => self.takes_out(update, acted),
+            Action::SetNotReady(update, _) => self.sets_not_ready(update, acted),
             Action::WriteUpdate(update, change) => self.updates(update, change, acted),
             Action::Confirm(confirmed) => self.confirms(confirmed, acted),
             Action::RecordSelection(_, text) => {
@@ -123,7 +123,7 @@ impl Referee {
             let metrics = &asked.run.api.spec.metrics;
             let answers = taken.get(&asked.run.id.uid).map_or(&[] as &[_], Vec::as_slice);
             metrics.iter().all(|metric| {
-                let mut answers = answers.iter().filter(|taken| taken.slot.metric == metric.name);
+                let mut answers = answers.iter().filter(|taken| taken.key.metric == metric.name);
                 answers
                     .any(|taken| taken.phase == Phase::Successful && taken.pod.as_deref() == Some(&pod.uid))
             })
@@ -197,7 +197,7 @@ impl Referee {
         self.use_up(acted, kind, &intent, since)
     }
 
-    fn takes_out(&mut self, update: &Update, acted: &Acted<'_>) -> bool {
+    fn sets_not_ready(&mut self, update: &Update, acted: &Acted<'_>) -> bool {
         assert!(!update.hot() && pod(acted).read.has_readiness_gate);
         let pod = pod(acted);
         let goes_on = self.out.get(&pod.id.uid).is_some_and(|begun| {

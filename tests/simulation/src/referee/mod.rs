@@ -53,7 +53,7 @@ pub struct Referee {
     asked: BTreeMap<String, gate::Asked>,
     /// By pod UID: the version and the intent of its selection.
     chosen: BTreeMap<String, (u64, String)>,
-    out: BTreeMap<String, gate::Begun>,
+    out: BTreeMap<String, gate::StartedUpdate>,
     /// Measurements taken, by UID of the run.
     taken: BTreeMap<String, Vec<Taken>>,
     /// Recorded phases, by UID of the run and metric.

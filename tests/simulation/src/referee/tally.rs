@@ -87,8 +87,8 @@ impl Referee {
         );
         let last = new.measurements.last().unwrap();
         let taken = self.taken.get(uid).into_iter().flatten().find(|taken| {
-            taken.slot.metric == metric.name
-                && taken.slot.number == number
+            taken.key.metric == metric.name
+                && taken.key.number == number
                 && last.started_at.map(shared_api::time::Time::timestamp) == Some(taken.began)
                 && last.finished_at.map(shared_api::time::Time::timestamp) == Some(taken.ended)
         });

@@ -106,7 +106,7 @@ impl<T: Object> Table<T> {
     }
 
     /// Whether this watch has something left to deliver.
-    pub fn has_news(&self, watch: &Watch<T>) -> bool {
+    pub fn has_events(&self, watch: &Watch<T>) -> bool {
         !matches!(watch, Watch::Streaming(at) if *at == self.end())
     }
 

@@ -10,8 +10,8 @@ use gamedeployment_driver::request::{ApiCall, Decided, DriverOutput, Request};
 
 use super::{FLEET, World, is_fresh};
 use crate::games::Seen;
-use crate::hooks::Wish;
-use crate::network::What;
+use crate::hooks::SessionRequest;
+use crate::network::InFlightRequest;
 use crate::process::{Answer, Process, Work};
 use crate::referee::Referee;
 
@@ -44,11 +44,13 @@ impl World {
             Work::Hooks(hooks) => {
                 for wish in hooks.work(now) {
                     match wish {
-                        Wish::Record(of, run, status) => self.send(at, What::Record(of, run, status)),
-                        Wish::Read(of, run) => self.send(at, What::ReadRun(of, run)),
-                        Wish::Delete(of, run) => self.send(at, What::DeleteRun(of, run)),
-                        Wish::Tell(words) => self.tell(|| words),
-                        measure @ Wish::Measure { .. } => self.ask(at, measure),
+                        SessionRequest::Record(of, run, status) => {
+                            self.send(at, InFlightRequest::Record(of, run, status));
+                        }
+                        SessionRequest::Read(of, run) => self.send(at, InFlightRequest::ReadRun(of, run)),
+                        SessionRequest::Delete(of, run) => self.send(at, InFlightRequest::DeleteRun(of, run)),
+                        SessionRequest::Tell(words) => self.tell(|| words),
+                        measure @ SessionRequest::Measure { .. } => self.ask(at, measure),
                     }
                 }
             }
@@ -106,7 +108,7 @@ impl World {
         if let (ApiCall::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
             Referee::resets_retry(kinds, seen);
         }
-        self.send(at, What::Games(request, seen));
+        self.send(at, InFlightRequest::Games(request, seen));
     }
 
     /// Judges a decision.
@@ -124,18 +126,18 @@ impl World {
         let fresh = is_fresh(games, &self.server);
         self.totals.stale += u64::from(!fresh);
         if decided.actions > 0 {
-            let uid = decided.subject.uid();
+            let uid = decided.target.uid();
             self.referee.decided(games.index(), &self.server, uid, by);
         }
-        assert_eq!(decided.subject.key.1, FLEET);
+        assert_eq!(decided.target.key.1, FLEET);
         let known = games.index().revisions.iter();
         let revisions = known.map(|(_, owned)| owned.revision.clone()).collect();
-        let runs = games.index().runs.owned_by(decided.subject.uid());
+        let runs = games.index().runs.owned_by(decided.target.uid());
         let refused = runs.filter(|run| run.is_unsuccessful() && !run.terminating);
         let refused = refused.cloned().collect();
         games.decided(Rc::new(Seen {
             by,
-            subject: decided.subject.clone(),
+            target: decided.target.clone(),
             revisions,
             refused,
             fresh,

@@ -43,7 +43,7 @@ impl Judge<'_> {
     }
 
     /// Returns how a run differs from the workload's hook for this pod.
-    pub(super) fn asked_otherwise(
+    pub(super) fn hook_differs(
         &self,
         versions: &[Version<'_>],
         step: &Step<'_>,

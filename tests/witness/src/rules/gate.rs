@@ -206,7 +206,7 @@ impl Judge<'_> {
         } else {
             let hooks = [BEFORE_UPDATE, BEFORE_DELETION];
             let (field, _) = hooks.into_iter().find(|(_, of)| *of == kind)?;
-            self.asked_otherwise(versions, step, pod, field)
+            self.hook_differs(versions, step, pod, field)
                 .or_else(|| self.too_old(versions, step, pod, field))
         }
     }

@@ -40,8 +40,8 @@ impl Harness {
     }
 
     pub(super) fn plan(&self) -> RunPlan {
-        let in_flight: Vec<MeasurementKey> = self.in_flight.iter().map(|(slot, _)| slot.clone()).collect();
-        let view = DecisionInput {
+        let in_flight: Vec<MeasurementKey> = self.in_flight.iter().map(|(key, _)| key.clone()).collect();
+        let input = DecisionInput {
             spec: self.spec.as_ref(),
             time_to_live: self.time_to_live,
             generation: Some(1),
@@ -51,13 +51,13 @@ impl Harness {
             outcomes: &self.outcomes,
             held_up: None,
         };
-        decide(&view, at(self.now))
+        decide(&input, at(self.now))
     }
 
     /// Plays one step; false if there is nothing to do and nothing to wait for.
     pub(super) fn step(&mut self) -> bool {
         let plan = self.plan();
-        self.in_flight.retain(|(slot, _)| !plan.cancel.contains(slot));
+        self.in_flight.retain(|(key, _)| !plan.cancel.contains(key));
         if let Some(status) = plan.record {
             assert!(plan.start.is_empty(), "a plan that records starts nothing");
             assert_ne!(status, self.status, "a write that changes nothing");
@@ -66,10 +66,10 @@ impl Harness {
             self.writes += 1;
             return true;
         }
-        for Start { slot, due } in plan.start {
+        for Start { key, due } in plan.start {
             assert!(due <= at(self.now));
-            self.started.push((slot.metric.clone(), slot.number, self.now));
-            self.in_flight.push((slot, self.now));
+            self.started.push((key.metric.clone(), key.number, self.now));
+            self.in_flight.push((key, self.now));
         }
         let ends = self.in_flight.iter().map(|(_, since)| since + 10).min();
         let wakes = plan.wake_at.map(|wake| wake.as_millisecond() - 1_700_000_000_000);
@@ -88,16 +88,16 @@ impl Harness {
             .partition(|(_, since)| since + 10 <= now);
         self.in_flight = rest;
         let done: Vec<(MeasurementKey, i64)> = done;
-        for (slot, since) in done {
+        for (key, since) in done {
             let letters = self
                 .script
                 .iter()
-                .find(|(name, _)| *name == slot.metric)
+                .find(|(name, _)| *name == key.metric)
                 .map_or("S", |(_, letters)| letters);
-            let index = usize::try_from(slot.number).unwrap().min(letters.len() - 1);
+            let index = usize::try_from(key.number).unwrap().min(letters.len() - 1);
             let verdict = verdict(letters.as_bytes()[index]);
             self.outcomes.push(MeasurementOutcome {
-                slot,
+                key,
                 started_at: at(since),
                 finished_at: at(now),
                 verdict,

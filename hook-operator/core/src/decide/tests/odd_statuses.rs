@@ -42,7 +42,7 @@ fn plan(
     outcomes: &[MeasurementOutcome],
     now: Timestamp,
 ) -> RunPlan {
-    let view = DecisionInput {
+    let input = DecisionInput {
         spec: run.as_ref(),
         generation: Some(1),
         time_to_live: Some(Duration::from_secs(30)),
@@ -52,12 +52,12 @@ fn plan(
         outcomes,
         held_up: None,
     };
-    decide(&view, now)
+    decide(&input, now)
 }
 
 fn success(metric: &str, number: i64) -> MeasurementOutcome {
     MeasurementOutcome {
-        slot: MeasurementKey {
+        key: MeasurementKey {
             metric: metric.into(),
             number,
         },
@@ -91,12 +91,8 @@ fn a_success_without_a_measured_success_is_not_adopted() {
     }));
     let next = plan(&run, &unmeasured, &[], at(0));
     assert_eq!(next.record, None);
-    let slots: Vec<_> = next
-        .start
-        .iter()
-        .map(|start| start.slot.metric.as_str())
-        .collect();
-    assert_eq!(slots, ["a"], "measured as if nothing had been recorded");
+    let keys: Vec<_> = next.start.iter().map(|start| start.key.metric.as_str()).collect();
+    assert_eq!(keys, ["a"], "measured as if nothing had been recorded");
 }
 
 /// The original operator counted errors too, and a manual edit may leave any number.
@@ -132,13 +128,13 @@ fn counters_are_taken_for_what_they_can_be() {
         if next.record.is_some() {
             continue;
         }
-        let slot = next.start.first().unwrap().slot.clone();
-        let outcome = success("m", slot.number);
+        let key = next.start.first().unwrap().key.clone();
+        let outcome = success("m", key.number);
         let recorded = plan(&run, &odd, std::slice::from_ref(&outcome), at(0))
             .record
             .unwrap();
         assert!(
-            !is_open(run.as_ref().unwrap(), &recorded, &outcome.slot),
+            !is_open(run.as_ref().unwrap(), &recorded, &outcome.key),
             "{counters}: would be recorded again and again"
         );
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use test_kit::node::{Behaviour, Which, Why};
+use test_kit::node::{Behaviour, EndReason, PodSelector};
 
 use super::{NodeHarness, end};
 
@@ -27,7 +27,7 @@ async fn a_changed_image_restarts_its_container_alone() {
     assert_eq!(last.container_id, old.container_id);
     assert_eq!((&after.uid, after.ip), (&before.uid, before.ip));
     assert_eq!(after.containers[1], before.containers[1], "the sidecar");
-    assert_eq!(harness.ends(), [end("p", "game", Why::ImageChanged)]);
+    assert_eq!(harness.ends(), [end("p", "game", EndReason::ImageChanged)]);
     assert_eq!(harness.nodes.terminated_pods(), BTreeSet::from(["p".to_owned()]));
     let what: Vec<_> = harness
         .nodes
@@ -36,7 +36,7 @@ async fn a_changed_image_restarts_its_container_alone() {
         .into_iter()
         .map(|event| event.what)
         .collect();
-    assert!(what.contains(&test_kit::node::What::NotReady), "{what:?}");
+    assert!(what.contains(&test_kit::node::GameEvent::NotReady), "{what:?}");
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn an_image_that_cannot_be_pulled_costs_the_running_container() {
     let harness = NodeHarness::new("pull").await;
     harness
         .nodes
-        .behave(Which::image("game:broken"), Behaviour::CannotPull);
+        .behave(PodSelector::image("game:broken"), Behaviour::CannotPull);
     harness.ready(["p"]).await;
     harness.set_image("p", "game:broken").await;
     harness
@@ -89,13 +89,13 @@ async fn an_image_that_cannot_be_pulled_costs_the_running_container() {
     harness.set_image("p", "game:3").await;
     let healed = harness.that("p", |pod| pod.ready).await;
     assert_eq!(healed.containers[0].restarts, 1);
-    assert_eq!(harness.ends(), [end("p", "game", Why::ImageChanged)]);
+    assert_eq!(harness.ends(), [end("p", "game", EndReason::ImageChanged)]);
 }
 
 #[tokio::test]
 async fn a_pod_whose_first_image_cannot_be_pulled_is_pending_until_it_can() {
     let harness = NodeHarness::new("firstpull").await;
-    harness.nodes.behave(Which::pod("p"), Behaviour::CannotPull);
+    harness.nodes.behave(PodSelector::pod("p"), Behaviour::CannotPull);
     harness.create("p").await;
     let pod = harness.that("p", |pod| pod.ip.is_some()).await;
     assert_eq!(pod.phase, "Pending");

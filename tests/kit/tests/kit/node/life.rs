@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use test_kit::node::{Options, What, Why};
+use test_kit::node::{EndReason, GameEvent, Options};
 
 use super::{A_WHILE, NodeHarness, end};
 
@@ -121,8 +121,8 @@ async fn a_deleted_pod_ends_alone_and_its_containers_run_until_then() {
     assert!(deleted[0].at - started >= Options::default().timing.stop);
     assert_eq!(deleted[0].uid, doomed.uid);
     let expected = [
-        end("doomed", "game", Why::Deleted),
-        end("doomed", "sidecar", Why::Deleted),
+        end("doomed", "game", EndReason::Deleted),
+        end("doomed", "sidecar", EndReason::Deleted),
     ];
     assert_eq!(harness.ends(), expected);
     assert_eq!(
@@ -131,7 +131,7 @@ async fn a_deleted_pod_ends_alone_and_its_containers_run_until_then() {
     );
     assert_eq!(
         harness.nodes.pod("doomed").history().last().unwrap().what,
-        What::Gone
+        GameEvent::Gone
     );
 }
 
@@ -145,7 +145,7 @@ async fn a_pod_removed_from_the_api_by_force_is_recorded_as_removed() {
         .await
         .unwrap();
     harness.gone("p").await;
-    assert!(harness.ends().contains(&end("p", "game", Why::Removed)));
+    assert!(harness.ends().contains(&end("p", "game", EndReason::Removed)));
 }
 
 #[tokio::test]

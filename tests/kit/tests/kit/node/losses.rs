@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Node, Pod, PodCondition};
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
-use test_kit::node::{Loss, Nodes, Options, PodView, Why};
+use test_kit::node::{EndReason, Loss, Nodes, Options, PodView};
 use test_kit::{ControlPlane, eventually};
 
 use super::servers::{answers, ask};
@@ -105,8 +105,8 @@ async fn a_dead_node_takes_its_games_with_it_and_returns_with_new_ones() {
         .await;
     assert!(answers(&harness, "p").await);
     let expected = [
-        end("p", "game", Why::NodeDied),
-        end("p", "sidecar", Why::NodeDied),
+        end("p", "game", EndReason::NodeDied),
+        end("p", "sidecar", EndReason::NodeDied),
     ];
     assert_eq!(harness.ends(), expected);
 }

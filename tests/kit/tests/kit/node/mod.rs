@@ -13,7 +13,7 @@ use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use test_kit::ControlPlane;
-use test_kit::node::{Nodes, Options, PodView, What, Why};
+use test_kit::node::{EndReason, GameEvent, Nodes, Options, PodView};
 
 pub(crate) const A_WHILE: Duration = Duration::from_secs(30);
 
@@ -99,10 +99,10 @@ impl NodeHarness {
     }
 
     /// Returns pod, container and reason of every container end.
-    pub(crate) fn ends(&self) -> Vec<(String, String, Why)> {
+    pub(crate) fn ends(&self) -> Vec<(String, String, EndReason)> {
         let ends = self.nodes.terminations().into_iter();
         ends.map(|event| match event.what {
-            What::Terminated { container, why, .. } => (event.pod, container, why),
+            GameEvent::Terminated { container, why, .. } => (event.pod, container, why),
             other => unreachable!("{other:?} is no end"),
         })
         .collect()
@@ -110,6 +110,6 @@ impl NodeHarness {
 }
 
 /// Builds an entry of [`NodeHarness::ends`].
-pub(crate) fn end(pod: &str, container: &str, why: Why) -> (String, String, Why) {
+pub(crate) fn end(pod: &str, container: &str, why: EndReason) -> (String, String, EndReason) {
     (pod.to_owned(), container.to_owned(), why)
 }

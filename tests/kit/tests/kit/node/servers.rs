@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_kit::node::{Behaviour, Options, Timing, Which};
+use test_kit::node::{Behaviour, Options, PodSelector, Timing};
 use test_kit::webhook::Script;
 use test_kit::{Answer, http_client};
 
@@ -91,12 +91,14 @@ async fn a_server_lives_with_its_container() {
     .await;
     harness
         .nodes
-        .behave(Which::image("game:1"), Behaviour::CannotPull);
+        .behave(PodSelector::image("game:1"), Behaviour::CannotPull);
     harness.create("p").await;
     harness.that("p", |pod| pod.ip.is_some()).await;
     assert!(harness.nodes.pod("p").url("/").unwrap().ends_with(":9191/"));
     assert!(!answers(&harness, "p").await, "nothing runs yet");
-    harness.nodes.behave(Which::image("game:1"), Behaviour::Normal);
+    harness
+        .nodes
+        .behave(PodSelector::image("game:1"), Behaviour::Normal);
     harness.that("p", |pod| pod.ready).await;
     assert!(answers(&harness, "p").await);
     let url = harness.nodes.pod("p").url("/").unwrap();

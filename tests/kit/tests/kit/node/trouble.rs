@@ -3,14 +3,16 @@
 use std::time::{Duration, Instant};
 
 use test_kit::eventually;
-use test_kit::node::{Behaviour, What, Which, Why};
+use test_kit::node::{Behaviour, EndReason, GameEvent, PodSelector};
 
 use super::{A_WHILE, NodeHarness, end};
 
 #[tokio::test]
 async fn a_pod_without_a_node_waits_and_says_why() {
     let harness = NodeHarness::new("unschedulable").await;
-    harness.nodes.behave(Which::future(), Behaviour::Unschedulable);
+    harness
+        .nodes
+        .behave(PodSelector::future(), Behaviour::Unschedulable);
     harness.create("p").await;
     eventually(A_WHILE, async || {
         let status = harness.status("p").await;
@@ -36,7 +38,9 @@ async fn pods_chosen_by_a_predicate_never_become_ready_and_others_do() {
             .as_ref()
             .is_some_and(|name| name.starts_with("bad"))
     };
-    harness.nodes.behave(Which::pods(unlucky), Behaviour::NeverReady);
+    harness
+        .nodes
+        .behave(PodSelector::pods(unlucky), Behaviour::NeverReady);
     harness.create("bad").await;
     harness.ready(["good"]).await;
     let bad = harness.that("bad", |pod| pod.phase == "Running").await;
@@ -47,7 +51,7 @@ async fn pods_chosen_by_a_predicate_never_become_ready_and_others_do() {
             .pod("bad")
             .history()
             .iter()
-            .all(|event| event.what != What::Ready)
+            .all(|event| event.what != GameEvent::Ready)
     );
     assert_eq!(harness.nodes.await_ready(1, A_WHILE).await.unwrap().len(), 1);
 }
@@ -73,7 +77,9 @@ async fn readiness_is_lost_and_regained_without_a_restart() {
 async fn a_slow_start_takes_its_time() {
     let harness = NodeHarness::new("slow").await;
     let slow = Duration::from_millis(400);
-    harness.nodes.behave(Which::all(), Behaviour::SlowStart(slow));
+    harness
+        .nodes
+        .behave(PodSelector::all(), Behaviour::SlowStart(slow));
     let started = Instant::now();
     harness.create("p").await;
     assert!(!harness.that("p", |pod| pod.phase == "Running").await.ready);
@@ -84,7 +90,9 @@ async fn a_slow_start_takes_its_time() {
 #[tokio::test]
 async fn a_crash_loop_counts_restarts_until_it_is_over() {
     let harness = NodeHarness::new("loop").await;
-    harness.nodes.behave(Which::image("game:1"), Behaviour::CrashLoop);
+    harness
+        .nodes
+        .behave(PodSelector::image("game:1"), Behaviour::CrashLoop);
     harness.create("p").await;
     let looping = harness
         .that("p", |pod| {
@@ -97,11 +105,16 @@ async fn a_crash_loop_counts_restarts_until_it_is_over() {
     assert_eq!(waiting.reason.as_deref(), Some("CrashLoopBackOff"));
     assert_eq!(game.last_state.unwrap().terminated.unwrap().exit_code, 1);
     assert_eq!(harness.status("p").await.phase.as_deref(), Some("Running"));
-    harness.nodes.behave(Which::image("game:1"), Behaviour::Normal);
+    harness
+        .nodes
+        .behave(PodSelector::image("game:1"), Behaviour::Normal);
     harness.that("p", |pod| pod.ready).await;
     let ends = harness.ends();
     assert!(
-        ends.len() >= 3 && ends.iter().all(|one| *one == end("p", "game", Why::Crashed)),
+        ends.len() >= 3
+            && ends
+                .iter()
+                .all(|one| *one == end("p", "game", EndReason::Crashed)),
         "{ends:?}"
     );
 }
@@ -118,7 +131,10 @@ async fn a_crash_happens_once() {
     harness
         .that("p", |pod| pod.ready && pod.containers[1].restarts == 1)
         .await;
-    let expected = [end("p", "game", Why::Crashed), end("p", "sidecar", Why::Crashed)];
+    let expected = [
+        end("p", "game", EndReason::Crashed),
+        end("p", "sidecar", EndReason::Crashed),
+    ];
     assert_eq!(harness.ends(), expected);
 }
 
@@ -133,7 +149,10 @@ async fn an_evicted_pod_has_failed_for_good() {
     assert!(harness.game("p").await.state.unwrap().terminated.is_some());
     harness.delete("p").await;
     harness.gone("p").await;
-    let expected = [end("p", "game", Why::Evicted), end("p", "sidecar", Why::Evicted)];
+    let expected = [
+        end("p", "game", EndReason::Evicted),
+        end("p", "sidecar", EndReason::Evicted),
+    ];
     assert_eq!(harness.ends(), expected);
 }
 

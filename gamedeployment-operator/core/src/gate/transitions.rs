@@ -80,7 +80,11 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         GateStateKind::Stale,
     ),
     (GateStateKind::Asking, "HookRun deleted", GateStateKind::Unasked),
-    (GateStateKind::Asking, "HookTemplate missing", GateStateKind::Blocked),
+    (
+        GateStateKind::Asking,
+        "HookTemplate missing",
+        GateStateKind::Blocked,
+    ),
     (
         GateStateKind::Refused,
         "retry, or HookRun deleted",
@@ -91,14 +95,22 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         "intent, hook, pod or container changed, or HookRun edited",
         GateStateKind::Stale,
     ),
-    (GateStateKind::Refused, "HookTemplate missing", GateStateKind::Blocked),
+    (
+        GateStateKind::Refused,
+        "HookTemplate missing",
+        GateStateKind::Blocked,
+    ),
     (
         GateStateKind::Refused,
         "no hook, skip-hook, or the pod cannot hold players",
         GateStateKind::Open,
     ),
     (GateStateKind::Stale, "HookRun deleted", GateStateKind::Unasked),
-    (GateStateKind::Stale, "HookTemplate missing", GateStateKind::Blocked),
+    (
+        GateStateKind::Stale,
+        "HookTemplate missing",
+        GateStateKind::Blocked,
+    ),
     (
         GateStateKind::Stale,
         "change reverted, HookRun still exists",
@@ -134,7 +146,11 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         "hook added or skip-hook removed, HookRun still exists",
         GateStateKind::Refused,
     ),
-    (GateStateKind::Open, "HookTemplate missing", GateStateKind::Blocked),
+    (
+        GateStateKind::Open,
+        "HookTemplate missing",
+        GateStateKind::Blocked,
+    ),
 ];
 
 /// Renders the diagram in Mermaid syntax.

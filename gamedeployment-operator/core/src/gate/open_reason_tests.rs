@@ -12,21 +12,21 @@ use crate::cluster::FoundTemplate;
 use crate::samples::{status, workload};
 
 /// A cluster with one HookTemplate, a node, and possibly a seen verdict.
-struct Around {
+struct FakeCluster {
     one: One,
     node: Node,
     seen: Option<i64>,
 }
 
-fn around() -> Around {
-    Around {
+fn around() -> FakeCluster {
+    FakeCluster {
         one: one("http://one"),
         node: Node::There,
         seen: None,
     }
 }
 
-impl Cluster for Around {
+impl Cluster for FakeCluster {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
         self.one.template(name)
     }
@@ -49,7 +49,7 @@ impl Cluster for Around {
 }
 
 /// Summarizes the gate state: why a run is stale, or why the gate is open.
-fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, intent: &Intent) -> String {
+fn stands(run: Option<&HookRun>, pod: &Pod, around: &FakeCluster, of: &Workload, intent: &Intent) -> String {
     let read = run.map(Run::read);
     let runs: Vec<&Run> = read.iter().collect();
     match Gate::new(of, around, &runs, &[], now()).assess(pod, intent, &[]) {
@@ -59,7 +59,7 @@ fn stands(run: Option<&HookRun>, pod: &Pod, around: &Around, of: &Workload, inte
     }
 }
 
-fn deletion(run: &HookRun, pod: &Pod, around: &Around) -> String {
+fn deletion(run: &HookRun, pod: &Pod, around: &FakeCluster) -> String {
     stands(Some(run), pod, around, &fleet(), &Intent::Delete)
 }
 
@@ -92,7 +92,7 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
         let dated: Option<i64> = dated;
         let completed = dated.map(|age| (now() - SignedDuration::from_secs(age)).into());
         run.status.as_mut().unwrap().completed_at = completed;
-        let around = Around { seen, ..around() };
+        let around = FakeCluster { seen, ..around() };
         let stands = deletion(&run, &pod, &around);
         let wanted = if opens { OPEN } else { "Some(HookVerdictExpired): " };
         assert!(stands.starts_with(wanted), "{dated:?} {seen:?}: {stands}");
@@ -120,7 +120,7 @@ fn a_slow_clock_makes_no_verdict_old_that_arrived_in_time() {
         let status = run.status.as_mut().unwrap();
         status.started_at = Some(ago(started).into());
         status.completed_at = Some(ago(completed).into());
-        let around = Around {
+        let around = FakeCluster {
             seen: Some(seen),
             ..around()
         };
@@ -138,7 +138,7 @@ fn the_approval_says_until_when_it_counts() {
     let pod = chosen(&[]);
     let (run, around) = (
         yes(&pod),
-        Around {
+        FakeCluster {
             seen: Some(12),
             ..around()
         },
@@ -225,7 +225,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
         (absent(59), "Unasked"),
         (absent(60), "open: its node does not exist any more"),
     ] {
-        let around = Around { node, ..around() };
+        let around = FakeCluster { node, ..around() };
         let stands = stands(None, &pod, &around, &fleet, &Intent::Delete);
         assert_eq!(stands, wanted, "{node:?}");
         // A gone node does not confirm that the pod is healthy.
@@ -238,7 +238,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
     }
     // Even a failed hook must not keep such a pod forever.
     let refused = ended(&pod, &Intent::Delete, Phase::Failed, 0);
-    let around = Around {
+    let around = FakeCluster {
         node: absent(60),
         ..around()
     };
