@@ -1,13 +1,13 @@
-# The operators' images, for people with a container engine:
+# Images of the operators, built with a container engine:
 #   docker build --build-arg PROGRAM=hook-operator --tag ghcr.io/hookgate/hook-operator:0.1.0 .
 #   docker build --build-arg PROGRAM=gamedeployment-operator --tag ghcr.io/hookgate/gamedeployment-operator:0.1.0 .
 #   docker build --build-arg PROGRAM=hookgate-admission --tag ghcr.io/hookgate/admission:0.1.0 .
-# `cargo xtask image` makes the same without one.
+# `cargo xtask image` builds images of the same programs without a container engine.
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
 COPY . .
-# One build makes all three, so that the second image costs nothing but its own last layer.
+# Builds all three programs at once, so that each further image needs only its own last layer.
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/source/target \
     cargo build --locked --release --bins \
@@ -15,7 +15,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     && mkdir /programs \
     && cp target/release/hook-operator target/release/gamedeployment-operator target/release/hookgate-admission /programs/
 
-# The C library and the certificates of public authorities; no shell, no package manager.
+# Contains the C library and the certificates of public authorities, but no shell and no package manager.
 FROM gcr.io/distroless/cc-debian12:nonroot
 ARG PROGRAM
 COPY --from=build /programs/${PROGRAM} /bin/program

@@ -1,4 +1,4 @@
-{{/* Labels of everything in the chart. Call with (dict "root" $ "name" NAME). */}}
+{{/* Labels of all objects of the chart. Call with (dict "root" $ "name" NAME). */}}
 {{- define "hookgate.labels" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/part-of: hookgate
@@ -7,7 +7,7 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end }}
 
-{{/* An image. Call with (dict "root" $ "name" NAME "digest" DIGEST). */}}
+{{/* Reference of an image. Call with (dict "root" $ "name" NAME "digest" DIGEST). */}}
 {{- define "hookgate.image" -}}
 {{- $image := .root.Values.image -}}
 {{- if .digest -}}
@@ -17,7 +17,7 @@ helm.sh/chart: {{ .root.Chart.Name }}-{{ .root.Chart.Version }}
 {{- end -}}
 {{- end }}
 
-{{/* Kubernetes 1.20 knows budgets by their older version only. */}}
+{{/* API version of PodDisruptionBudgets. Kubernetes 1.20 has only the older one. */}}
 {{- define "hookgate.budgetVersion" -}}
 {{- if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version -}}policy/v1{{- else -}}policy/v1beta1{{- end -}}
 {{- end }}

@@ -1,7 +1,7 @@
 {{/*
-The Deployment and the budget of one program, or of one shard of it. Call with
-(dict "root" $ "name" NAME "image" IMAGE-NAME "values" VALUES "args" ARGS "ports" PORTS "grace" SECONDS); a shard has its
-number besides: "shard" INDEX.
+Deployment and PodDisruptionBudget of a program, or of one of its shards. Call with
+(dict "root" $ "name" NAME "image" IMAGE-NAME "values" VALUES "args" ARGS "ports" PORTS "grace" SECONDS), for a
+shard also with "shard" INDEX.
 */}}
 {{- define "hookgate.program" -}}
 {{- $root := .root -}}
@@ -77,7 +77,7 @@ spec:
           args:
             {{- toYaml (concat .args .values.extraArgs) | nindent 12 }}
           env:
-            # Its name in the Lease.
+            # Name of the process in the Lease.
             - name: POD_NAME
               valueFrom: { fieldRef: { fieldPath: metadata.name } }
             {{- with .values.extraEnv }}
@@ -106,25 +106,25 @@ metadata:
   labels:
     {{- include "hookgate.labels" . | nindent 4 }}
 spec:
-  # Of one replica, a drain of its node may take it: nothing is lost while no operator runs.
+  # A single replica may be evicted as well: nothing is lost while no operator runs.
   maxUnavailable: 1
   selector:
     matchLabels: {{ include "hookgate.selector" . }}
 {{- end }}
 {{- end }}
 
-{{/* What the Deployment of a program is called, or that of one shard of it. */}}
+{{/* Name of the Deployment of a program, or of one of its shards. */}}
 {{- define "hookgate.called" -}}
 {{ .name }}{{ if hasKey . "shard" }}-shard-{{ .shard }}{{ end }}
 {{- end }}
 
-{{/* Labels of the pods of a program, or of one shard of it. */}}
+{{/* Labels of the pods of a program, or of one of its shards. */}}
 {{- define "hookgate.selector" -}}
 { app.kubernetes.io/name: {{ .name }}{{ if hasKey . "shard" }}, app.kubernetes.io/instance: {{ include "hookgate.called" . }}{{ end }} }
 {{- end }}
 
 {{/*
-An operator: one Deployment for each of its shards, which share all namespaces, or a single one. Call with
+Objects of an operator: one Deployment for each of its shards, which share all namespaces, or a single one. Call with
 (dict "root" $ "name" NAME "values" VALUES "args" ARGS).
 */}}
 {{- define "hookgate.operator" -}}
@@ -165,7 +165,7 @@ An operator: one Deployment for each of its shards, which share all namespaces, 
 {{- end }}
 {{- end }}
 
-{{/* The Service by which the metrics of an operator and all its shards are found. Call with (dict "root" $ "name" NAME). */}}
+{{/* Service for the metrics of an operator, with all its shards. Call with (dict "root" $ "name" NAME). */}}
 {{- define "hookgate.metricsService" -}}
 apiVersion: v1
 kind: Service
@@ -175,7 +175,7 @@ metadata:
   labels:
     {{- include "hookgate.labels" . | nindent 4 }}
 spec:
-  # Every replica is to be read, not one of them.
+  # Headless, so that the metrics of every replica are scraped.
   clusterIP: None
   selector: { app.kubernetes.io/name: {{ .name }} }
   ports:

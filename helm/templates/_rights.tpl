@@ -1,11 +1,11 @@
-{{/* Where a role is: nowhere in particular, or in the one namespace. */}}
+{{/* Namespace of a role if the operators work in one namespace; otherwise nothing. */}}
 {{- define "hookgate.scope" -}}
 {{- if .Values.namespaced }}
   namespace: {{ .Release.Namespace }}
 {{- end }}
 {{- end }}
 
-{{/* A program's service account. Call with (dict "root" $ "name" NAME). */}}
+{{/* Service account of a program. Call with (dict "root" $ "name" NAME). */}}
 {{- define "hookgate.serviceAccount" -}}
 apiVersion: v1
 kind: ServiceAccount
@@ -20,7 +20,7 @@ metadata:
   {{- end }}
 {{- end }}
 
-{{/* Gives a program the role of its name. Call with (dict "root" $ "name" NAME "role" KIND). */}}
+{{/* Binding of a program to the role of the same name. Call with (dict "root" $ "name" NAME "role" KIND). */}}
 {{- define "hookgate.binding" -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: {{ .role }}Binding

@@ -1,6 +1,6 @@
 # build-kubernetes.sh DIRECTORY PROGRAM...
-# Puts etcd (as packaged) and the named Kubernetes programs (built from Debian's source package) into
-# DIRECTORY/bin. About 150 MB are downloaded and 3 GB used under DIRECTORY/build, which is removed afterwards.
+# Installs etcd (from Debian's package) and the named Kubernetes programs (built from Debian's source package) in
+# DIRECTORY/bin. Downloads about 150 MB, and uses 3 GB in DIRECTORY/build, which is removed afterwards.
 
 out=$1
 shift
@@ -30,15 +30,15 @@ while read -r patch; do
   patch -s -p1 <"debian/patches/$patch"
 done <debian/patches/series
 
-# The vendored reflect2 1.0.1 dereferences a null pointer when built with Go 1.18 or newer: the server starts, and
-# panics on the first CustomResourceDefinition. Debian packages 1.0.2.
+# Replaces the vendored reflect2 1.0.1 by Debian's 1.0.2. Built with Go 1.18 or newer, 1.0.1 dereferences a null
+# pointer: the server starts, and panics on the first CustomResourceDefinition.
 rm -rf vendor/github.com/modern-go/reflect2
 cp -r "$work/root/usr/share/gocode/src/github.com/modern-go/reflect2" vendor/github.com/modern-go/
 
 export GOROOT=$work/root/usr/lib/go-1.19 GOPATH=$work/gopath GOCACHE=$work/go-cache
 export PATH=$GOROOT/bin:$PATH GO111MODULE=off CGO_ENABLED=0 GOFLAGS=-trimpath
 
-# The source package leaves one generated file out: the API's OpenAPI definitions.
+# Generates the OpenAPI definitions of the API, the only generated file that the source package lacks.
 step "generating the OpenAPI definitions"
 go build -o "$work/openapi-gen" ./vendor/k8s.io/kube-openapi/cmd/openapi-gen
 marked=$(grep -rlE --include='*.go' '^// *\+k8s:openapi-gen=' pkg plugin cmd staging/src/k8s.io |

@@ -1,14 +1,14 @@
-# Prepended to the build scripts: apt with state of its own, so that neither root nor a change to the machine
-# is needed, and the reporting of progress.
+# Functions that are prepended to the build scripts: apt with a separate state, so that neither root nor a change to the
+# machine is needed, and progress reports.
 
 set -euo pipefail
 
-# A step is announced on stdout, where the caller reads it; everything else goes to the log on stderr.
+# Steps are announced on stdout, where the caller reads them; all other output goes to the log on stderr.
 exec 3>&1 1>&2
 step() { echo "step: $*" >&3; }
 
-# private_apt DIRECTORY: sets APT, the options of apt-get. The package sources are the machine's own Debian
-# entries, with source packages switched on. Whatever else the machine is set up with stays out.
+# private_apt DIRECTORY: sets APT, the options of apt-get. The package sources are the machine's own Debian entries,
+# with source packages enabled. All other settings of the machine are left out.
 private_apt() {
   local state=$1
   mkdir -p "$state"/{lists/partial,cache/archives/partial,sources,preferences}
@@ -34,7 +34,7 @@ private_apt() {
   apt-get "${APT[@]}" update
 }
 
-# install_program FILE DIRECTORY: a program appears whole or not at all.
+# install_program FILE DIRECTORY: installs a program atomically, so that it is never there in part.
 install_program() {
   local target
   target=$2/$(basename "$1")

@@ -1,4 +1,4 @@
-# fetch-ca-certificates.sh DIRECTORY: puts the certificates of Debian's package into one file in DIRECTORY/bin.
+# fetch-ca-certificates.sh DIRECTORY: writes the certificates of Debian's package into one file in DIRECTORY/bin.
 
 out=$1
 work=$out/build

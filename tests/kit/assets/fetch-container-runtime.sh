@@ -1,4 +1,4 @@
-# fetch-container-runtime.sh DIRECTORY: puts Debian's containerd, runc, CNI plugins and a static busybox into
+# fetch-container-runtime.sh DIRECTORY: installs Debian's containerd, runc, CNI plugins and a static busybox in
 # DIRECTORY/bin.
 
 out=$1
@@ -15,7 +15,7 @@ step "unpacking"
 for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$work/root"; done
 for program in bin/busybox sbin/runc bin/containerd bin/containerd-shim-runc-v2 bin/ctr \
   lib/cni/bridge lib/cni/host-local lib/cni/loopback; do
-  # Packages differ in whether /bin is /usr/bin.
+  # Some packages use /bin, others /usr/bin.
   found=$work/root/usr/$program
   [ -e "$found" ] || found=$work/root/$program
   install_program "$found" "$out/bin"

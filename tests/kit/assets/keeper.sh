@@ -1,19 +1,20 @@
-# The keeper: outlives its owner by a moment, so that nothing else does.
+# Keeper: outlives its owner briefly, so that no other process does.
 #
-# Orders arrive on stdin, one a line:
-#   keep PID      kill this process (and its group) when the owner is gone
-#   forget PID    it has ended
-#   hold DIR      remove this directory when the owner is gone; it may be a control group
-#   release DIR   it has been removed
-# The end of stdin means that the owner is gone, however it went: the kernel closes its pipes even on SIGKILL.
+# Commands on stdin, one per line:
+#   keep PID      kill this process (and its group) when the owner has ended
+#   forget PID    this process has ended
+#   hold DIR      remove this directory when the owner has ended; it may be a control group
+#   release DIR   this directory has been removed
+# The end of stdin means that the owner has ended, for whatever reason: the kernel closes its pipes even on SIGKILL.
 
-# A signal meant for the owner's group must not stop the keeper before its work.
+# A signal to the owner's group must not stop the keeper before it has finished.
 trap '' INT TERM HUP
 
-# Process ids are reused; together with the start time (field 22 of /proc/PID/stat) they are not.
+# Prints the identity of a process. Process ids are reused, but never with the same start time (field 22 of
+# /proc/PID/stat).
 identity() {
   { IFS= read -r line <"/proc/$1/stat"; } 2>/dev/null || return 1
-  # shellcheck disable=SC2086 # fields are wanted
+  # shellcheck disable=SC2086 # the line is split into fields
   set -- ${line##*) }
   [ "$1" != Z ] || return 1
   echo "${20}"
@@ -47,7 +48,7 @@ done
 
 alive() { [ "$(identity "${1%:*}")" = "${1#*:}" ]; }
 
-# SIGKILL, because a process may be stopped; the group, because it may have children.
+# SIGKILL also ends stopped processes. The group is killed, because a process may have children.
 for one in $kept; do
   if alive "$one"; then kill -s KILL -- "-${one%:*}" 2>/dev/null || kill -s KILL "${one%:*}" 2>/dev/null; fi
 done
@@ -55,7 +56,8 @@ for one in $kept; do
   tries=100
   while [ $tries -gt 0 ] && alive "$one"; do sleep 0.05; tries=$((tries - 1)); done
 done
-# A control group is full of the kernel's files and goes once its last process has ended; its children go before it.
+# Removes a directory. A control group contains files of the kernel, so only rmdir can remove it: after its last process
+# has ended, and after its children.
 remove() {
   if [ ! -e "$1/cgroup.procs" ]; then
     rm -rf -- "$1"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The process of a pod's sandbox: does nothing until it is told to end.
+# Process of a pod's sandbox: does nothing until SIGTERM or SIGINT.
 trap 'exit 0' TERM INT
 while :; do
   sleep 3600 &
