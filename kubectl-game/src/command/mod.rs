@@ -46,7 +46,7 @@ pub(crate) type Outcome = Result<ExitCode, Failure>;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ColorArgs {
     // A doc comment would need backticks, which the terminal would show.
-    #[arg(long, help = "No colours [also: the environment variable NO_COLOR]")]
+    #[arg(long, help = "Disable colours [also: the environment variable NO_COLOR]")]
     no_color: bool,
 }
 

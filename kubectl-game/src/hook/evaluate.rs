@@ -17,7 +17,7 @@ use shared_api::Phase;
 
 use super::exit_code;
 use super::input::{Chosen, Input, how_to_supply};
-use crate::paint::Paint;
+use crate::command::ColorArgs;
 
 /// Maximum length of a displayed value, in bytes.
 const LONGEST_VALUE: usize = 400;
@@ -41,9 +41,8 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
 
-    /// Disable colours
-    #[arg(long)]
-    no_color: bool,
+    #[command(flatten)]
+    color: ColorArgs,
 }
 
 impl Evaluate {
@@ -68,7 +67,7 @@ impl Evaluate {
             let known = known.join(", ");
             return Err(format!("--metric {name:?} is not in {}; there is {known}", chosen.name).into());
         }
-        let paint = Paint::new(self.no_color);
+        let paint = self.color.paint();
         let mut worst = Phase::Successful;
         for metric in metrics {
             let (verdict, steps) = self.judge(&chosen, metric, &body);

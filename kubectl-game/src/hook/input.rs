@@ -35,7 +35,7 @@ pub(super) struct Input {
     #[arg(
         long = "config-map",
         value_name = "NAME/KEY=VALUE",
-        help = "Text in the place of a ConfigMap's key; @FILE reads it from a file; repeat"
+        help = "Value to use instead of a key of a ConfigMap; @FILE reads it from a file; can be repeated"
     )]
     config_maps: Vec<String>,
 }

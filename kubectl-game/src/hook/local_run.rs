@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::exit_code;
 use super::input::Input;
 use super::local::LocalBackend;
+use crate::command::ColorArgs;
 use crate::paint::Paint;
 
 /// Executes a hook.
@@ -25,9 +26,8 @@ pub(crate) struct LocalRun {
     #[arg(short = 'o', long = "output", value_enum)]
     output: Option<RunFormat>,
 
-    /// Disable colours
-    #[arg(long)]
-    no_color: bool,
+    #[command(flatten)]
+    color: ColorArgs,
 
     #[command(flatten)]
     measuring: Measuring,
@@ -42,7 +42,7 @@ enum RunFormat {
 impl LocalRun {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let chosen = self.input.choose()?;
-        let paint = Paint::new(self.no_color);
+        let paint = self.color.paint();
         let live = self.output.is_none();
         if live {
             for metric in &chosen.resolved.metrics {
