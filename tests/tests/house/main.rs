@@ -9,3 +9,4 @@ mod paths;
 mod seeded;
 mod supply;
 mod walls;
+mod words;
