@@ -1,20 +1,17 @@
 //! Events on the workload about completed actions: `kubectl describe` cannot show the events of a pod that is
 //! gone.
 
-use std::time::Instant;
-
 use gamedeployment_driver::request::ReconcileTarget;
 use shared_api::reason::WorkloadReason;
 
-use super::event_aggregator::Emission;
 use super::{Caller, reference};
 
 /// Largest number of names in one event.
 const MAX_NAMES: usize = 5;
 
 impl Caller {
-    /// Emits one event for each kind of action, with the names of its first objects. Events beyond the limit
-    /// of `EventAggregator` are dropped.
+    /// Emits one event for each kind of action, with the names of its first objects. Beyond the limit of
+    /// `EventAggregator`, one event reports the number of objects.
     pub fn emit_events(&self, target: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),
@@ -33,11 +30,21 @@ impl Caller {
             if names.is_empty() {
                 continue;
             }
-            if self.aggregator.record(&target.key, reason, Instant::now()) == Emission::Named {
-                let note = format!("{verb}: {}", listed(&names));
-                self.events
-                    .tell(reference(target), reason.as_str(), action, &note);
-            }
+            let events = self.events.clone();
+            let workload = reference(target);
+            self.aggregator.emit(
+                &target.key,
+                reason,
+                names.len(),
+                || {
+                    let note = format!("{verb}: {}", listed(&names));
+                    self.events
+                        .tell(reference(target), reason.as_str(), action, &note);
+                },
+                move |more| {
+                    events.tell(workload, reason.as_str(), action, &format!("{verb}: {more} more"));
+                },
+            );
         }
     }
 }

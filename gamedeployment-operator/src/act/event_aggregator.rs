@@ -1,16 +1,15 @@
-//! Event throttle for bulk actions: the first pods get an event each, and the others are reported as a
-//! number. Deleting a thousand pods must not emit a thousand events. The log names each pod, except for
-//! `PodUpdated`.
+//! Event throttle for bulk actions: the first events of a window are emitted, and the objects of the others
+//! are reported as a number when the window ends. Deleting a thousand pods must not emit a thousand events.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use gamedeployment_driver::NamespacedName;
 use shared_api::reason::WorkloadReason;
+use tokio::time::Instant;
 
-/// Largest number of events by name for each workload and reason in one window.
+/// Largest number of events for each workload and reason in one window.
 const MAX_INDIVIDUAL_EVENTS: usize = 10;
 /// Length of the window.
 const EVENT_WINDOW: Duration = Duration::from_secs(30);
@@ -22,54 +21,78 @@ pub(super) struct EventAggregator(Arc<Mutex<HashMap<(NamespacedName, WorkloadRea
 #[derive(Debug, Clone, Copy)]
 struct Group {
     since: Instant,
-    counted: usize,
+    emitted: usize,
+    /// Objects without an event of their own.
+    held_back: usize,
 }
 
 /// Form in which an action is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Emission {
-    /// One event with the pod's name.
-    Named,
-    /// First pod that is only counted: call [`EventAggregator::number`] after this time.
-    FirstCounted(Duration),
-    /// Only counted.
-    Counted,
+enum Emission {
+    /// An event of its own.
+    Individual,
+    /// First one held back: its group must be reported after this time.
+    FirstHeldBack(Duration),
+    /// Part of a group that is reported later.
+    HeldBack,
 }
 
 impl EventAggregator {
-    /// Counts an action on one more pod.
-    pub(super) fn record(&self, key: &NamespacedName, reason: WorkloadReason, now: Instant) -> Emission {
-        let mut aggregator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let over = |group: &Group| {
-            now.duration_since(group.since) >= EVENT_WINDOW && group.counted <= MAX_INDIVIDUAL_EVENTS
-        };
-        let name = (key.clone(), reason);
-        if aggregator.get(&name).is_none_or(over) {
-            // Other groups are swept only when a new group begins.
-            aggregator.retain(|_, group| !over(group));
-        }
-        let group = aggregator.entry(name).or_insert(Group {
-            since: now,
-            counted: 0,
-        });
-        group.counted += 1;
-        match group.counted {
-            0..=MAX_INDIVIDUAL_EVENTS => Emission::Named,
-            count if count == MAX_INDIVIDUAL_EVENTS + 1 => {
-                let elapsed = now.duration_since(group.since);
-                Emission::FirstCounted(EVENT_WINDOW.saturating_sub(elapsed))
+    /// Reports an action on some objects: at once with `individual`, or, beyond the limit of a window, with
+    /// `rest` when the window ends. `rest` gets the number of objects. If the process ends first, that report
+    /// is lost.
+    pub(super) fn emit(
+        &self,
+        key: &NamespacedName,
+        reason: WorkloadReason,
+        objects: usize,
+        individual: impl FnOnce(),
+        rest: impl FnOnce(usize) + Send + 'static,
+    ) {
+        match self.record(key, reason, objects, Instant::now()) {
+            Emission::Individual => individual(),
+            Emission::HeldBack => {}
+            Emission::FirstHeldBack(pause) => {
+                let (aggregator, name) = (self.clone(), (key.clone(), reason));
+                tokio::spawn(async move {
+                    tokio::time::sleep(pause).await;
+                    rest(aggregator.end_window(&name));
+                });
             }
-            _ => Emission::Counted,
         }
     }
 
-    /// Returns the number of pods without an event of their own and starts a new window.
-    pub(super) fn number(&self, key: &NamespacedName, reason: WorkloadReason) -> usize {
-        let mut aggregator = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match aggregator.entry((key.clone(), reason)) {
-            Entry::Occupied(group) => group.remove().counted.saturating_sub(MAX_INDIVIDUAL_EVENTS),
-            Entry::Vacant(_) => 0,
+    fn record(&self, key: &NamespacedName, reason: WorkloadReason, objects: usize, now: Instant) -> Emission {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Groups with objects held back end with their report.
+        let over = |group: &Group| now.duration_since(group.since) >= EVENT_WINDOW && group.held_back == 0;
+        let name = (key.clone(), reason);
+        if groups.get(&name).is_none_or(over) {
+            // Other groups are swept only when a new group begins.
+            groups.retain(|_, group| !over(group));
         }
+        let group = groups.entry(name).or_insert(Group {
+            since: now,
+            emitted: 0,
+            held_back: 0,
+        });
+        if group.emitted < MAX_INDIVIDUAL_EVENTS {
+            group.emitted += 1;
+            return Emission::Individual;
+        }
+        let first = group.held_back == 0;
+        group.held_back += objects;
+        if first {
+            Emission::FirstHeldBack(EVENT_WINDOW.saturating_sub(now.duration_since(group.since)))
+        } else {
+            Emission::HeldBack
+        }
+    }
+
+    /// Ends the window of a group and returns the number of objects held back.
+    fn end_window(&self, name: &(NamespacedName, WorkloadReason)) -> usize {
+        let mut groups = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        groups.remove(name).map_or(0, |group| group.held_back)
     }
 }
 
@@ -77,59 +100,88 @@ impl EventAggregator {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_first_ones_are_named_and_the_others_counted_once_for_each_time() {
-        let aggregator = EventAggregator::default();
-        let key = ("games".to_owned(), "arena".to_owned());
-        let (deleted, updated) = (WorkloadReason::PodDeleted, WorkloadReason::PodUpdated);
-        let begin = Instant::now();
-        let named = (0..MAX_INDIVIDUAL_EVENTS).map(|_| aggregator.record(&key, deleted, begin));
-        assert!(
-            named
-                .collect::<Vec<_>>()
-                .iter()
-                .all(|telling| *telling == Emission::Named)
-        );
-        let later = begin + Duration::from_secs(5);
-        let rest = EVENT_WINDOW.saturating_sub(Duration::from_secs(5));
-        assert_eq!(
-            aggregator.record(&key, deleted, later),
-            Emission::FirstCounted(rest)
-        );
-        assert_eq!(aggregator.record(&key, deleted, later), Emission::Counted);
-        assert_eq!(
-            aggregator.record(&key, updated, later),
-            Emission::Named,
-            "another reason"
-        );
-        let other = ("games".to_owned(), "other".to_owned());
-        assert_eq!(
-            aggregator.record(&other, deleted, later),
-            Emission::Named,
-            "another workload"
-        );
-        // The window is over, but nobody has fetched the number yet.
-        let late = begin + 2 * EVENT_WINDOW;
-        assert_eq!(aggregator.record(&key, deleted, late), Emission::Counted);
-        assert_eq!(aggregator.number(&key, deleted), 3);
-        assert_eq!(aggregator.number(&key, deleted), 0);
-        assert_eq!(aggregator.record(&key, deleted, late), Emission::Named);
-        assert_eq!(aggregator.number(&key, deleted), 0, "all of them were named");
+    /// Reports, in order: an event of its own, or the number of a group.
+    #[derive(Clone, Default)]
+    struct Reports(Arc<Mutex<Vec<String>>>);
+
+    impl Reports {
+        fn emit(&self, aggregator: &EventAggregator, game: &str, reason: WorkloadReason, objects: usize) {
+            let key = ("games".to_owned(), game.to_owned());
+            let (individual, rest) = (self.clone(), self.clone());
+            let name = game.to_owned();
+            aggregator.emit(
+                &key,
+                reason,
+                objects,
+                || individual.push(format!("{game} {reason:?}")),
+                move |count| rest.push(format!("{name} {reason:?}: {count} more")),
+            );
+        }
+
+        fn push(&self, report: String) {
+            self.0.lock().unwrap().push(report);
+        }
+
+        fn take(&self) -> Vec<String> {
+            std::mem::take(&mut *self.0.lock().unwrap())
+        }
     }
 
-    #[test]
-    fn what_was_told_by_name_is_forgotten_with_time() {
-        let aggregator = EventAggregator::default();
-        let key = ("games".to_owned(), "arena".to_owned());
-        let begin = Instant::now();
-        for round in 0..3 {
-            let now = begin + round * EVENT_WINDOW;
-            for _ in 0..MAX_INDIVIDUAL_EVENTS {
-                assert_eq!(
-                    aggregator.record(&key, WorkloadReason::PodDeleted, now),
-                    Emission::Named
+    /// Lets the tasks that a new time wakes run.
+    async fn advance(by: Duration) {
+        tokio::time::sleep(by).await;
+        tokio::task::yield_now().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_beyond_the_limit_are_reported_as_a_number() {
+        use WorkloadReason::{PodDeleted, PodUpdated};
+        let (aggregator, reports) = (EventAggregator::default(), Reports::default());
+        for _ in 0..MAX_INDIVIDUAL_EVENTS {
+            reports.emit(&aggregator, "arena", PodDeleted, 1);
+        }
+        assert_eq!(reports.take(), ["arena PodDeleted"; MAX_INDIVIDUAL_EVENTS]);
+        advance(Duration::from_secs(5)).await;
+        for objects in [1, 3] {
+            reports.emit(&aggregator, "arena", PodDeleted, objects);
+        }
+        reports.emit(&aggregator, "arena", PodUpdated, 1);
+        reports.emit(&aggregator, "other", PodDeleted, 1);
+        assert_eq!(reports.take(), ["arena PodUpdated", "other PodDeleted"]);
+        advance(EVENT_WINDOW).await;
+        assert_eq!(reports.take(), ["arena PodDeleted: 4 more"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn events_go_on_after_a_window_with_too_many() {
+        use WorkloadReason::{PodDeleted, PodsCreated};
+        for reason in [PodDeleted, PodsCreated] {
+            let (aggregator, reports) = (EventAggregator::default(), Reports::default());
+            for window in 0..3 {
+                for _ in 0..=MAX_INDIVIDUAL_EVENTS {
+                    reports.emit(&aggregator, "arena", reason, 2);
+                }
+                advance(EVENT_WINDOW).await;
+                let seen = reports.take();
+                assert_eq!(seen.len(), MAX_INDIVIDUAL_EVENTS + 1, "window {window}: {seen:?}");
+                assert!(
+                    seen.last().unwrap().ends_with(": 2 more"),
+                    "window {window}: {seen:?}"
                 );
             }
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_window_within_the_limit_ends_by_itself() {
+        let (aggregator, reports) = (EventAggregator::default(), Reports::default());
+        for _ in 0..3 {
+            for _ in 0..MAX_INDIVIDUAL_EVENTS {
+                reports.emit(&aggregator, "arena", WorkloadReason::PodDeleted, 1);
+            }
+            assert_eq!(reports.take().len(), MAX_INDIVIDUAL_EVENTS);
+            advance(EVENT_WINDOW).await;
+        }
+        assert!(reports.take().is_empty());
     }
 }

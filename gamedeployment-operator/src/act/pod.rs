@@ -15,7 +15,6 @@ use shared_api::reason::WorkloadReason;
 
 use crate::metrics::How;
 
-use super::event_aggregator::Emission;
 use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
 impl Caller {
@@ -277,26 +276,21 @@ impl Caller {
         pod: &PodRef,
         note: &str,
     ) {
-        match self.aggregator.record(&target.key, reason, Instant::now()) {
-            Emission::Named => {
+        let events = self.events.clone();
+        let workload = reference(target);
+        self.aggregator.emit(
+            &target.key,
+            reason,
+            1,
+            || {
                 self.events
                     .tell(pod_reference(target, pod), reason.as_str(), action, note);
-            }
-            Emission::Counted => {}
-            Emission::FirstCounted(rest) => {
-                let (aggregator, events, key) =
-                    (self.aggregator.clone(), self.events.clone(), target.key.clone());
-                let about = reference(target);
-                // If the process ends first, this event is lost, but the log names each pod, except for
-                // `PodUpdated`.
-                tokio::spawn(async move {
-                    tokio::time::sleep(rest).await;
-                    let more = aggregator.number(&key, reason);
-                    let note = format!("{more} more pods than were named; the log names each");
-                    events.tell(about, reason.as_str(), action, &note);
-                });
-            }
-        }
+            },
+            move |more| {
+                let note = format!("{more} more pods than were named; the log names each");
+                events.tell(workload, reason.as_str(), action, &note);
+            },
+        );
     }
 }
 
