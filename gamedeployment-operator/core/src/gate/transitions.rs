@@ -33,25 +33,21 @@ impl GateStateKind {
 /// Transitions: start state, cause and end state.
 pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     (GateStateKind::Unasked, "HookRun created", GateStateKind::Asking),
+    (GateStateKind::Unasked, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Unasked,
-        "HookTemplate missing, argument without a value, or name taken",
-        GateStateKind::Blocked,
-    ),
-    (
-        GateStateKind::Unasked,
-        "no hook, skip-hook, or the pod cannot hold players",
+        "no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
     (GateStateKind::Blocked, "blocker resolved", GateStateKind::Unasked),
     (
         GateStateKind::Blocked,
-        "blocker resolved, HookRun still exists",
+        "blocker resolved, HookRun still runs",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Blocked,
-        "blocker resolved, HookRun still exists",
+        "blocker resolved, HookRun ended without a measured success",
         GateStateKind::Refused,
     ),
     (
@@ -61,12 +57,12 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     ),
     (
         GateStateKind::Blocked,
-        "no hook, skip-hook, the pod cannot hold players, or blocker resolved after a measured success",
+        "no hook, skip-hook, the pod cannot have players, or blocker resolved after a measured success",
         GateStateKind::Open,
     ),
     (
         GateStateKind::Asking,
-        "measured success, no hook, skip-hook, or the pod cannot hold players",
+        "measured success, no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
     (
@@ -80,11 +76,7 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         GateStateKind::Stale,
     ),
     (GateStateKind::Asking, "HookRun deleted", GateStateKind::Unasked),
-    (
-        GateStateKind::Asking,
-        "HookTemplate missing",
-        GateStateKind::Blocked,
-    ),
+    (GateStateKind::Asking, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Refused,
         "retry, or HookRun deleted",
@@ -95,35 +87,27 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         "intent, hook, pod or container changed, or HookRun edited",
         GateStateKind::Stale,
     ),
+    (GateStateKind::Refused, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Refused,
-        "HookTemplate missing",
-        GateStateKind::Blocked,
-    ),
-    (
-        GateStateKind::Refused,
-        "no hook, skip-hook, or the pod cannot hold players",
+        "no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
     (GateStateKind::Stale, "HookRun deleted", GateStateKind::Unasked),
+    (GateStateKind::Stale, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Stale,
-        "HookTemplate missing",
-        GateStateKind::Blocked,
-    ),
-    (
-        GateStateKind::Stale,
-        "change reverted, HookRun still exists",
+        "change reverted, HookRun still runs",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Stale,
-        "change reverted, HookRun still exists",
+        "change reverted, HookRun ended without a measured success",
         GateStateKind::Refused,
     ),
     (
         GateStateKind::Stale,
-        "no hook, skip-hook, the pod cannot hold players, or change reverted after a measured success",
+        "no hook, skip-hook, the pod cannot have players, or change reverted after a measured success",
         GateStateKind::Open,
     ),
     (
@@ -138,19 +122,15 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     ),
     (
         GateStateKind::Open,
-        "hook added or skip-hook removed, HookRun still exists",
+        "hook added or skip-hook removed, HookRun still runs",
         GateStateKind::Asking,
     ),
     (
         GateStateKind::Open,
-        "hook added or skip-hook removed, HookRun still exists",
+        "hook added or skip-hook removed, HookRun ended without a measured success",
         GateStateKind::Refused,
     ),
-    (
-        GateStateKind::Open,
-        "HookTemplate missing",
-        GateStateKind::Blocked,
-    ),
+    (GateStateKind::Open, "hook cannot run", GateStateKind::Blocked),
 ];
 
 /// Renders the diagram in Mermaid syntax.
