@@ -30,7 +30,7 @@ pub struct Config {
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
-    /// Time for which requests are still answered after a termination signal, until callers send no more
+    /// How long requests are still answered after a termination signal, so that callers can stop sending
     #[arg(long, default_value = "8s", value_parser = humantime::parse_duration)]
     pub drain: Duration,
 

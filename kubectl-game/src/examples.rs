@@ -5,36 +5,36 @@ use clap::Command;
 /// Description of each example, and the words after `kubectl game`.
 const EXAMPLES: &str = r#"
     The tree of one workload: get arena
-    The same, as it changes: get arena -w
-    For a script: get arena -o json
-    Of the current namespace: list
-    Of all namespaces, as they change: list -A -w
+    Watch the tree: get arena -w
+    JSON output for a script: get arena -o json
+    In the current namespace: list
+    Watch all namespaces: list -A -w
     Why a workload waits: why arena
-    Why one pod does: why pod/arena-x7k2p
+    Why one pod waits: why pod/arena-x7k2p
     Wait for a rollout, in a pipeline: status arena --timeout 30m
-    Only look: status arena --watch=false
-    Ask all hooks again that said no: retry arena
-    Only those before a deletion: retry arena --hook pre-delete
-    Let a pod go whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
+    Print the current state and exit: status arena --watch=false
+    Retry all hooks that ended without success: retry arena
+    Retry only the PreDelete hooks: retry arena --hook pre-delete
+    Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
     Stop an update: pause arena
-    Let it go on: resume arena
-    Go past the canary step that holds: promote arena
-    Back to the template before this one: undo arena
-    Back to a certain one: undo arena --to-revision 3
-    A new image for the container game: set image arena game=example.com/game:2
-    To two pods: scale arena --replicas 2
-    Only if there are five wanted now: scale arena --replicas 2 --current-replicas 5
+    Resume the update: resume arena
+    Continue past the current canary step: promote arena
+    Roll back to the previous template: undo arena
+    Roll back to a specific revision: undo arena --to-revision 3
+    Set the image of the container game: set image arena game=example.com/game:2
+    Scale to two pods: scale arena --replicas 2
+    Scale only if replicas is five: scale arena --replicas 2 --current-replicas 5
     All revisions: history arena
-    What is in one: history arena --revision 3
-    Measure a hook against a server here: hook run -f hook.yaml
-    Only its final status: hook run -f hook.yaml -o json
+    Show the template of one revision: history arena --revision 3
+    Run a hook from this machine: hook run -f hook.yaml
+    Print only the final status: hook run -f hook.yaml -o json
     Check manifests of hooks: hook lint -f hooks.yaml
-    What an answer would yield: hook evaluate -f hook.yaml --result '{"players":0}'
+    Show the result for a given response: hook evaluate -f hook.yaml --result '{"players":0}'
     Watch a HookRun until its verdict: hook get RUN -w
-    Those that said no, in all namespaces: hook list -A --failing
-    End one that polls for too long: hook terminate RUN
+    HookRuns without success, in all namespaces: hook list -A --failing
+    Terminate a HookRun that polls too long: hook terminate RUN
     Check the manifests of a directory: lint -R -f deploy/
-    For a pipeline: lint -f game.yaml -o json
+    JSON output for a pipeline: lint -f game.yaml -o json
 "#;
 
 /// Returns the examples of one command: each with its description and the words after `kubectl game`.

@@ -5,12 +5,13 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use super::{beginning, cell};
 
 const INTRODUCTION: &str = "
-Each flag has a variable of the environment; the flag wins. Durations are written as `10s`, `500ms`, `1m`, `90d`.
+Each flag can also be set by an environment variable; the flag takes precedence. Durations are written as `10s`, `500ms`, `1m`, `90d`.
 
-The API server is found by `KUBECONFIG`, by the default kubeconfig, or by the service account of the pod, in this order.
-The exit code is 0 after SIGTERM or SIGINT, 1 when the program cannot start or has lost the lead, 2 for a wrong flag.
+The programs find the API server through `KUBECONFIG`, the default kubeconfig, or the service account of the pod, in this
+order.
+The exit code is 0 after SIGTERM or SIGINT, 1 when the program cannot start or has lost the Lease, 2 for a wrong flag.
 
-Those of `kubectl game` are on [its page](../kubectl-game.md#all-commands).
+The flags of `kubectl game` are on [its page](../kubectl-game.md#all-commands).
 ";
 
 pub(super) fn page() -> String {

@@ -5,8 +5,8 @@ use shared_api::reason::{HookRunReason, TemplateReason, WorkloadCondition, Workl
 use super::{beginning, cell};
 
 const INTRODUCTION: &str = "
-Every reason is one word. It stands in a status, a condition or an event, beside a message for people; alarms and scripts
-may rely on the word. What to do about each is told in the [runbook](../runbook.md).
+Every reason is one word. It appears in a status, a condition or an event, next to a message for people; alerts and
+scripts may rely on it. The [runbook](../runbook.md) says what to do about each.
 ";
 
 pub(super) fn page() -> String {
