@@ -1,4 +1,4 @@
-//! Turns HookTemplates into measured HookRuns.
+//! Measures HookRuns and validates HookTemplates.
 //!
 //! | module | job |
 //! | --- | --- |

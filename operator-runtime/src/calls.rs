@@ -17,7 +17,7 @@ pub enum CallError {
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
     #[error("somebody else has changed it, or made one of that name")]
     Conflict,
-    /// The API server rejected the call: it was not done.
+    /// The API server rejected the call: it had no effect.
     #[error("failed to {step}: {message}")]
     Refused {
         /// Step that failed.
@@ -28,7 +28,7 @@ pub enum CallError {
     /// The call was not sent, because what allowed it expired while it waited for its turn.
     #[error("what allowed it had lapsed before it could be sent")]
     Lapsed,
-    /// The outcome is unknown: the call may have been done.
+    /// The outcome is unknown: the call may have taken effect.
     #[error("failed to {step}: {message}")]
     Unknown {
         /// Step that failed.

@@ -20,11 +20,11 @@ use crate::workload::Workload;
 pub struct PodFacts<'a> {
     /// Pod from the cache.
     pub pod: &'a Pod,
-    /// Whether its revision differs from the update revision.
+    /// Whether its revision does not count as updated.
     pub old: bool,
     /// Progress of its in-place update.
     pub phase: InPlacePhase,
-    /// Contribution to the availability floor.
+    /// How it counts towards the availability floor.
     pub service: Service,
     /// Its recorded selection: the intent and the time.
     pub recorded_selection: Option<RecordedSelection>,
@@ -37,7 +37,7 @@ impl PodFacts<'_> {
     }
 }
 
-/// Contribution of a pod to the availability floor, below which no pod is taken away.
+/// How a pod counts towards the availability floor, below which no pod is taken away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Service {
     /// Does not count: it has not served yet, is out of service, or cannot recover by itself.

@@ -26,7 +26,7 @@
 //! | [`run_gc`] | removal of HookRuns that nothing depends on |
 //! | [`status`] | counts, and a message for everything that waits |
 //! | [`plan`] | actions as data; [`write_backoff`]: delay of actions whose write was rejected |
-//! | [`image`] | image names as container runtimes parse them |
+//! | [`digest`] | digests of recorded values; [`image`]: image names as container runtimes parse them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 

@@ -1,4 +1,4 @@
-//! Cached facts about a pod, and what follows from them: whether it serves and whether it can hold players.
+//! Cached facts about a pod, and what follows from them: whether it serves and whether it can have players.
 //!
 //! [`Pod`] keeps a hundredth of the object. With thousands of pods it dominates the operator's memory.
 

@@ -29,7 +29,7 @@ pub struct View<'a> {
 /// Rejected writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteErrors {
-    /// Error of creating or deleting pods.
+    /// Error of a write that concerns the number of pods.
     pub scaling: Option<String>,
     /// Error of recording a new revision.
     pub revision: Option<String>,

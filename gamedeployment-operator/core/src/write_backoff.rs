@@ -61,7 +61,7 @@ struct Rejection {
 }
 
 impl ActionBackoff {
-    /// Whether it is rejected regardless of the object.
+    /// Whether this kind of write is rejected regardless of the object.
     fn is_general(&self) -> bool {
         self.consecutive_failures > 0 && self.objects.len() > 1
     }

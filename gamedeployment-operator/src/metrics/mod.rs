@@ -1,5 +1,5 @@
-//! Prometheus metrics of this operator. Counter labels are classes; gauges name their workload and are
-//! removed with it.
+//! Prometheus metrics of this operator. Labels of counters have a fixed set of values; gauges carry the name
+//! of their workload and are removed with it.
 
 use std::sync::Arc;
 use std::time::Duration;

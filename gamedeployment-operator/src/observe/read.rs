@@ -1,4 +1,4 @@
-//! Conversion of API objects into the kept fields.
+//! Converts API objects; keeps only the fields that are cached.
 
 use std::sync::Arc;
 

@@ -72,8 +72,8 @@ pub fn judge(
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, response, now, &value);
-    // A vacuous truth (`all` of an empty vector) beside a failureCondition that handles emptiness is not a
-    // measurement.
+    // A successCondition can be vacuously true (`all` of an empty vector). That is not a measurement, even if
+    // failureCondition handles emptiness.
     if let Some(message) = empty.filter(|_| phase == Phase::Successful && !rules.succeed_on_empty()) {
         return verdict(rules.on_no_data, Some(value), no_data(message));
     }

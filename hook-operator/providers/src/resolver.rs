@@ -44,7 +44,7 @@ pub(crate) struct LookupFailed {
 type LookupResult = Result<Arc<[SocketAddr]>, LookupFailed>;
 type LookupFuture = BoxFuture<'static, LookupResult>;
 type Lookup = Shared<LookupFuture>;
-/// Namespace and name.
+/// Namespace and host name.
 type LookupKey = (Arc<str>, String);
 /// Looks up a name's addresses, blocking.
 type LookupFn = fn(&str) -> io::Result<Vec<SocketAddr>>;

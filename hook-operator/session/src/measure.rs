@@ -21,7 +21,7 @@ use crate::observer::Observer;
 const LONGEST_REFERENCE: usize = 64 * 1024;
 /// Most references of one metric: together with its request and answer they fit into the largest reservation.
 const MOST_REFERENCES: usize = 8;
-/// Most bytes that a request can reach before it is refused as too long.
+/// Most bytes that are reserved for rendering a request.
 const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
 
 /// Everything that a measurement needs.

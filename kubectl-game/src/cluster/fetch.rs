@@ -182,7 +182,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the objects that the workload controls.
+/// Returns the objects that the workload owns, ordered by name.
 fn owned<K: Resource>(game: &GameDeployment, objects: Vec<K>) -> Vec<K> {
     let is_owned = |object: &K| {
         let mut owners = object.owner_references().iter();

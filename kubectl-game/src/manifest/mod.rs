@@ -16,7 +16,7 @@ use shared_api::names::GROUP;
 /// Known kinds of the API group.
 pub(crate) const KINDS: [&str; 3] = ["GameDeployment", "HookTemplate", "HookRun"];
 
-/// Maximum depth of nested lists.
+/// Maximum depth of nested `List` objects.
 const MAX_LIST_DEPTH: usize = 4;
 
 pub(crate) use position::{Place, Places};

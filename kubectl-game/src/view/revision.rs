@@ -94,7 +94,7 @@ pub(crate) fn template_of(revision: &ControllerRevision) -> Option<Value> {
     Some(template)
 }
 
-/// Returns the images of a template's containers.
+/// Returns the distinct images of a template's containers, in order.
 pub(crate) fn images(template: &Value) -> Vec<String> {
     let containers = template.pointer("/spec/containers").and_then(Value::as_array);
     let mut images: Vec<String> = Vec::new();

@@ -33,7 +33,7 @@ enum Judged {
     /// Our result equals that of expr 1.17, which the language follows, but the table is from an older
     /// version.
     Newer,
-    /// Our result differs without a rule. The text contains input, expected and actual result.
+    /// Our result differs, and no rule documents it. The text contains input, expected and actual result.
     Unexplained(String),
     /// We return a verdict or value that Go does not. The text contains input, expected and actual result.
     Unsafe(String),

@@ -95,8 +95,8 @@ fn follow(context: QuoteContext, previous: char, next: char, language: Language)
     }
 }
 
-/// Escapes a value for a literal in `quote`. Both languages support Go's escapes, and only the literal's own
-/// quote may be escaped.
+/// Escapes a value for a string literal delimited by `quote`. Both languages support Go's escapes, and only
+/// the literal's own quote may be escaped.
 fn escape(value: &str, quote: char, output: &mut String) {
     for next in value.chars() {
         match next {

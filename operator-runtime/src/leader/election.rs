@@ -158,7 +158,7 @@ impl Election {
         }
     }
 
-    /// Reads the Lease or renews it once.
+    /// Renews the Lease if it is held; otherwise reads it and tries to acquire it. One attempt.
     async fn step(&mut self) {
         let now = fence::now();
         self.layouts.check_lapse(now, self.candidate.leads_until(now));

@@ -1,6 +1,6 @@
 //! The gate: decides whether an intent may be carried out on a pod now.
 //!
-//! A pod that may hold players is deleted or changed only with an [`Approval`], and only this module creates
+//! A pod that may have players is deleted or changed only with an [`Approval`], and only this module creates
 //! approvals: their fields are private, and [`Approval::into_action`] is the only way to get an
 //! [`ApprovedAction`]. An approval names one pod by UID and resource version, one intent, and the reason why
 //! the gate is open. See [`transitions`] for the states of the gate.
@@ -246,9 +246,9 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// Returns why the pod needs no verdict: it cannot hold players, or its update was approved before.
+/// Returns why the pod needs no verdict: it cannot have players, or its update was approved before.
 fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason> {
-    // Health confirmations have no exemption: a pod that cannot hold players is not therefore healthy.
+    // Health confirmations have no exemption: a pod that cannot have players is not therefore healthy.
     if matches!(intent, Intent::Confirm(_)) {
         return None;
     }

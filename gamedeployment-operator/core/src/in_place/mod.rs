@@ -1,8 +1,8 @@
 //! In-place updates: whether they are possible, what to write, and when they are done.
 //!
 //! An in-place update can change images of app containers, and labels and annotations of the template.
-//! Nothing else in a running pod can change, and nothing else is attempted. This module decides from two
-//! templates and a pod's status, and writes nothing.
+//! Any other difference rules out an in-place update. This module decides from two templates and a pod's
+//! status, and writes nothing.
 
 mod change;
 mod progress;

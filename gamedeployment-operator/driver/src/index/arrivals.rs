@@ -1,5 +1,5 @@
-//! Arrival times of verdicts. The age of a verdict that this process saw arrive does not depend on wall
-//! clocks.
+//! Arrival times of verdicts, on the monotonic clock. The time since a verdict arrived does not depend on
+//! wall clocks.
 
 use std::collections::HashMap;
 use std::time::Duration;

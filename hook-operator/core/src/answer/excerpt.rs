@@ -8,7 +8,7 @@ use super::{FailureKind, HIDDEN, MeasurementFailure};
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;
 
-/// Headers whose values are not secret and are common words on error pages.
+/// Headers whose values are not secret and often occur on error pages.
 const PUBLIC_HEADERS: [&str; 6] = [
     "accept",
     "accept-encoding",

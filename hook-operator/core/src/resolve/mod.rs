@@ -30,7 +30,7 @@ pub use warning::{run_warnings, template_warnings};
 
 /// Most metrics in one spec; the CRD's schema has the same limit.
 pub const MAX_METRICS: usize = 100;
-/// Longest name of a metric, in bytes, because names are part of the status.
+/// Longest name of a metric, in bytes. Limited because names are part of the status.
 pub const MAX_NAME_BYTES: usize = 253;
 /// Longest spec, in bytes of JSON: it must fit with status and metadata into the 1.5 MiB that etcd accepts.
 pub const MAX_SPEC_BYTES: usize = 640 * 1024;

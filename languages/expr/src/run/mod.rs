@@ -1,4 +1,4 @@
-//! Evaluation of a tree for a value, within a budget.
+//! Evaluates a syntax tree to a value, within a budget.
 
 pub(crate) mod access;
 mod args;

@@ -1,4 +1,4 @@
-//! Spelling of numbers and words.
+//! Lexical rules for numbers and identifiers.
 
 use std::sync::LazyLock;
 
