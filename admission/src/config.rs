@@ -8,9 +8,9 @@ use operator_runtime::flags::{ProcessArgs, variable};
 
 /// Minimum validity of a certificate. X.509 has a resolution of one second, and a rotation takes several
 /// seconds.
-const SHORTEST_VALIDITY: Duration = Duration::from_secs(6);
+const MIN_VALIDITY: Duration = Duration::from_secs(6);
 /// Maximum validity of a certificate. Longer validities would in practice mean no rotation.
-const LONGEST_VALIDITY: Duration = Duration::from_hours(24 * 3660);
+const MAX_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 
 /// Admission webhook that rejects objects that the operators would reject later, and deletions that would
 /// disconnect players.
@@ -96,7 +96,7 @@ impl CertificateArgs {
 
 fn validity(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if (SHORTEST_VALIDITY..=LONGEST_VALIDITY).contains(&duration) {
+    if (MIN_VALIDITY..=MAX_VALIDITY).contains(&duration) {
         Ok(duration)
     } else {
         Err("must be from 6s to 10 years".to_owned())

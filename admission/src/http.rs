@@ -167,7 +167,7 @@ async fn answer(
     handler
         .metrics
         .answered(path, &asked, verdict.as_str(), since.elapsed());
-    tell(path, &asked, &verdict);
+    log_decision(path, &asked, &verdict);
     let text = review::answer(&asked.uid, &verdict).to_string();
     let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     if handler.ending.load(Ordering::Relaxed) {
@@ -178,7 +178,7 @@ async fn answer(
     answer
 }
 
-fn tell(path: &str, asked: &AdmissionRequest, verdict: &AdmissionDecision) {
+fn log_decision(path: &str, asked: &AdmissionRequest, verdict: &AdmissionDecision) {
     let (kind, name, namespace) = (&asked.kind.kind, asked.name(), asked.namespace());
     let (operation, user) = (&asked.operation, asked.user_info.username.as_deref());
     match verdict {

@@ -32,7 +32,7 @@ const IDLE: Duration = Duration::from_mins(2);
 /// Timeout for the last responses after the drain.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Delay after a failed `accept`, for example if file descriptors are exhausted.
-const PAUSE: Duration = Duration::from_millis(100);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// The TLS server.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Server {
                     (_, accepted) => {
                         let error = accepted.err();
                         tracing::warn!(?error, "failed to accept a connection");
-                        tokio::time::sleep(PAUSE).await;
+                        tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
             }

@@ -24,9 +24,9 @@ use crate::latest_tasks::LatestTasks;
 use crate::metrics::Metrics;
 
 /// Longest message of a condition, in bytes; the API convention allows 32 KiB.
-const LONGEST_MESSAGE: usize = 8 * 1024;
+const MAX_MESSAGE_BYTES: usize = 8 * 1024;
 /// Pause between attempts of a failed write.
-const PAUSE: Duration = Duration::from_secs(2);
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 
 /// Processes watch events and keeps every template's condition up to date.
 pub async fn drive(
@@ -136,13 +136,13 @@ fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
         (
             "True",
             TemplateReason::SpecValid,
-            cut(&template_valid(&warnings), LONGEST_MESSAGE),
+            cut(&template_valid(&warnings), MAX_MESSAGE_BYTES),
         )
     } else {
         (
             "False",
             TemplateReason::SpecInvalid,
-            cut(&problems.to_string(), LONGEST_MESSAGE),
+            cut(&problems.to_string(), MAX_MESSAGE_BYTES),
         )
     };
     let before = template.status.iter().flat_map(|status| &status.conditions);
@@ -232,7 +232,7 @@ async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<Ap
             return;
         }
         tracing::warn!(%error, name = template.name, "will try again");
-        tokio::time::sleep(PAUSE).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 

@@ -43,7 +43,7 @@ impl RolloutState {
         ] {
             if let Some(found) = held(&status, kind) {
                 let words = format!("{}: {}", found.reason, found.message);
-                let itself = reason(&found.reason).is_some_and(mends_itself);
+                let itself = reason(&found.reason).is_some_and(is_retried);
                 return if itself {
                     Self::Waiting(words)
                 } else {
@@ -82,7 +82,7 @@ fn complete(game: &GameDeployment, words: String) -> RolloutState {
 }
 
 /// Returns whether the operator retries automatically, so that waiting makes sense.
-fn mends_itself(reason: WorkloadReason) -> bool {
+fn is_retried(reason: WorkloadReason) -> bool {
     matches!(
         reason,
         WorkloadReason::WriteFailed | WorkloadReason::RevisionNotRecorded | WorkloadReason::PodAddressMissing

@@ -91,7 +91,7 @@ impl Events {
     }
 
     /// Emits a normal event about a completed action.
-    pub fn tell(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
+    pub fn normal(&self, about: ObjectReference, reason: &str, action: &str, note: &str) {
         self.send(EventType::Normal, about, reason, action, note);
     }
 

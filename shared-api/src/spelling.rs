@@ -3,14 +3,14 @@
 /// Length from which a name may contain two slips instead of one.
 const LONG_NAME: usize = 10;
 /// Number of characters that are compared; the rest of a longer name is ignored.
-const LONGEST: usize = 64;
+const MAX_COMPARED_CHARS: usize = 64;
 
 /// Returns the letters and digits in lower case, so that `success_condition` equals `successCondition`.
 pub fn plain(name: &str) -> String {
     let letters = name.chars().filter(char::is_ascii_alphanumeric);
     letters
         .map(|letter| letter.to_ascii_lowercase())
-        .take(LONGEST)
+        .take(MAX_COMPARED_CHARS)
         .collect()
 }
 

@@ -30,7 +30,7 @@ const MIN_PAUSE: Duration = Duration::from_millis(100);
 
 /// Number of consecutive conflicting writes before an error is reported. The cause may also be a deleted
 /// namespace.
-const LATE: usize = 10;
+const MAX_CONFLICTS: usize = 10;
 
 /// Reason why a step failed.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +115,7 @@ impl CertificateController {
                     pause
                 }
                 // Another replica wrote first: read its result at once.
-                Err(trouble) if trouble.is_late() && late < LATE => {
+                Err(trouble) if trouble.is_late() && late < MAX_CONFLICTS => {
                     late += 1;
                     MIN_PAUSE
                 }

@@ -22,7 +22,7 @@ const ALPHABET: [char; 27] = [
 ];
 const ID_LENGTH: usize = 5;
 /// Longest pod name that is also a valid host name.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_LEN: usize = 63;
 
 /// Allocates instance ids and indexes.
 pub struct PodFactory<'a> {
@@ -88,7 +88,7 @@ impl<'a> PodFactory<'a> {
 
 /// Returns the part of a pod's name before its id.
 fn prefix(workload: &str) -> &str {
-    let room = LONGEST_NAME - ID_LENGTH - 1;
+    let room = MAX_NAME_LEN - ID_LENGTH - 1;
     let end = workload
         .char_indices()
         .map(|(at, _)| at)

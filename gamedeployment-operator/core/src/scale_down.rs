@@ -24,7 +24,7 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
         left.take(pod, Intent::Delete);
     }
     // Pods selected before, the oldest selection first.
-    let before = pods.iter_mut().filter(|pod| was_chosen(pod, replaced));
+    let before = pods.iter_mut().filter(|pod| was_selected(pod, replaced));
     let mut before: Vec<_> = before.collect();
     before.sort_by_key(|pod| {
         pod.facts
@@ -68,7 +68,7 @@ fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
 }
 
 /// Whether an earlier decision selected the pod for deletion and this one has not selected it yet.
-fn was_chosen(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
+fn was_selected(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |recorded: &RecordedSelection| {
         [Intent::Delete, removal(pod.facts, replaced)]
             .iter()

@@ -39,10 +39,10 @@ impl Caller {
                 || {
                     let note = format!("{verb}: {}", listed(&names));
                     self.events
-                        .tell(reference(target), reason.as_str(), action, &note);
+                        .normal(reference(target), reason.as_str(), action, &note);
                 },
                 move |more| {
-                    events.tell(workload, reason.as_str(), action, &format!("{verb}: {more} more"));
+                    events.normal(workload, reason.as_str(), action, &format!("{verb}: {more} more"));
                 },
             );
         }

@@ -118,7 +118,7 @@ impl Caller {
         if delete.recreates() {
             self.metrics.updated(How::Recreate);
         }
-        self.tell(
+        self.report_approved(
             target,
             WorkloadReason::PodDeleted,
             "Delete",
@@ -152,7 +152,7 @@ impl Caller {
             )
             .await?;
         self.metrics.passed(update.hook(), update.open_reason());
-        self.tell(
+        self.report_approved(
             target,
             WorkloadReason::PodUpdateStarted,
             "Update",
@@ -182,7 +182,7 @@ impl Caller {
             .await?;
         if let Some(Finished { revision, .. }) = finished {
             let note = format!("pod {}: updated in place to {revision}", pod.name);
-            self.tell_of(target, WorkloadReason::PodUpdated, "Update", &pod, &note);
+            self.emit_on_pod(target, WorkloadReason::PodUpdated, "Update", &pod, &note);
         }
         Ok(written)
     }
@@ -215,7 +215,7 @@ impl Caller {
         let how = if update.hot() { How::HotPatch } else { How::InPlace };
         self.metrics.updated(how);
         if update.open_reason() != &OpenReason::AlreadyStarted {
-            self.tell(
+            self.report_approved(
                 target,
                 WorkloadReason::PodUpdateStarted,
                 "Update",
@@ -249,7 +249,7 @@ impl Caller {
     }
 
     /// Logs an approved action and emits it as an event on the pod, with the reason of its approval.
-    fn tell(
+    fn report_approved(
         &self,
         target: &ReconcileTarget,
         reason: WorkloadReason,
@@ -260,7 +260,7 @@ impl Caller {
         let note = format!("pod {}: {open_reason}", pod.name);
         let (namespace, name) = &target.key;
         tracing::info!(namespace, name, pod = pod.name, %reason, "grounds" = %open_reason, "acted on a pod");
-        self.tell_of(target, reason, action, pod, &note);
+        self.emit_on_pod(target, reason, action, pod, &note);
         if matches!(open_reason, OpenReason::Skipped { .. }) {
             self.skipped(target, action, &pod.name, open_reason);
         }
@@ -268,7 +268,7 @@ impl Caller {
 
     /// Emits the event on the pod. Above the limit, emits one event on the workload with the number of
     /// further pods.
-    fn tell_of(
+    fn emit_on_pod(
         &self,
         target: &ReconcileTarget,
         reason: WorkloadReason,
@@ -284,11 +284,11 @@ impl Caller {
             1,
             || {
                 self.events
-                    .tell(pod_reference(target, pod), reason.as_str(), action, note);
+                    .normal(pod_reference(target, pod), reason.as_str(), action, note);
             },
             move |more| {
                 let note = format!("{more} more pods than were named; the log names each");
-                events.tell(workload, reason.as_str(), action, &note);
+                events.normal(workload, reason.as_str(), action, &note);
             },
         );
     }

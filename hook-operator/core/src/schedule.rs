@@ -10,7 +10,7 @@ pub const ERROR_RETRY: Duration = Duration::from_secs(10);
 
 /// Shortest interval; a shorter one is raised to it. Every measurement is a write, and one tenant's typo must
 /// not take the API server's capacity from all others.
-pub const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+pub const MIN_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Schedule of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

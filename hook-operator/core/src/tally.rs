@@ -49,12 +49,16 @@ pub fn taken(result: &MetricResult) -> i64 {
 }
 
 /// More than any run can measure, and far below an overflow of sums.
-const MOST: i64 = 1 << 53;
+const MAX_COUNT: i64 = 1 << 53;
 
 /// Replaces an implausible counter, such as one from a manual edit, with 0. A value above the limit must not
 /// be clamped to it, or the next measurement would not change it.
 fn plausible(counter: i64) -> i64 {
-    if (0..=MOST).contains(&counter) { counter } else { 0 }
+    if (0..=MAX_COUNT).contains(&counter) {
+        counter
+    } else {
+        0
+    }
 }
 
 /// Makes the counters of a result consistent, regardless of their origin.

@@ -18,11 +18,11 @@ use crate::backend::Backend;
 use crate::observer::Observer;
 
 /// Bytes reserved for a referenced text before it is read.
-const LONGEST_REFERENCE: usize = 64 * 1024;
+const REFERENCE_RESERVATION: usize = 64 * 1024;
 /// Most references of one metric: together with its request and answer they fit into the largest reservation.
-const MOST_REFERENCES: usize = 8;
+const MAX_REFERENCES: usize = 8;
 /// Most bytes that are reserved for rendering a request.
-const LONGEST_REQUEST: usize = 2 * MAX_REQUEST;
+const REQUEST_RESERVATION: usize = 2 * MAX_REQUEST;
 
 /// Everything that a measurement needs.
 pub struct Measurer<B> {
@@ -131,14 +131,14 @@ impl<B: Backend> Measurer<B> {
         let resolved = run.as_ref().as_ref().map_err(|_| unknown())?;
         let metric = resolved.metric(&key.metric).ok_or_else(unknown)?;
         let wanted = references(metric, &resolved.arguments);
-        if wanted.len() > MOST_REFERENCES {
+        if wanted.len() > MAX_REFERENCES {
             let message = format!(
-                "refers to {} keys of Secrets and ConfigMaps; the limit is {MOST_REFERENCES}",
+                "refers to {} keys of Secrets and ConfigMaps; the limit is {MAX_REFERENCES}",
                 wanted.len()
             );
             return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
         }
-        reservation.grow_to(wanted.len() * LONGEST_REFERENCE).await?;
+        reservation.grow_to(wanted.len() * REFERENCE_RESERVATION).await?;
         let mut values = References::new();
         for reference in wanted {
             let text = self.backend.resolve(namespace, &reference).await?;
@@ -146,7 +146,7 @@ impl<B: Backend> Measurer<B> {
         }
         let read: usize = values.values().map(String::len).sum();
         // Twice: once as rendered and once as sent.
-        let request = longest(metric, &resolved.arguments, &values).min(LONGEST_REQUEST);
+        let request = longest(metric, &resolved.arguments, &values).min(REQUEST_RESERVATION);
         reservation.grow_to(read + 2 * request).await?;
         if values.is_empty() {
             let rendered = render(metric, &resolved.arguments, &values)?;

@@ -64,7 +64,7 @@ fn head(view: &GameView, style: Style) -> Vec<String> {
     lines.push(format!("{:<LABEL_WIDTH$}{word}", "Status:"));
     let blank = " ".repeat(LABEL_WIDTH);
     lines.extend(
-        said(&view.state.message, style)
+        message_lines(&view.state.message, style)
             .into_iter()
             .map(|line| format!("{blank}{line}")),
     );
@@ -88,7 +88,7 @@ fn broken(text: &str, style: Style) -> Vec<String> {
 }
 
 /// Shortens the operator's message to a few lines; `why` shows it in full.
-fn said(message: &str, style: Style) -> Vec<String> {
+fn message_lines(message: &str, style: Style) -> Vec<String> {
     let mut lines = broken(&crate::why::brief(message), style);
     if lines.len() > MAX_MESSAGE_LINES {
         lines.truncate(MAX_MESSAGE_LINES);

@@ -20,7 +20,7 @@ use super::input::{Chosen, Input, how_to_supply};
 use crate::command::ColorArgs;
 
 /// Maximum length of a displayed value, in bytes.
-const LONGEST_VALUE: usize = 400;
+const MAX_VALUE_BYTES: usize = 400;
 
 /// Judges a given response.
 #[derive(Debug, Args)]
@@ -149,7 +149,7 @@ fn steps(
         }
         Ok(ProviderResponse::NoData { .. }) | Err(_) => return vec![],
     };
-    let value = cut(&result.text(), LONGEST_VALUE);
+    let value = cut(&result.text(), MAX_VALUE_BYTES);
     let input = EvalInput {
         result: result.into(),
         response,

@@ -52,7 +52,7 @@ impl Lint {
             Some(LintFormat::Json) => {
                 let objects: Vec<Value> = checked
                     .iter()
-                    .map(|(document, found)| told(document, found, &templates))
+                    .map(|(document, found)| report(document, found, &templates))
                     .collect();
                 println!("{:#}", json!({ "objects": objects, "problems": wrong }));
             }
@@ -82,7 +82,7 @@ fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     }
 }
 
-fn told(document: &Document, problems: &[Finding], templates: &Templates) -> Value {
+fn report(document: &Document, problems: &[Finding], templates: &Templates) -> Value {
     let at = |path: &str, message: &str| {
         let place = document.places.of(path);
         json!({ "path": path, "message": message, "line": place.line, "column": place.column })

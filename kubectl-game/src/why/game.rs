@@ -31,7 +31,7 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
         ),
     ] {
         if let Some(condition) = held(&status, kind) {
-            tell(snapshot, &mut answer, condition, what);
+            explain_condition(snapshot, &mut answer, condition, what);
         }
     }
     if !answer.text.is_empty() {
@@ -46,20 +46,20 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
                 answer.text = format!("{name} waits for hooks: {}", sentence(&found.message));
             }
         }
-        Some(found) => tell(snapshot, &mut answer, found, "is on its way"),
+        Some(found) => explain_condition(snapshot, &mut answer, found, "is on its way"),
         None => answer.text = format!("{name}: gamedeployment-operator has not said anything about it yet."),
     }
     if let Some(found) = available {
-        tell(snapshot, &mut answer, found, "has too few pods");
+        explain_condition(snapshot, &mut answer, found, "has too few pods");
     }
     let hooks = condition(&status, WorkloadCondition::HooksResolved).filter(|found| found.status == "False");
     if let Some(found) = hooks {
-        tell(snapshot, &mut answer, found, "has a hook that could not be asked");
+        explain_condition(snapshot, &mut answer, found, "has a hook that could not be asked");
     }
     answer
 }
 
-fn tell(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, what: &str) {
+fn explain_condition(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, what: &str) {
     let name = snapshot.game.name_any();
     let found = reason(&condition.reason);
     let about = About {

@@ -204,13 +204,18 @@ fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opt
             _ => false,
         };
         if concerned {
-            return Some(told(snapshot, pod, found, reason));
+            return Some(explain_condition(snapshot, pod, found, reason));
         }
     }
     None
 }
 
-fn told(snapshot: &Snapshot, pod: &Pod, found: &Condition, reason: WorkloadReason) -> Explanation {
+fn explain_condition(
+    snapshot: &Snapshot,
+    pod: &Pod,
+    found: &Condition,
+    reason: WorkloadReason,
+) -> Explanation {
     let about = About {
         kind: None,
         pod: Some(&pod.name),
@@ -278,7 +283,7 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
             )],
         ));
     }
-    Some(told(snapshot, pod, found, reason))
+    Some(explain_condition(snapshot, pod, found, reason))
 }
 
 /// No action is planned for the pod, but it is not ready.

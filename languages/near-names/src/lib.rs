@@ -9,7 +9,7 @@ const SEARCHED: usize = 64;
 
 /// Maximum length of a listed key in bytes. Longer keys are omitted, not truncated, because a redactor would
 /// not recognize part of a secret.
-const LONGEST_KEY: usize = 40;
+const MAX_KEY_BYTES: usize = 40;
 
 /// Returns whether `name` is probably a misspelling of `known`: they differ only in ASCII case, or in one
 /// byte that is added, omitted or changed. A known name of fewer than 4 bytes only tolerates a different
@@ -39,7 +39,10 @@ pub fn is_near(known: &str, name: &str) -> bool {
 /// suggestion if one of the first 64 is close to the missing name. Empty if every key has more than 40 bytes.
 pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
     let mut words = String::new();
-    let short = keys.clone().take(SEARCHED).filter(|key| key.len() <= LONGEST_KEY);
+    let short = keys
+        .clone()
+        .take(SEARCHED)
+        .filter(|key| key.len() <= MAX_KEY_BYTES);
     for (index, key) in short.clone().enumerate() {
         if index == LISTED {
             words.push_str(", …");
@@ -80,7 +83,7 @@ mod tests {
         fn a_message_stays_short(name in ".{0,8}", keys in prop::collection::vec(".{0,60}", 0..100)) {
             let words = keys_there(&name, keys.iter().map(String::as_str));
             // At most nine keys, whose control characters may be escaped, and the words between them.
-            prop_assert!(words.len() < 9 * LONGEST_KEY * 6, "{words}");
+            prop_assert!(words.len() < 9 * MAX_KEY_BYTES * 6, "{words}");
         }
     }
 
@@ -93,7 +96,7 @@ mod tests {
         );
         assert_eq!(among("players", &["error"]), " among: error");
         assert_eq!(among("players", &[]), ": the object has no keys");
-        let long = "k".repeat(LONGEST_KEY + 1);
+        let long = "k".repeat(MAX_KEY_BYTES + 1);
         assert_eq!(among("players", &[&long]), "");
         let many: Vec<String> = (0..20).map(|at| format!("key{at}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();

@@ -20,7 +20,7 @@ mod url;
 /// Maximum bytes of a template, and of its rendered text.
 pub const MAX_RENDERED: usize = 128 * 1024;
 /// Maximum bytes for one escaped byte: `\u001f` in JSON.
-const LONGEST_ESCAPE: usize = 6;
+const MAX_ESCAPE_BYTES: usize = 6;
 
 /// A parsed template: literal parts and arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,11 +135,11 @@ impl Template {
     pub fn longest(&self, length: &dyn Fn(&str) -> usize) -> usize {
         let lengths = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.len(),
-            Segment::Argument(name) => length(name).saturating_mul(LONGEST_ESCAPE),
+            Segment::Argument(name) => length(name).saturating_mul(MAX_ESCAPE_BYTES),
         });
         lengths
             .fold(0, usize::saturating_add)
-            .min(LONGEST_ESCAPE * MAX_RENDERED)
+            .min(MAX_ESCAPE_BYTES * MAX_RENDERED)
     }
 
     /// Renders a plain text body: a value is inserted verbatim.

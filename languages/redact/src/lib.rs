@@ -15,7 +15,7 @@ const MASK: &str = "*****";
 const PIECE: usize = 8;
 /// Minimum number of letters and digits to search for without the characters between them. Shorter texts are
 /// too common.
-const SHORTEST: usize = 4;
+const MIN_SEARCHED_CHARS: usize = 4;
 /// Number of bytes shown of a text longer than [`SEARCHED_BYTES`].
 const SHOWN_BYTES: usize = 32 * 1024;
 /// Number of bytes searched. A secret that begins in the shown part ends within this limit, even if it is
@@ -67,7 +67,7 @@ impl Redactor {
     /// as a whole, and not at all if it has fewer than 4 bytes.
     pub fn of_parts<'a>(parts: impl Iterator<Item = &'a str>) -> Self {
         let mut terms = SearchTerms::default();
-        for part in parts.filter(|part| part.len() >= SHORTEST) {
+        for part in parts.filter(|part| part.len() >= MIN_SEARCHED_CHARS) {
             terms.learn(part, false);
         }
         terms.settle();
@@ -120,11 +120,11 @@ impl SearchTerms {
             for (depth, layer) in layers(text).into_iter().enumerate() {
                 let folded = layer.folded();
                 // A short remainder after resolving escapes is too common.
-                if depth == 0 || folded.len() >= SHORTEST {
+                if depth == 0 || folded.len() >= MIN_SEARCHED_CHARS {
                     self.exact.push(folded);
                 }
                 let (letters, _) = layer.letters();
-                if letters.len() < SHORTEST {
+                if letters.len() < MIN_SEARCHED_CHARS {
                     continue;
                 }
                 if is_secret {

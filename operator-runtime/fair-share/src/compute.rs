@@ -11,7 +11,7 @@ use crate::semaphore::FairSemaphore;
 
 /// Minimum number of concurrent computations, so that several tenants find room even on a machine with few
 /// cores.
-const LEAST: usize = 4;
+const MIN_CONCURRENT: usize = 4;
 
 /// Threads for CPU-bound work. Clones share them.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ impl Default for Compute {
     fn default() -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self {
-            turns: FairSemaphore::with_reserve((2 * cores).max(LEAST)),
+            turns: FairSemaphore::with_reserve((2 * cores).max(MIN_CONCURRENT)),
         }
     }
 }
@@ -83,7 +83,7 @@ mod tests {
                 })
             })
             .collect();
-        let all = (2 * available_parallelism().map_or(1, usize::from)).max(LEAST);
+        let all = (2 * available_parallelism().map_or(1, usize::from)).max(MIN_CONCURRENT);
         while compute.turns.taken() < all / 2 {
             tokio::task::yield_now().await;
         }

@@ -102,7 +102,7 @@ fn a_long_name_is_cut_so_that_the_pods_can_be_a_host_name() {
     for (workload, wanted) in table {
         assert_eq!(prefix(&workload), wanted);
         let pods = some(&named(&workload), &FakeCluster::default(), 1, &[], &[]);
-        assert!(pods[0].name.len() <= LONGEST_NAME, "{}", pods[0].name);
+        assert!(pods[0].name.len() <= MAX_NAME_LEN, "{}", pods[0].name);
     }
 }
 

@@ -136,7 +136,7 @@ pub fn decide(input: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     let judged = update.assess();
     let stopped = update.stop(started, now);
     conclude(run, &mut next, stopped, now);
-    let held_up = tell_what_holds_up(input, &mut next);
+    let held_up = report_delay(input, &mut next);
     if next.phase.is_final() || measured || judged || held_up || must_show_start(input, run, now) {
         budget::fit(&mut next);
         return RunPlan {
@@ -210,7 +210,7 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
 
 /// Puts the reason why a metric cannot be measured into the status. Returns whether the recorded status lacks
 /// it.
-fn tell_what_holds_up(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
+fn report_delay(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(why) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };

@@ -7,7 +7,7 @@ use shared_api::metric::Metric;
 
 use super::provider::{self, ResolvedProvider};
 use super::{ArgumentValue, Arguments, FieldErrors};
-use crate::schedule::{SHORTEST_INTERVAL, Schedule};
+use crate::schedule::{MIN_INTERVAL, Schedule};
 use crate::tally::MetricLimits;
 
 /// Tolerated consecutive errors if the spec sets no limit and no success limit.
@@ -78,7 +78,7 @@ fn schedule(path: &str, metric: &Metric, errors: &mut FieldErrors) -> Schedule {
         errors.take(&format!("{path}.{field}"), go_duration::parse(text))
     };
     Schedule {
-        interval: parse("interval", metric.interval.as_ref()).map(|interval| interval.max(SHORTEST_INTERVAL)),
+        interval: parse("interval", metric.interval.as_ref()).map(|interval| interval.max(MIN_INTERVAL)),
         initial_delay: parse("initialDelay", metric.initial_delay.as_ref()),
     }
 }

@@ -12,7 +12,7 @@ use crate::request::{Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest timeout. A call holds one of a limited number of slots until it ends.
-const LONGEST_TIMEOUT: Duration = Duration::from_hours(1);
+const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Provider to call, with open placeholders.
@@ -337,9 +337,9 @@ impl Parser<'_> {
         let (path, seconds) = (format!("{path}.timeoutSeconds"), seconds.unwrap_or_default());
         match u64::try_from(seconds) {
             Ok(0) => default,
-            Ok(seconds) if Duration::from_secs(seconds) <= LONGEST_TIMEOUT => Duration::from_secs(seconds),
+            Ok(seconds) if Duration::from_secs(seconds) <= MAX_TIMEOUT => Duration::from_secs(seconds),
             Ok(seconds) => {
-                let longest = LONGEST_TIMEOUT.as_secs();
+                let longest = MAX_TIMEOUT.as_secs();
                 self.errors.add(
                     path,
                     format!("{seconds} is too long; the limit is {longest} seconds"),

@@ -11,7 +11,7 @@ use super::{FieldError, MAX_METRICS, fields};
 use crate::judge::NO_CONDITION;
 
 /// Longest delay or interval without a warning. Hardly any gate is meant to wait longer.
-const LONG: Duration = Duration::from_hours(24);
+const LONG_WAIT: Duration = Duration::from_hours(24);
 
 /// Returns warnings about runs of this template.
 pub fn template_warnings(spec: &HookTemplateSpec) -> Vec<FieldError> {
@@ -105,7 +105,7 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         (".interval", metric.interval.as_ref()),
     ] {
         let Some(text) = text else { continue };
-        if go_duration::parse(text).is_ok_and(|time| time > LONG) {
+        if go_duration::parse(text).is_ok_and(|time| time > LONG_WAIT) {
             add(
                 field,
                 format!("{text} is longer than a day: pods wait at least so long for an answer"),

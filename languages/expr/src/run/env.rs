@@ -67,7 +67,7 @@ fn as_float(value: &Value<'_>) -> Result<f64, Fault> {
 }
 
 /// Maximum length of a text quoted in an error, in bytes.
-const LONGEST_QUOTE: usize = 40;
+const MAX_QUOTE_BYTES: usize = 40;
 
 fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
     let shown = match value {
@@ -75,7 +75,7 @@ fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
             // Quotes the text completely or not at all, and as in JSON. Secrets are redacted later, and the
             // redactor would not find a part of a secret or a different notation.
             match text.as_str() {
-                long if long.len() > LONGEST_QUOTE => format!("a text of {} bytes", long.len()),
+                long if long.len() > MAX_QUOTE_BYTES => format!("a text of {} bytes", long.len()),
                 short => serde_json::Value::from(short).to_string(),
             }
         }
