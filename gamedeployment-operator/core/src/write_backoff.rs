@@ -193,8 +193,8 @@ impl WriteBackoff {
         names.sort_unstable();
         names.dedup();
         for name in names {
-            let consecutive_failures = done.iter().all(|one| one.act != name);
-            if let Some(act) = self.acts.get_mut(name).filter(|_| consecutive_failures) {
+            let all_failed = done.iter().all(|one| one.act != name);
+            if let Some(act) = self.acts.get_mut(name).filter(|_| all_failed) {
                 act.consecutive_failures = act.consecutive_failures.saturating_add(1);
                 act.until = now.saturating_add(backoff(act.consecutive_failures));
             }
