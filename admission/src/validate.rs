@@ -133,8 +133,7 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
 /// Problems of an object, or the reason why it cannot be parsed.
 type Found<P> = Result<Vec<P>, String>;
 
-/// Fails with a message about new problems. Otherwise returns the remaining problems, all of which the old
-/// object already had.
+/// Fails with a message about new problems. Otherwise returns the problems, which the old object had already.
 fn news<P: PartialEq + ToString>(
     object: &Value,
     old: &Value,

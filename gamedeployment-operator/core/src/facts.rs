@@ -20,7 +20,7 @@ use crate::workload::Workload;
 pub struct PodFacts<'a> {
     /// Pod from the cache.
     pub pod: &'a Pod,
-    /// Whether its revision does not count as updated.
+    /// Whether the pod's revision does not count as updated.
     pub old: bool,
     /// Progress of its in-place update.
     pub phase: InPlacePhase,
@@ -31,7 +31,7 @@ pub struct PodFacts<'a> {
 }
 
 impl PodFacts<'_> {
-    /// Whether it is available: ready for long enough and in service.
+    /// Returns whether the pod is available: ready for long enough and in service.
     pub fn is_available(&self) -> bool {
         self.service == Service::Available
     }

@@ -39,7 +39,7 @@ pub enum Unrecorded {
 /// many.
 struct RevisionEntry<'a> {
     revision: &'a Revision,
-    /// Whether its pods count as updated.
+    /// Whether pods of the revision count as updated.
     updated: bool,
     /// Change that turns one of its pods into one of the update revision.
     change: OnceCell<Result<Change, String>>,

@@ -170,7 +170,7 @@ pub struct RunRef {
     pub name: String,
     /// UID, a precondition.
     pub uid: String,
-    /// Whether it has ended and its pod is gone, so that it can affect no pod any more.
+    /// Whether the run has ended and its pod is gone, so that it can affect no pod any more.
     pub is_history: bool,
     /// Warning to emit once it is deleted: its verdict does not count, for a reason that users should know.
     pub stale_warning: Option<Box<Warning>>,

@@ -49,7 +49,7 @@ pub enum PodPhase {
 /// The condition `InPlaceUpdateReady` of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InPlaceCondition {
-    /// Whether it is True.
+    /// Whether the condition is True.
     pub ready: bool,
     /// Message of the condition: while it is False, the revision that an update in progress goes to; once it
     /// is True, the mark of a finished update of a pod without the readiness gate.
@@ -69,7 +69,7 @@ pub struct Pod {
     pub resource_version: String,
     /// Creation time.
     pub created: Option<Timestamp>,
-    /// Whether it is being deleted.
+    /// Whether the pod is being deleted.
     pub terminating: bool,
     /// Start of the deletion.
     pub ending_since: Option<Timestamp>,
@@ -97,7 +97,7 @@ pub struct Pod {
     pub ready_since: Option<Timestamp>,
     /// Start of its current unready period, if it is unready.
     pub unready_since: Option<Timestamp>,
-    /// Whether its spec has the readiness gate `InPlaceUpdateReady`.
+    /// Whether the pod's spec has the readiness gate `InPlaceUpdateReady`.
     pub has_readiness_gate: bool,
     /// The condition `InPlaceUpdateReady`, if present.
     pub in_place: Option<InPlaceCondition>,
@@ -202,7 +202,7 @@ impl Pod {
         self.annotations.get(key).map(String::as_str)
     }
 
-    /// Whether it counts as a replica: neither finished nor terminating.
+    /// Returns whether the pod counts as a replica: neither finished nor terminating.
     pub fn is_active(&self) -> bool {
         !self.terminating && !self.is_finished()
     }
@@ -212,12 +212,12 @@ impl Pod {
         matches!(self.phase, PodPhase::Succeeded | PodPhase::Failed)
     }
 
-    /// Whether it is running and ready, as counted in the columns READY and `UPDATED_READY`.
+    /// Returns whether the pod is running and ready, as counted in the columns READY and `UPDATED_READY`.
     pub fn is_ready(&self) -> bool {
         self.phase == PodPhase::Running && self.ready_since.is_some()
     }
 
-    /// Whether its condition `InPlaceUpdateReady` keeps it out of service.
+    /// Returns whether the pod's condition `InPlaceUpdateReady` keeps it out of service.
     pub fn is_out_of_service(&self) -> bool {
         self.in_place.as_ref().is_some_and(|condition| !condition.ready)
     }
@@ -233,20 +233,20 @@ impl Pod {
             .map(|since| since.checked_add(wait).unwrap_or(Timestamp::MAX))
     }
 
-    /// Whether it is available: in service and ready for at least `min_ready_seconds`.
+    /// Returns whether the pod is available: in service and ready for at least `min_ready_seconds`.
     pub fn is_available(&self, min_ready_seconds: i64, now: Timestamp) -> bool {
         self.available_from(min_ready_seconds)
             .is_some_and(|from| from <= now)
     }
 
-    /// Whether it is or was ready. A kubelet reports a pod as unready when it accepts it, so a later
-    /// transition means that the pod was ready in between.
+    /// Returns whether the pod is or was ready. A kubelet reports a pod as unready when it accepts it, so a
+    /// later transition means that the pod was ready in between.
     pub fn has_served(&self) -> bool {
         let since = |(started, since): (Timestamp, Timestamp)| since > started;
         self.is_ready() || self.started.zip(self.unready_since).is_some_and(since)
     }
 
-    /// Whether it is ready, or was ready and may recover by itself.
+    /// Returns whether the pod is ready, or was ready and may recover by itself.
     pub fn may_come_back(&self) -> bool {
         self.is_active()
             && !self.is_out_of_service()
@@ -261,9 +261,9 @@ impl Pod {
         no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 
-    /// Whether its kubelet reported of every container that it has never run its current image. A crashed
-    /// container does not count: it will run again. Nor does one without a report: an unreachable node may be
-    /// running it.
+    /// Returns whether the pod's kubelet reported of every container that it has never run its current image.
+    /// A crashed container does not count: it will run again. Nor does one without a report: an unreachable
+    /// node may be running it.
     pub fn never_started(&self) -> bool {
         match self.phase {
             PodPhase::Pending | PodPhase::Running => {

@@ -50,7 +50,7 @@ pub struct GrantedPod<'a> {
 }
 
 impl SelectedPod<'_> {
-    /// Whether it is not selected.
+    /// Returns whether the pod is not selected.
     pub fn stays(&self) -> bool {
         self.selection.is_none()
     }

@@ -26,7 +26,7 @@ pub struct WriteResult {
     pub act: &'static str,
     /// Name of the object.
     pub object: String,
-    /// Whether it concerns the number of pods.
+    /// Whether the write concerns the number of pods.
     pub scales: bool,
     /// Reason for the failure; `None` on success.
     pub refused: Option<String>,
@@ -56,7 +56,7 @@ struct Rejection {
     message: String,
     times: u32,
     until: Duration,
-    /// Whether its pod waits for a hook before the write is due again.
+    /// Whether the pod waits for a hook before the write is due again.
     asks: bool,
 }
 

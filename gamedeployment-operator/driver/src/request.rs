@@ -61,8 +61,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// Whether it reads an object directly, because a write's answer was lost or the watch did not show the
-    /// write in time.
+    /// Returns whether the request reads an object directly, because a write's answer was lost or the watch
+    /// did not show the write in time.
     pub fn is_reread(&self) -> bool {
         self.target.is_none() && matches!(self.call, ApiCall::Read(..))
     }

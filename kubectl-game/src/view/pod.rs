@@ -34,7 +34,7 @@ pub(crate) struct PodView {
     pub(crate) restarts: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
-    /// Whether its hooks are skipped.
+    /// Whether the pod's hooks are skipped.
     pub(crate) skips: bool,
     /// Reason why it waits or does not start; `None` if there is none, or a HookRun shows it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -85,8 +85,8 @@ pub struct Candidate {
     held: Option<(String, i32)>,
     /// End of the leadership; `None` before the first one, after a release and after a loss.
     until: Option<Duration>,
-    /// Whether it has led and another candidate may have led since. Its knowledge may be outdated, so it
-    /// never acquires the Lease again.
+    /// Whether the candidate has led and another candidate may have led since. Its knowledge may be outdated,
+    /// so it never acquires the Lease again.
     lost: bool,
 }
 

@@ -42,9 +42,9 @@ pub struct Container {
 pub struct Machine {
     pub node: Option<String>,
     pub containers: Vec<Container>,
-    /// Whether it is not ready, or does not become ready.
+    /// Whether the pod is not ready, or does not become ready.
     pub sick: bool,
-    /// Whether it has been ready with its images long enough to be observed.
+    /// Whether the pod has been ready with its images long enough to be observed.
     pub served: bool,
 }
 
@@ -79,7 +79,7 @@ impl Machine {
                 })
     }
 
-    /// Whether it runs the images of its spec, or will again by itself.
+    /// Returns whether the pod runs the images of its spec, or will again by itself.
     pub fn keeps_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         let kept = |(container, wanted): (&Container, &api::Container)| match &container.process {

@@ -112,17 +112,18 @@ impl Event {
         objects.map(one).collect()
     }
 
-    /// Whether it belongs, or may belong, to a namespace: nodes have none.
+    /// Returns whether the request belongs, or may belong, to the namespace: nodes have none.
     pub(crate) fn is_about(&self, namespace: &str) -> bool {
         self.namespace == namespace || self.resource == "nodes"
     }
 
-    /// Whether it succeeded.
+    /// Returns whether the request succeeded.
     pub(crate) fn succeeded(&self) -> bool {
         (200..300).contains(&self.code)
     }
 
-    /// Whether its effect is unknown from the log: the caller was gone, or the API server failed.
+    /// Returns whether the request's effect is unknown from the log: the caller was gone, or the API server
+    /// failed.
     pub(crate) fn may_have_taken_effect(&self) -> bool {
         let refused = (300..500).contains(&self.code) && self.code != CALLER_GONE;
         let known = self.succeeded() && self.object().is_some();

@@ -31,7 +31,7 @@ struct Declared {
     argument: Argument,
     /// JSON form, for digests.
     json: String,
-    /// Whether it is the first with its name. Only that one is overridden.
+    /// Whether the argument is the first with its name. Only that one is overridden.
     first: bool,
 }
 

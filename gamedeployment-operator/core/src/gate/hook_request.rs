@@ -42,7 +42,7 @@ impl NewRun {
         HookKind::from_label(labels?.get(label::TYPE)?)
     }
 
-    /// Whether it is for the deletion of a surplus or named pod.
+    /// Returns whether the run is for the deletion of a surplus or named pod.
     pub fn is_for_deletion(&self) -> bool {
         let notes = self.run.metadata.annotations.as_ref();
         notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())

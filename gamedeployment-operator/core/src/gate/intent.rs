@@ -46,7 +46,7 @@ impl Intent {
         }
     }
 
-    /// Whether it deletes the pod.
+    /// Returns whether the intent deletes the pod.
     pub fn deletes(&self) -> bool {
         matches!(self, Self::Delete | Self::Recreate(_))
     }

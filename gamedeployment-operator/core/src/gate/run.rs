@@ -32,7 +32,7 @@ pub struct Run {
     pub controller: Option<String>,
     /// Hook that it runs; `None` for canary steps and for runs that users create.
     pub kind: Option<HookKind>,
-    /// Whether it belongs to a canary step.
+    /// Whether the run belongs to a canary step.
     pub canary: bool,
     /// UID of its pod; `None` if it has no pod, or if an older operator created it.
     pub pod_uid: Option<String>,
@@ -48,12 +48,12 @@ pub struct Run {
     pub spec_digest: String,
     /// Digest of the rendered spec, from the annotation. Anyone may have written it.
     pub noted_digest: Option<String>,
-    /// Whether its spec, excluding `terminate`, was ever edited. The measurement may be based on the earlier
-    /// spec.
+    /// Whether the run's spec, excluding `terminate`, was ever edited. The measurement may be based on the
+    /// earlier spec.
     pub was_edited: bool,
     /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
-    /// Whether it is being deleted.
+    /// Whether the run is being deleted.
     pub terminating: bool,
     /// `status.phase`.
     pub phase: Phase,
@@ -118,7 +118,7 @@ impl Run {
         }
     }
 
-    /// Whether it ended without a measured success.
+    /// Returns whether the run ended without a measured success.
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
     }
@@ -143,7 +143,7 @@ impl Run {
         })
     }
 
-    /// Whether it ended with a measured success. Nothing else opens a gate.
+    /// Returns whether the run ended with a measured success. Nothing else opens a gate.
     pub fn is_measured_success(&self) -> bool {
         self.phase == Phase::Successful && self.measured
     }

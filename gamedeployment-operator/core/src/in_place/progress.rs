@@ -71,7 +71,7 @@ pub struct ContainerNow {
     pub image_id: String,
     /// Container ID; empty if it never started.
     pub container_id: String,
-    /// Whether its startup and its probes have succeeded.
+    /// Whether the container's startup and its probes have succeeded.
     pub ready: bool,
     /// Start time by its node's clock; `None` if it is not running.
     pub running_since: Option<Timestamp>,

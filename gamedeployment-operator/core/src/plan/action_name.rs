@@ -28,7 +28,7 @@ impl Action {
         }
     }
 
-    /// Whether it concerns the number of pods.
+    /// Returns whether the action concerns the number of pods.
     pub fn scales(&self) -> bool {
         match self {
             Self::AdoptPod(_)

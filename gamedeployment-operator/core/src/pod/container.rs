@@ -52,14 +52,15 @@ pub struct Container {
     pub container_id: String,
     /// Number of restarts.
     pub restarts: i32,
-    /// Whether it is ready.
+    /// Whether the container is ready.
     pub ready: bool,
     /// State.
     pub state: ContainerState,
 }
 
 impl Container {
-    /// Whether it was never started, or waits for an image or a configuration that is unavailable.
+    /// Returns whether the container was never started, or waits for an image or a configuration that is
+    /// unavailable.
     pub fn cannot_have_players(&self) -> bool {
         match &self.state {
             ContainerState::Running { .. } | ContainerState::Terminated | ContainerState::Unknown => false,
@@ -69,7 +70,7 @@ impl Container {
         }
     }
 
-    /// Whether it is running.
+    /// Returns whether the container is running.
     pub fn is_running(&self) -> bool {
         matches!(self.state, ContainerState::Running { .. })
     }

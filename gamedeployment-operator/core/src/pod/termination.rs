@@ -12,7 +12,7 @@ pub const CRASH_WINDOW: SignedDuration = SignedDuration::from_secs(60);
 pub struct Termination {
     /// End time, as far as reported.
     pub at: Timestamp,
-    /// Whether it ended within [`CRASH_WINDOW`] of its start, or never started.
+    /// Whether the pod ended within [`CRASH_WINDOW`] of its start, or never started.
     pub within_crash_window: bool,
     /// Reason in the kubelet's words.
     pub why: String,

@@ -35,7 +35,7 @@ impl Amount {
         }
     }
 
-    /// Whether it is zero for any total.
+    /// Returns whether the amount is zero for any total.
     pub fn is_zero(self) -> bool {
         matches!(self, Self::Count(0) | Self::Percent(0))
     }

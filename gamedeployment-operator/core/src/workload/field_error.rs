@@ -20,7 +20,7 @@ impl FieldError {
         }
     }
 
-    /// Whether it affects only new pods: existing pods were created from another template.
+    /// Returns whether the error affects only new pods: existing pods were created from another template.
     pub fn is_of_template(&self) -> bool {
         self.path.starts_with("spec.template")
     }

@@ -61,12 +61,12 @@ impl Selector {
         }
     }
 
-    /// Whether it has no rule and would therefore select everything.
+    /// Returns whether the selector has no rule and would therefore select everything.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// Whether it selects an object with these labels.
+    /// Returns whether the selector selects an object with these labels.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.rules.iter().all(|rule| match rule {
             Rule::Is(key, value) => labels.get(key) == Some(value),

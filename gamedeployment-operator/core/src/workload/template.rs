@@ -94,7 +94,7 @@ fn texts<'a>(
     texts
 }
 
-/// Whether it is a Kubernetes qualified name: `[dns.name/]name`.
+/// Returns whether the key is a Kubernetes qualified name: `[dns.name/]name`.
 fn is_qualified(key: &str) -> bool {
     match key.split_once('/') {
         Some((prefix, name)) => is_dns_name(prefix) && is_name(name),

@@ -23,7 +23,7 @@ pub(super) struct Write {
     pub(super) act: &'static str,
     /// Object for which refusals are recorded.
     pub(super) object: String,
-    /// Whether it concerns the number of pods.
+    /// Whether the write concerns the number of pods.
     pub(super) scales: bool,
     /// Event to emit on success.
     pub(super) events: Option<(WorkloadReason, String)>,

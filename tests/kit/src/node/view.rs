@@ -22,7 +22,7 @@ pub struct PodView {
     pub phase: String,
     /// Reported condition Ready.
     pub ready: bool,
-    /// Whether it is deleted but its node has yet to end it.
+    /// Whether the pod is deleted but its node has yet to end it.
     pub terminating: bool,
     /// Containers; empty before it has a node.
     pub containers: Vec<ContainerView>,
@@ -39,9 +39,9 @@ pub struct ContainerView {
     pub container_id: Option<String>,
     /// Number of restarts.
     pub restarts: i32,
-    /// Whether it runs.
+    /// Whether the container runs.
     pub running: bool,
-    /// Whether it is ready.
+    /// Whether the container is ready.
     pub ready: bool,
 }
 

@@ -26,11 +26,11 @@ pub struct Room {
     pub active: usize,
     /// Available pods before it.
     pub available: usize,
-    /// Whether its pod was available.
+    /// Whether the pod of the write was available.
     pub serves: bool,
     /// Pods before it that were available, or had been and may return by themselves.
     pub serving: usize,
-    /// Whether its pod was one of those.
+    /// Whether the pod of the write was one of those.
     pub may_serve: bool,
     /// Revisions of the active pods before it; empty unless calm.
     pub revisions: Vec<String>,

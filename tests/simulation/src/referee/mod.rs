@@ -36,7 +36,7 @@ pub struct Acted<'a> {
     pub machine: Machine,
     /// Version of the server after it.
     pub version: u64,
-    /// Whether its sender had already abandoned it.
+    /// Whether the sender of the write had already abandoned it.
     pub late: bool,
     pub room: Room,
     /// Time when it was sent.
