@@ -2,6 +2,7 @@
 //! gone.
 
 use gamedeployment_driver::request::ReconcileTarget;
+use k8s_openapi::api::core::v1::ObjectReference;
 use shared_api::reason::WorkloadReason;
 
 use super::{Caller, reference};
@@ -30,22 +31,36 @@ impl Caller {
             if names.is_empty() {
                 continue;
             }
-            let events = self.events.clone();
-            let workload = reference(target);
-            self.aggregator.emit(
-                &target.key,
-                reason,
-                names.len(),
-                || {
-                    let note = format!("{verb}: {}", listed(&names));
-                    self.events
-                        .normal(reference(target), reason.as_str(), action, &note);
-                },
-                move |more| {
-                    events.normal(workload, reason.as_str(), action, &format!("{verb}: {more} more"));
-                },
+            let note = format!("{verb}: {}", listed(&names));
+            let rest = move |more| format!("{verb}: {more} more");
+            self.emit_limited(
+                target,
+                (reason, action),
+                (reference(target), names.len()),
+                &note,
+                rest,
             );
         }
+    }
+
+    /// Emits a normal event about some objects. Beyond the limit of `EventAggregator`, one event on the workload
+    /// reports the others when the window ends: `rest` returns its note for the number of their objects.
+    pub(super) fn emit_limited(
+        &self,
+        target: &ReconcileTarget,
+        (reason, action): (WorkloadReason, &'static str),
+        (about, objects): (ObjectReference, usize),
+        note: &str,
+        rest: impl FnOnce(usize) -> String + Send + 'static,
+    ) {
+        let (events, workload) = (self.events.clone(), reference(target));
+        self.aggregator.emit(
+            &target.key,
+            reason,
+            objects,
+            || self.events.normal(about, reason.as_str(), action, note),
+            move |more| events.normal(workload, reason.as_str(), action, &rest(more)),
+        );
     }
 }
 

@@ -276,21 +276,9 @@ impl Caller {
         pod: &PodRef,
         note: &str,
     ) {
-        let events = self.events.clone();
-        let workload = reference(target);
-        self.aggregator.emit(
-            &target.key,
-            reason,
-            1,
-            || {
-                self.events
-                    .normal(pod_reference(target, pod), reason.as_str(), action, note);
-            },
-            move |more| {
-                let note = format!("{more} more pods than were named; the log names each");
-                events.normal(workload, reason.as_str(), action, &note);
-            },
-        );
+        let about = (pod_reference(target, pod), 1);
+        let rest = |more| format!("{more} more pods than were named; the log names each");
+        self.emit_limited(target, (reason, action), about, note, rest);
     }
 }
 
