@@ -8,6 +8,7 @@ use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::template::Template;
+use crate::view::View;
 use crate::workload::Workload;
 
 /// Writes values at paths such as `/spec/replicas`, creating missing parent objects.
@@ -46,6 +47,24 @@ pub(crate) fn object(over: &[(&str, Value)]) -> GameDeployment {
 
 pub(crate) fn workload(over: &[(&str, Value)]) -> Workload {
     Workload::read(&object(over)).unwrap()
+}
+
+/// A view without HookRuns and rejected writes.
+pub(crate) fn view<'a>(
+    object: &'a GameDeployment,
+    pods: &'a [&'a Pod],
+    revisions: &'a [&'a Revision],
+    cluster: &'a FakeCluster,
+) -> View<'a> {
+    View {
+        object,
+        pods,
+        revisions,
+        runs: &[],
+        accepted: None,
+        write_errors: None,
+        cluster,
+    }
 }
 
 /// A pod of `fleet` at revision `old`, ready since 2024.

@@ -7,7 +7,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus};
 use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{FakeCluster, object, pod, revisions};
+use crate::samples::{FakeCluster, object, pod, revisions, view};
 
 const BEGIN: &str = "2024-06-01T00:00:00Z";
 
@@ -30,16 +30,7 @@ fn refused(name: &str, at: Timestamp) -> Pod {
 fn decided(object: &GameDeployment, pods: &[Pod], now: Timestamp) -> Plan {
     let revisions = revisions();
     let (pods, revisions): (Vec<&Pod>, Vec<&Revision>) = (pods.iter().collect(), revisions.iter().collect());
-    let view = View {
-        object,
-        pods: &pods,
-        revisions: &revisions,
-        runs: &[],
-        write_errors: None,
-        accepted: None,
-        cluster: &FakeCluster::default(),
-    };
-    decide(&view, now)
+    decide(&view(object, &pods, &revisions, &FakeCluster::default()), now)
 }
 
 fn counted(plan: &Plan) -> (usize, usize) {

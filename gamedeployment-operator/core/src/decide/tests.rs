@@ -6,7 +6,7 @@ use shared_api::reason::WorkloadReason;
 use super::*;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{FakeCluster, object, pod, revisions};
+use crate::samples::{FakeCluster, object, pod, revisions, view};
 use crate::view::WriteErrors;
 
 pub(super) const REVISION: &str = "/metadata/labels/controller-revision-hash";
@@ -199,13 +199,9 @@ fn plan_with(
     let pods: Vec<&Pod> = pods.iter().collect();
     let revisions: Vec<&Revision> = revisions.iter().collect();
     let view = View {
-        object: &object,
-        pods: &pods,
-        revisions: &revisions,
-        runs: &[],
         accepted,
         write_errors: Some(write_errors),
-        cluster: &around,
+        ..view(&object, &pods, &revisions, &around)
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::plan::NewPod;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{FakeCluster, object, pod, revisions, template};
+use crate::samples::{FakeCluster, object, pod, revisions, template, view};
 use crate::view::WriteErrors;
 use crate::write_backoff::WriteBackoff;
 
@@ -20,14 +20,10 @@ fn plan(
     write_errors: Option<&WriteErrors>,
 ) -> Plan {
     let (pods, revisions): (Vec<&Pod>, Vec<&Revision>) = (pods.iter().collect(), revisions.iter().collect());
+    let around = FakeCluster::default();
     let view = View {
-        object,
-        pods: &pods,
-        revisions: &revisions,
-        runs: &[],
-        accepted: None,
         write_errors,
-        cluster: &FakeCluster::default(),
+        ..view(object, &pods, &revisions, &around)
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
 }

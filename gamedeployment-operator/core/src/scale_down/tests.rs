@@ -5,8 +5,7 @@ use crate::claim::claim;
 use crate::history;
 use crate::pod::Pod;
 use crate::revision::Revision;
-use crate::samples::{FakeCluster, object, pod, revisions};
-use crate::view::View;
+use crate::samples::{FakeCluster, object, pod, revisions, view};
 use crate::workload::Workload;
 
 const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
@@ -43,24 +42,16 @@ fn selected(pods: &[Pod], named: &[&str], diff: ScaleDiff) -> (Vec<String>, Vec<
     let (around, revisions) = (FakeCluster::default(), revisions());
     let pods: Vec<&Pod> = pods.iter().collect();
     let revisions: Vec<&Revision> = revisions.iter().collect();
-    let view = View {
-        object: &object,
-        pods: &pods,
-        revisions: &revisions,
-        runs: &[],
-        accepted: None,
-        write_errors: None,
-        cluster: &around,
-    };
+    let view = view(&object, &pods, &revisions, &around);
     let workload = Workload::read(&object).unwrap();
     let (own, _) = claim(&view, &workload);
     let (history, _) = history::resolve_revisions(&view, &workload, &[], &own);
     let now = "2024-06-01T00:00:00Z".parse().unwrap();
     let facts = Facts::new(&view, &workload, history.unwrap(), &own.active, now);
-    let chosen = select(&facts, diff);
+    let selection = select(&facts, diff);
     let sorted = |surplus: bool| {
         let goes = |selection: &Selection| selection.surplus || !surplus;
-        let goes = chosen
+        let goes = selection
             .iter()
             .filter(|pod| pod.selection.as_ref().is_some_and(goes));
         let mut list: Vec<String> = goes.map(|pod| pod.facts.pod.name.clone()).collect();
