@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use test_kit::{ApiProxy, ControlPlane, eventually};
 use tokio::sync::Mutex;
 
@@ -70,12 +70,19 @@ pub async fn hooks_kubeconfig_behind(control_plane: &ControlPlane, proxy: &ApiPr
 
 /// Lets both operators keep their leases in a test's namespace, as in their own.
 pub fn allow_election(control_plane: &ControlPlane, namespace: &str) {
-    let rights = rights();
-    let (_, election) = rights
-        .split_once("# Leader election")
-        .unwrap_or_else(|| fail(&format!("{RIGHTS} says nothing of leader election")));
-    let (_, manifests) = election.split_once('\n').unwrap_or_default();
-    let here = manifests.replacen("namespace: hookgate", &format!("namespace: {namespace}"), 2);
+    let mut manifests: Vec<Value> =
+        serde_saphyr::from_multiple(&rights()).unwrap_or_else(|error| fail(&format!("{RIGHTS}: {error}")));
+    manifests.retain(|manifest| manifest["metadata"]["name"] == "leader-election");
+    let kinds: Vec<&Value> = manifests.iter().map(|manifest| &manifest["kind"]).collect();
+    if kinds != ["Role", "RoleBinding"] {
+        fail(&format!(
+            "{RIGHTS} has no Role and RoleBinding named leader-election"
+        ));
+    }
+    for manifest in &mut manifests {
+        manifest["metadata"]["namespace"] = json!(namespace);
+    }
+    let here = json!({"apiVersion": "v1", "kind": "List", "items": manifests}).to_string();
     let _ = kubectl(control_plane, &APPLY, &here);
 }
 
