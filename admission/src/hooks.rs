@@ -68,7 +68,7 @@ impl Cluster for Templates {
     }
 
     fn node(&self, _: &str) -> Node {
-        Node::There
+        Node::Ready
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {

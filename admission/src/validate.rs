@@ -83,17 +83,22 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
     }
 }
 
-/// Rejects a new run that claims to belong to a workload, unless one of these users creates it. Allows
-/// everything if no users are configured.
+/// Rejects a run that begins to claim that it belongs to a workload, unless one of these users writes it.
+/// Allows everything if no users are configured.
 #[must_use]
 pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<AdmissionDecision> {
     let is_run = matches!(ValidatedKind::of(&request.kind), Some(ValidatedKind::HookRun));
-    if !is_run || request.operation != "CREATE" || operators.is_empty() {
+    if !is_run || operators.is_empty() {
         return None;
     }
     let user = request.user_info.username.as_deref().unwrap_or_default();
-    let owner =
-        controlling_workload(&request.object).filter(|_| operators.iter().all(|known| known != user))?;
+    let claims = |owner: &&Value| {
+        let before = controlling_workload(&request.old_object);
+        before.map(|before| &before["uid"]) != Some(&owner["uid"])
+    };
+    let owner = controlling_workload(&request.object)
+        .filter(claims)
+        .filter(|_| operators.iter().all(|known| known != user))?;
     let game = owner["name"].as_str().unwrap_or_default();
     Some(AdmissionDecision::Forbidden(format!(
         "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \

@@ -193,4 +193,21 @@ fn only_the_operator_makes_questions_of_a_workload() {
     assert_eq!(forged(&by("operator", &claimed), &operator), None);
     assert_eq!(forged(&by("jane", &run("true")), &operator), None);
     assert_eq!(forged(&by("jane", &claimed), &[]), None, "nobody said who it is");
+    // Claiming a run that was measured before is the same.
+    let updated = |new: &Value, old: &Value| {
+        let mut request = request("HookRun", new, old);
+        request.user_info.username = Some("jane".to_owned());
+        forged(&request, &operator)
+    };
+    let mut of_another = claimed.clone();
+    of_another["metadata"]["ownerReferences"][0]["uid"] = json!("v");
+    for before in [&run("true"), &of_another] {
+        let decision = updated(&claimed, before);
+        assert!(
+            matches!(decision, Some(AdmissionDecision::Forbidden(_))),
+            "{before}"
+        );
+    }
+    assert_eq!(updated(&claimed, &claimed), None, "it is the operator's");
+    assert_eq!(updated(&run("true"), &claimed), None, "it is given up");
 }
