@@ -13,7 +13,8 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub operator: OperatorArgs,
 
-    /// Do not watch nodes: deletion costs of nodes are ignored, and hooks run even for pods whose node is gone
+    /// Do not watch nodes: deletion costs of nodes are ignored, and hooks run even for pods whose node is gone,
+    /// and for pods that never started from 30 s after their kubelet's last report
     #[arg(long)]
     pub ignore_nodes: bool,
 

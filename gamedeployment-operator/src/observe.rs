@@ -96,7 +96,7 @@ pub fn watch_all(
     if nodes {
         let api: Api<DeserializeGuard<Node>> = Api::all(client.clone());
         let nodes = watch(api, NODES, health.clone());
-        let nodes = nodes.filter_map(|seen| ready(event(seen, |read| Some(read::node(read)))));
+        let nodes = nodes.filter_map(|seen| ready(event(seen, |read| Some(read::shown_node(read)))));
         all.push(nodes.map(WatchEvent::Node).boxed());
     }
     all

@@ -14,8 +14,9 @@ use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
 use crate::facts::Facts;
-use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render, spec_digest};
+use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render};
 use crate::plan::{Action, PartialPlan};
+use crate::spec_digest::SpecDigest;
 use crate::view::View;
 use crate::workload::{Pause, RolloutStep, Workload};
 
@@ -293,7 +294,7 @@ impl<'a> CanaryStepper<'a> {
             .runs
             .iter()
             .find(|run| run.name == name)
-            .filter(|run| is_same(run, &wanted) && !run.was_edited)
+            .filter(|run| is_same(run, &wanted) && !run.is_edited)
         else {
             let message = format!("canary step {}: HookRun {name} is to be created", number(canary));
             canary.waits = Some((WorkloadReason::RollingOut, message));
@@ -309,7 +310,7 @@ impl<'a> CanaryStepper<'a> {
             return true;
         }
         if run.phase.is_final() {
-            let why = format!("HookRun {name} is {}: {}", run.phase, run.message);
+            let why = format!("HookRun {name} {}", run.verdict());
             let recorded = since(&canary.pauses, reason).is_some();
             return self.is_resumed(recorded, reason, canary, &why);
         }
@@ -346,7 +347,7 @@ impl<'a> CanaryStepper<'a> {
         run.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
         let notes = [
             (annotation::INTENT, format!("canary:{}:{index}", self.update)),
-            (annotation::SPEC_DIGEST, digest(&run.spec)),
+            (annotation::SPEC_DIGEST, SpecDigest::of(&run.spec).to_string()),
         ];
         run.metadata.annotations = Some(notes.map(|(key, value)| (key.to_owned(), value)).into());
         Ok(NewRun { run })
@@ -359,7 +360,7 @@ fn is_same(run: &Run, wanted: &NewRun) -> bool {
     let note = |key: &str| notes.and_then(|notes| notes.get(key));
     !run.terminating
         && run.intent.as_ref() == note(annotation::INTENT)
-        && run.spec_digest == spec_digest(&wanted.run.spec)
+        && run.spec_digest == SpecDigest::of(&wanted.run.spec)
 }
 
 /// Records a pause and returns its start time.

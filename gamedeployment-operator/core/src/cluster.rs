@@ -8,10 +8,14 @@ use crate::gate::Run;
 /// State of a node that pods are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Node {
-    /// The node exists, or nodes are not watched.
-    There,
-    /// The watch does not show the node, but the watch is interrupted or its initial list is incomplete: the
-    /// node may exist.
+    /// Nodes are not watched.
+    Unwatched,
+    /// A healthy watch shows the node, and its condition Ready is True.
+    Ready,
+    /// A healthy watch shows the node, and its condition Ready is not True: its kubelet may be silent while
+    /// its containers run.
+    NotReady,
+    /// Unknown: the watch is interrupted or its initial list is incomplete.
     Unsure,
     /// A healthy watch has not shown it for this long.
     Absent(SignedDuration),

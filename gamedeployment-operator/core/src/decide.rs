@@ -118,6 +118,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
 }
 
 #[cfg(test)]
+mod canary_hook_tests;
+#[cfg(test)]
 mod ended_tests;
 #[cfg(test)]
 mod floor_tests;

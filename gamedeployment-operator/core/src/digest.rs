@@ -1,4 +1,4 @@
-//! Short digests to detect changes. Not for secrets.
+//! Short digests to detect changes, where a collision does no harm: anyone can forge them.
 
 use serde::Serialize;
 

@@ -13,7 +13,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use crate::claim::Claim;
 use crate::facts::Facts;
 use crate::gate::{ApprovedAction, Gate, GateState, Intent};
-use crate::plan::{Action, PartialPlan};
+use crate::plan::{Action, GatedWrite, PartialPlan};
 use crate::pod::{CRASH_WINDOW, Pod, Termination};
 use crate::scale::ScaleDiff;
 
@@ -60,7 +60,7 @@ pub fn replace<'a>(
         if let GateState::Open(approval) = gate.assess(pod, &Intent::Delete, &[])
             && let ApprovedAction::Delete(delete) = approval.into_action()
         {
-            part.actions.push(Action::DeletePod(delete));
+            part.actions.push(Action::Gated(GatedWrite::DeletePod(delete)));
         }
     }
     let starting = starting(facts).filter(|_| since.is_some());

@@ -26,9 +26,12 @@
 //! | [`run_gc`] | removal of HookRuns that nothing depends on |
 //! | [`status`] | counts, and a message for everything that waits |
 //! | [`plan`] | actions as data; [`write_backoff`]: delay of actions whose write was rejected |
-//! | [`digest`] | digests of recorded values; [`image`]: image names as container runtimes parse them |
+//! | [`digest`], [`spec_digest`] | digests of recorded values, and of the specs of HookRuns; [`image`]: image names as container runtimes parse them |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
+
+// Every match on actions, phases and reasons lists all variants, so that a new one is considered everywhere.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 pub mod budget;
 pub mod canary;
@@ -60,9 +63,11 @@ pub mod run_gc;
 mod samples;
 pub mod scale;
 pub mod scale_down;
+pub mod spec_digest;
 pub mod stages;
 pub mod status;
 pub mod steps;
+#[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 pub mod template;
 pub mod view;
 pub mod workload;

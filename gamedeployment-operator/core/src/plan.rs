@@ -9,10 +9,12 @@ use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
 mod action_name;
+mod gated_write;
 
 pub use action_name::{CREATE_POD, CREATE_REVISION, DELETE_RUN, DRY_RUN_POD, STATUS};
+pub use gated_write::GatedWrite;
 
-use crate::gate::{Confirmed, Delete, NewRun, PodRef, Update};
+use crate::gate::{NewRun, PodRef};
 use crate::hook_kind::HookKind;
 use crate::revision::Revision;
 
@@ -108,16 +110,10 @@ pub enum Action {
     RecordSelection(PodRef, String),
     /// Remove the selection record from a pod.
     ClearSelection(PodRef),
-    /// Delete a pod.
-    DeletePod(Delete),
-    /// Take a pod out of service for an update, with the time when it went out.
-    SetNotReady(Update, Timestamp),
-    /// Write an update to a pod: images, metadata, revision.
-    WriteUpdate(Update, Box<PodChange>),
+    /// Change or delete a pod, as its gate approved.
+    Gated(GatedWrite),
     /// Put a pod into service and record which update of it is finished, if any.
     SetReady(PodRef, Option<Finished>),
-    /// Record on a pod that its update is confirmed.
-    Confirm(Confirmed),
     /// Create a HookRun.
     CreateRun(Box<NewRun>),
     /// Delete a HookRun that nothing depends on.
@@ -311,7 +307,20 @@ impl Plan {
                 Action::CreatePod(_) => &mut creations,
                 // One call removes many, and it is harmless.
                 Action::DeleteRun(_) => return true,
-                _ => &mut changes,
+                Action::CreateRevision(_)
+                | Action::AdoptRevision(_)
+                | Action::RenumberRevision(..)
+                | Action::DeleteRevision(_)
+                | Action::AdoptPod(_)
+                | Action::ReleasePod(_)
+                | Action::DryRunPod(..)
+                | Action::RecordSelection(..)
+                | Action::ClearSelection(_)
+                | Action::Gated(_)
+                | Action::SetReady(..)
+                | Action::CreateRun(_)
+                | Action::ResetRetry(_)
+                | Action::Pause => &mut changes,
             };
             let stays = *left > 0;
             *left = left.saturating_sub(1);

@@ -105,6 +105,9 @@ pub struct Pod {
     pub containers: Vec<Container>,
     /// Its init containers that run as long as the pod (native sidecars).
     pub sidecars: Vec<Container>,
+    /// Time of the kubelet's last report on its containers, by the API server's clock. Kept only while
+    /// [`Self::never_started`]: decisions use it only then.
+    pub reported: Option<Timestamp>,
 }
 
 impl Pod {
@@ -129,7 +132,7 @@ impl Pod {
             .into_iter()
             .flatten();
         let text = |value: Option<&String>| value.filter(|text| !text.is_empty()).cloned();
-        Self {
+        let read = Self {
             name: name.unwrap_or_default(),
             uid: uid.unwrap_or_default(),
             resource_version: resource_version.unwrap_or_default(),
@@ -162,7 +165,10 @@ impl Pod {
             in_place: in_place_of(status),
             containers: container::read_all(spec, status),
             sidecars: container::read_sidecars(spec, status),
-        }
+            reported: None,
+        };
+        let reported = read.never_started().then(|| reported(&pod.metadata)).flatten();
+        Self { reported, ..read }
     }
 
     /// Keeps only what is needed of a pod with another controller: its name is in use. In most clusters these
@@ -263,7 +269,7 @@ impl Pod {
 
     /// Returns whether the pod's kubelet reported of every container that it has never run its current image.
     /// A crashed container does not count: it will run again. Nor does one without a report: an unreachable
-    /// node may be running it.
+    /// node may be running it. The report may be old: the gate also asks whether the kubelet still reports.
     pub fn never_started(&self) -> bool {
         match self.phase {
             PodPhase::Pending | PodPhase::Running => {
@@ -272,6 +278,17 @@ impl Pod {
             PodPhase::Unknown | PodPhase::Succeeded | PodPhase::Failed => false,
         }
     }
+}
+
+/// Time of the last write of the container statuses. Only kubelets write them, under names that differ between
+/// distributions.
+fn reported(metadata: &ObjectMeta) -> Option<Timestamp> {
+    let entries = metadata.managed_fields.iter().flatten();
+    let reports = entries.filter(|entry| {
+        let fields = entry.fields_v1.as_ref();
+        fields.is_some_and(|fields| fields.0["f:status"]["f:containerStatuses"].is_object())
+    });
+    reports.filter_map(|entry| Some(entry.time.as_ref()?.0)).max()
 }
 
 /// UID of the owner that is marked as controller.

@@ -193,9 +193,19 @@ fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
     match hot_record(pod).filter(|record| record.revision == pod.revision()) {
         Some(record) => match advance(pod, &record, now) {
             InPlacePhase::Finished => InPlacePhase::Idle,
-            // Nothing records the end of a hot patch: a pod that has served since is not being updated.
-            _ if has_served_since(pod, &record, now) => InPlacePhase::Idle,
-            other => other,
+            InPlacePhase::Idle
+            | InPlacePhase::OutOfService
+            | InPlacePhase::Grace { .. }
+            | InPlacePhase::Written { .. }
+                // Nothing records the end of a hot patch: a pod that has served since is not being updated.
+                if has_served_since(pod, &record, now) =>
+            {
+                InPlacePhase::Idle
+            }
+            phase @ (InPlacePhase::Idle
+            | InPlacePhase::OutOfService
+            | InPlacePhase::Grace { .. }
+            | InPlacePhase::Written { .. }) => phase,
         },
         None => InPlacePhase::Idle,
     }

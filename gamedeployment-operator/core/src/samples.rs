@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
-use shared_api::GameDeployment;
+use shared_api::{GameDeployment, HookTemplateSpec};
 
 use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::pod::Pod;
@@ -109,20 +109,23 @@ pub(crate) fn revisions() -> Vec<Revision> {
     vec![revision("old", 1, "game:v1"), revision("new", 2, "game:v2")]
 }
 
-/// A cluster with these node costs and pod names in use.
+/// A cluster with these node costs, pod names in use, and possibly one HookTemplate.
 #[derive(Default)]
 pub(crate) struct FakeCluster {
+    pub(crate) template: Option<HookTemplateSpec>,
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
 }
 
 impl Cluster for FakeCluster {
     fn template(&self, _: &str) -> FoundTemplate<'_> {
-        FoundTemplate::Missing
+        self.template
+            .as_ref()
+            .map_or(FoundTemplate::Missing, FoundTemplate::Found)
     }
 
     fn node(&self, _: &str) -> Node {
-        Node::There
+        Node::Ready
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

@@ -11,9 +11,11 @@ use shared_api::names::pod as annotation;
 
 use crate::cluster::Node;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
-use crate::gate::{Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, PodRef};
+use crate::gate::{
+    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, PodRef, REPORT_COUNTS_FOR,
+};
 use crate::hook_kind::HookKind;
-use crate::plan::{Action, Finished, PartialPlan, PodChange};
+use crate::plan::{Action, Finished, GatedWrite, PartialPlan, PodChange};
 use crate::pod::Pod;
 use crate::progress::{self, InPlacePhase, Record};
 use crate::stages::{GrantedPod, SelectedPod, Selection};
@@ -54,7 +56,7 @@ pub fn confirm<'a>(
             GateState::Open(approval) if pod.recorded_selection.is_none() => {
                 let run = approval.run().map(str::to_owned);
                 if let ApprovedAction::Confirmed(confirmed) = approval.into_action() {
-                    actions.push(Action::Confirm(confirmed));
+                    actions.push(Action::Gated(GatedWrite::Confirm(confirmed)));
                 }
                 GateState::Consumed(run)
             }
@@ -222,7 +224,9 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
 /// Uses an approval.
 fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodStep {
     let update = match approval.into_action() {
-        ApprovedAction::Delete(delete) => return PodStep::Write(Action::DeletePod(delete)),
+        ApprovedAction::Delete(delete) => {
+            return PodStep::Write(Action::Gated(GatedWrite::DeletePod(delete)));
+        }
         ApprovedAction::Confirmed(_) => return PodStep::Nothing,
         ApprovedAction::Update(update) => update,
     };
@@ -255,11 +259,11 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodSte
         None => {
             let already = pod.pod.in_place.as_ref().filter(|condition| !condition.ready);
             let since = already.and_then(|condition| condition.since).unwrap_or(facts.now);
-            return PodStep::Write(Action::SetNotReady(update, since));
+            return PodStep::Write(Action::Gated(GatedWrite::SetNotReady(update, since)));
         }
     }
     let written = written(facts, pod.pod, change.into_owned(), update.hot());
-    PodStep::Write(Action::WriteUpdate(update, Box::new(written)))
+    PodStep::Write(Action::Gated(GatedWrite::WriteUpdate(update, Box::new(written))))
 }
 
 /// Builds the write of an update, including the record used to detect its completion.
@@ -335,7 +339,11 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
     let later = |at: &Timestamp| *at > facts.now;
     let node = pod.pod.node.as_ref().filter(|_| chosen);
     let left = node.map(|node| match facts.view.cluster.node(node) {
-        Node::There => SignedDuration::ZERO,
+        // A report that nothing has started stops counting.
+        Node::Unwatched => pod.pod.reported.map_or(SignedDuration::ZERO, |reported| {
+            REPORT_COUNTS_FOR - facts.now.duration_since(reported)
+        }),
+        Node::Ready | Node::NotReady => SignedDuration::ZERO,
         Node::Unsure => NODE_GONE_AFTER,
         Node::Absent(since) => NODE_GONE_AFTER - since,
     });

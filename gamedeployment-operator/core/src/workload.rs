@@ -13,6 +13,7 @@ mod field_error;
 mod hook;
 mod index;
 mod selector;
+#[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 mod template;
 
 pub use amount::Amount;

@@ -93,10 +93,10 @@ fn backoff(times: u32) -> Duration {
 
 /// Key of the object of an action. All new pods share one key.
 fn object(action: &Action) -> &str {
-    match action {
-        Action::CreatePod(_) => "",
-        other => other.object().unwrap_or_default(),
+    if matches!(action, Action::CreatePod(_)) {
+        return "";
     }
+    action.object().unwrap_or_default()
 }
 
 impl WriteBackoff {

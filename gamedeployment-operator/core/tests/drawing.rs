@@ -84,7 +84,7 @@ impl Cluster for Situation {
         if self.node_gone {
             Node::Absent(NODE_GONE_AFTER)
         } else {
-            Node::There
+            Node::Ready
         }
     }
 

@@ -364,6 +364,7 @@ impl Driver {
             }
             Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
             Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
+            Effect::NodeNotReady(name) => self.index.nodes.set_not_ready(&name),
             Effect::Uncertain(kind, name) => self.expectations.mark_uncertain(workload, kind, name),
         }
     }

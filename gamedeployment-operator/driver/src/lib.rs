@@ -18,6 +18,9 @@
 //!
 //! This crate has no client, runtime, clock, randomness, environment or log.
 
+// Every match on actions, calls and events lists all variants, so that a new one is considered everywhere.
+#![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
+
 mod direct_reads;
 pub mod driver;
 pub mod expectations;

@@ -10,7 +10,7 @@ use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use crate::NamespacedName;
-use crate::watch_event::{OwnedRevision, Unreadable, Workload};
+use crate::watch_event::{NodeFacts, OwnedRevision, Unreadable, Workload};
 use runtime_core::clock::Now;
 
 /// Identifies a request until it is answered.
@@ -80,8 +80,7 @@ pub enum ApiCall {
     WriteStatus(Box<GameDeploymentStatus>),
     /// Reads an object, bypassing the cache. Returns [`Response::Object`] or [`RequestError::Gone`].
     Read(ObjectKind, NamespacedName),
-    /// Reads whether a node exists, bypassing the cache. Returns [`Response::Done`] or
-    /// [`RequestError::Gone`].
+    /// Reads a node, bypassing the cache. Returns [`Response::Node`] or [`RequestError::Gone`].
     ReadNode(String),
     /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns
     /// [`Response::Done`].
@@ -108,11 +107,13 @@ pub enum Response {
     Object(Object),
     /// The object exists but lacks the content that its kind should have.
     Foreign,
+    /// Current facts about the node.
+    Node(NodeFacts),
     /// The object is gone.
     Gone,
     /// Runs that a collection deletion matched.
     Runs(Vec<DeletedRun>),
-    /// The call succeeded, or the object exists.
+    /// The call succeeded.
     Done,
 }
 

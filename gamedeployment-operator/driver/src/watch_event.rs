@@ -116,6 +116,8 @@ impl Template {
 /// Facts kept about a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeFacts {
+    /// Whether its condition Ready is True: its kubelet reports.
+    pub ready: bool,
     /// Deletion cost of pods on it.
     pub cost: Option<f64>,
 }

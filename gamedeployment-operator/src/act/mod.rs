@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use gamedeployment_core::gate::{PodRef, Run, owner};
-use gamedeployment_core::plan::{Action, Warning};
+use gamedeployment_core::plan::{Action, GatedWrite, Warning};
 use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{
     ApiCall, Object, ObjectKind, ReconcileTarget, Request, RequestError, Response,
@@ -131,15 +131,28 @@ impl Caller {
             Action::DryRunPod(pod, _) => self.dry_run_pod(target, *pod).await,
             Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
             Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
-            Action::DeletePod(delete) => self.delete_pod(target, delete, until).await,
-            Action::SetNotReady(update, since) => self.set_not_ready(target, update, since, until).await,
-            Action::WriteUpdate(update, change) => self.write_update(target, update, *change, until).await,
+            Action::Gated(write) => self.gated_write(target, write, until).await,
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,
-            Action::Confirm(confirmed) => self.confirm(target, confirmed, until).await,
             Action::CreateRun(run) => self.create_run(target, *run).await,
             Action::DeleteRun(run) => self.delete_run(target, run).await,
             Action::ResetRetry(kinds) => self.reset_retry(target, &kinds).await,
             Action::Pause => self.pause(target).await,
+        }
+    }
+
+    async fn gated_write(
+        &self,
+        target: &ReconcileTarget,
+        write: GatedWrite,
+        until: Option<Instant>,
+    ) -> Result<Response, CallError> {
+        match write {
+            GatedWrite::DeletePod(delete) => self.delete_pod(target, delete, until).await,
+            GatedWrite::SetNotReady(update, since) => self.set_not_ready(target, update, since, until).await,
+            GatedWrite::WriteUpdate(update, change) => {
+                self.write_update(target, update, *change, until).await
+            }
+            GatedWrite::Confirm(confirmed) => self.confirm(target, confirmed, until).await,
         }
     }
 
@@ -167,13 +180,8 @@ impl Caller {
     /// Reads whether a node exists: the cache may be late, and a node may have registered again.
     async fn read_node(&self, namespace: &str, name: &str) -> Result<Response, CallError> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let step = "confirm that a node is gone";
-        self.calls.call(namespace, step, api.get(name)).await?;
-        tracing::warn!(
-            node = name,
-            "the watch does not show a node that exists; its pods are asked"
-        );
-        Ok(Response::Done)
+        let node = self.calls.call(namespace, "read a node", api.get(name)).await?;
+        Ok(Response::Node(read::node(&node)))
     }
 
     fn api<K>(&self, target: &ReconcileTarget) -> Api<K>

@@ -109,7 +109,7 @@ impl Decision {
             OpenReason::Skipped { .. } => Some(Self::Skipped),
             OpenReason::NoHook => Some(Self::Unguarded),
             OpenReason::NotScheduled
-            | OpenReason::NeverStarted
+            | OpenReason::NeverStarted { .. }
             | OpenReason::Ended
             | OpenReason::NodeGone { .. } => Some(Self::Exempt),
             OpenReason::AlreadyStarted | OpenReason::HotPatch => None,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::OpenReason;
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, GatedWrite};
 use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::metrics::family::Family;
@@ -65,15 +65,29 @@ impl Timed {
         };
         match action {
             Action::CreatePod(_) => Some(Self::Create),
-            Action::WriteUpdate(update, _) => Some(Self::Update {
+            Action::Gated(GatedWrite::WriteUpdate(update, _)) => Some(Self::Update {
                 hot: update.hot(),
                 grace: grace(update.open_reason()),
             }),
-            Action::DeletePod(delete) => Some(Self::Delete {
+            Action::Gated(GatedWrite::DeletePod(delete)) => Some(Self::Delete {
                 recreates: delete.recreates(),
                 grace: grace(delete.open_reason()),
             }),
-            _ => None,
+            Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::Confirm(_))
+            | Action::CreateRevision(_)
+            | Action::AdoptRevision(_)
+            | Action::RenumberRevision(..)
+            | Action::DeleteRevision(_)
+            | Action::AdoptPod(_)
+            | Action::ReleasePod(_)
+            | Action::DryRunPod(..)
+            | Action::RecordSelection(..)
+            | Action::ClearSelection(_)
+            | Action::SetReady(..)
+            | Action::CreateRun(_)
+            | Action::DeleteRun(_)
+            | Action::ResetRetry(_)
+            | Action::Pause => None,
         }
     }
 }

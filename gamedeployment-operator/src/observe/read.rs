@@ -60,14 +60,22 @@ pub(super) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload 
     }
 }
 
-/// Converts a node. An unreadable node still exists.
-pub(super) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
-    let notes = read
-        .ok()
-        .and_then(|node| node.metadata.annotations)
-        .unwrap_or_default();
-    let cost = notes.get(names::NODE_DELETION_COST);
+/// Converts a node of the watch. An unreadable node exists, and may not be Ready.
+pub(super) fn shown_node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
+    read.map_or_else(|_| NodeFacts::default(), |read| node(&read))
+}
+
+/// Converts a node.
+pub fn node(node: &api::Node) -> NodeFacts {
+    let notes = node.metadata.annotations.as_ref();
+    let cost = notes.and_then(|notes| notes.get(names::NODE_DELETION_COST));
+    let status = node.status.as_ref();
+    let mut conditions = status
+        .and_then(|status| status.conditions.as_ref())
+        .into_iter()
+        .flatten();
     NodeFacts {
+        ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
         cost: cost.and_then(|text| text.trim().parse().ok()),
     }
 }

@@ -86,7 +86,7 @@ impl Cluster for LocalTemplates<'_> {
     }
 
     fn node(&self, _: &str) -> Node {
-        Node::There
+        Node::Ready
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {

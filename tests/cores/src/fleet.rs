@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::{NewRun, PodRef, Run, Update};
-use gamedeployment_core::plan::{Action, NewRevision, Plan, PodChange};
+use gamedeployment_core::plan::{Action, GatedWrite, NewRevision, Plan, PodChange};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
 use gamedeployment_core::revision::{Revision, template_in};
 use gamedeployment_core::view::View;
@@ -44,7 +44,7 @@ impl Cluster for Around {
     }
 
     fn node(&self, _: &str) -> Node {
-        Node::There
+        Node::Ready
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {
@@ -158,14 +158,14 @@ impl Fleet {
                 notes.insert(annotation::DELETING.to_owned(), "true".to_owned());
                 notes.insert(annotation::CHOSEN_FOR.to_owned(), text);
             }
-            Action::SetNotReady(update, since) => {
+            Action::Gated(GatedWrite::SetNotReady(update, since)) => {
                 self.pod(update.pod())?.in_place = Some(InPlaceCondition {
                     ready: false,
                     target: update.to().to_owned(),
                     since: Some(since),
                 });
             }
-            Action::WriteUpdate(update, change) => self.update(&update, *change)?,
+            Action::Gated(GatedWrite::WriteUpdate(update, change)) => self.update(&update, *change)?,
             other => return Err(format!("nobody expected {other:?}").into()),
         }
         Ok(())

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use shared_api::Phase;
 
 use crate::hooks::{Of, SessionRequest};
+use crate::kubelet::Machine;
 use crate::questions::{ALL, PLAYERS_OF_ROOMS, TOO_MANY_SEATS_TAKEN};
 use crate::world::World;
 
@@ -169,7 +170,7 @@ impl World {
         let runs = pod
             .as_ref()
             .and_then(|uid| self.machines.get(uid))
-            .is_some_and(|machine| !machine.processes().is_empty());
+            .is_some_and(Machine::runs);
         let behaviour = if host == "canary" {
             Some(self.canary_behaviour)
         } else {

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use gamedeployment_core::pod::{Container as Shown, ContainerState};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as api;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry, Time};
+use serde_json::json;
 use shared_api::names::pod::IN_PLACE_READY;
 
 use crate::objects::PodObject;
@@ -37,11 +38,21 @@ pub struct Container {
     pub restarts: i32,
 }
 
+impl Container {
+    fn runs(&self) -> bool {
+        matches!(self.process, Process::Runs { .. })
+    }
+}
+
 /// Real state of a pod's containers, in spec order.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     pub node: Option<String>,
     pub containers: Vec<Container>,
+    /// Containers as the kubelet last reported them.
+    pub reported: Vec<Container>,
+    /// Time when its images are pulled.
+    pub pulled_at: Timestamp,
     /// Whether the pod is not ready, or does not become ready.
     pub sick: bool,
     /// Whether the pod has been ready with its images long enough to be observed.
@@ -56,21 +67,23 @@ impl Machine {
         self.node.is_some() && self.containers.iter().any(busy)
     }
 
-    /// Returns the running processes.
-    pub fn processes(&self) -> Vec<String> {
-        let runs = |container: &&Container| matches!(container.process, Process::Runs { .. });
-        self.containers
-            .iter()
-            .filter(runs)
-            .map(|container| container.id.clone())
-            .collect()
+    /// Whether any of its containers runs.
+    pub fn runs(&self) -> bool {
+        self.containers.iter().any(Container::runs)
     }
 
+    /// Returns the processes that are reported to run.
+    pub fn processes(&self) -> Vec<String> {
+        let running = self.reported.iter().filter(|container| container.runs());
+        running.map(|container| container.id.clone()).collect()
+    }
+
+    /// Returns whether the pod is reported to run the images of its spec.
     pub fn runs_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
-        self.containers.len() == wanted.clone().count()
+        self.reported.len() == wanted.clone().count()
             && self
-                .containers
+                .reported
                 .iter()
                 .zip(wanted)
                 .all(|(container, wanted)| match &container.process {
@@ -79,7 +92,7 @@ impl Machine {
                 })
     }
 
-    /// Returns whether the pod runs the images of its spec, or will again by itself.
+    /// Returns whether the pod is reported to run the images of its spec, or will again by itself.
     pub fn keeps_its_images(&self, pod: &api::Pod) -> bool {
         let wanted = pod.spec.iter().flat_map(|spec| &spec.containers);
         let kept = |(container, wanted): (&Container, &api::Container)| match &container.process {
@@ -87,20 +100,26 @@ impl Machine {
             Process::Crashed => Some(&container.image) == wanted.image.as_ref(),
             Process::None | Process::NoImage => false,
         };
-        self.containers.len() == wanted.clone().count() && self.containers.iter().zip(wanted).all(kept)
+        self.reported.len() == wanted.clone().count() && self.reported.iter().zip(wanted).all(kept)
+    }
+
+    /// Prepares the containers, which start once their images are pulled.
+    fn accept(&mut self, pod: &api::Pod, pulled_at: Timestamp) {
+        let none = Container {
+            process: Process::None,
+            id: String::new(),
+            image: String::new(),
+            restarts: 0,
+        };
+        self.containers = vec![none; pod.spec.as_ref().unwrap().containers.len()];
+        self.pulled_at = pulled_at;
     }
 
     fn advance(&mut self, pod: &api::Pod, number: u64, now: Timestamp, every_image_exists: bool) -> bool {
-        let wanted = &pod.spec.as_ref().unwrap().containers;
-        if self.containers.is_empty() {
-            let none = Container {
-                process: Process::None,
-                id: String::new(),
-                image: String::new(),
-                restarts: 0,
-            };
-            self.containers = vec![none; wanted.len()];
+        if now < self.pulled_at {
+            return false;
         }
+        let wanted = &pod.spec.as_ref().unwrap().containers;
         let mut changed = false;
         for (container, wanted) in self.containers.iter_mut().zip(wanted) {
             let wanted = wanted.image.clone().unwrap();
@@ -160,7 +179,7 @@ impl Machine {
                 .host_ip
                 .get_or_insert_with(|| format!("10.0.0.{}", node.len()));
         }
-        if started && status.pod_ip.is_none() {
+        if !self.containers.is_empty() && status.pod_ip.is_none() {
             // Addresses are unique here, so that each endpoint identifies its pod.
             let number = pod
                 .metadata
@@ -172,6 +191,16 @@ impl Machine {
         }
         status.container_statuses = (!statuses.is_empty()).then_some(statuses);
         set_condition(status, "Ready", ready && (open || !gated), None, now);
+    }
+}
+
+/// Returns the API server's note of a kubelet's report.
+fn report_at(now: Timestamp) -> ManagedFieldsEntry {
+    ManagedFieldsEntry {
+        manager: Some("kubelet".to_owned()),
+        time: Some(Time(whole(now))),
+        fields_v1: Some(FieldsV1(json!({"f:status": {"f:containerStatuses": {}}}))),
+        ..ManagedFieldsEntry::default()
     }
 }
 
@@ -250,14 +279,17 @@ fn status_of(container: &Container, wanted: &api::Container) -> api::ContainerSt
 
 impl World {
     /// Advances a pod by one step: binds it, removes it once it terminates, or advances its containers and
-    /// reports their state.
+    /// reports their state. A silent kubelet removes nothing and reports nothing.
     pub fn kubelet(&mut self, pod: &Rc<PodObject>) -> bool {
-        let (name, uid) = (&pod.id.name, &pod.id.uid);
+        let uid = &pod.id.uid;
         let gone = pod
             .read
             .node
             .as_ref()
             .is_some_and(|node| self.server.nodes.get(node).is_none());
+        if self.is_silent(pod) {
+            return !gone && self.go_on_unseen(pod);
+        }
         if pod.read.terminating && !gone {
             self.foreign += 1;
             self.server.remove_pod(pod);
@@ -269,36 +301,89 @@ impl World {
         }
         let now = self.now;
         let number = self.server.number();
+        let pull = self.pull_time(number);
         let machine = self.machines.entry(uid.clone()).or_default();
         if machine.node.is_none() {
-            let at = usize::try_from(number).unwrap();
-            let node = match self.server.nodes.nth(at) {
-                Some(node) => node.id.name.clone(),
-                None => self.server.add_node(self.now),
-            };
-            machine.node = Some(node.clone());
-            self.foreign += 1;
-            let bound = self.server.patch_pod(name, None, None, |pod| {
-                pod.spec.as_mut().unwrap().node_name = Some(node);
-            });
-            return bound.is_ok();
+            return self.bind(pod, number);
         }
-        if self.pods_end_at_once && machine.containers.is_empty() {
-            self.end_pod(pod, "Failed");
-            return true;
+        if machine.containers.is_empty() {
+            if self.pods_end_at_once {
+                self.end_pod(pod, "Failed");
+                return true;
+            }
+            machine.accept(&pod.api, now + pull);
+        } else {
+            machine.advance(&pod.api, number, now, self.every_image_exists);
         }
-        machine.advance(&pod.api, number, now, self.every_image_exists);
-        let machine = machine.clone();
-        self.report(pod, &machine)
+        self.report(pod)
     }
 
-    fn report(&mut self, pod: &PodObject, machine: &Machine) -> bool {
+    /// Advances the containers of a pod whose kubelet is silent, as far as it knows of the pod.
+    fn go_on_unseen(&mut self, pod: &PodObject) -> bool {
+        let silence = pod.read.node.as_ref().and_then(|node| self.silences.get(node));
+        let known = silence.and_then(|silence| silence.pods.get(&pod.id.uid)).cloned();
+        let number = self.server.number();
+        let (Some(known), Some(machine)) = (known, self.machines.get_mut(&pod.id.uid)) else {
+            return false;
+        };
+        let ends = known.read.terminating || known.read.is_finished() || machine.containers.is_empty();
+        !ends && machine.advance(&known.api, number, self.now, self.every_image_exists)
+    }
+
+    /// Returns the time that a new pod's images take to be pulled.
+    fn pull_time(&self, number: u64) -> SignedDuration {
+        let slow = self.profile.trouble > 0;
+        SignedDuration::from_secs(if slow {
+            [0, 3, 40, 100][(number % 4) as usize]
+        } else {
+            0
+        })
+    }
+
+    /// Binds a pod to a Ready node, as the scheduler does.
+    fn bind(&mut self, pod: &PodObject, number: u64) -> bool {
+        let ready: Vec<_> = self.server.nodes.iter().filter(|node| node.ready).collect();
+        let at = usize::try_from(number).unwrap() % ready.len().max(1);
+        let node = match ready.get(at) {
+            Some(node) => node.id.name.clone(),
+            None => self.server.add_node(self.now),
+        };
+        if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
+            machine.node = Some(node.clone());
+        }
+        self.foreign += 1;
+        let bound = self.server.patch_pod(&pod.id.name, None, None, |pod| {
+            pod.spec.as_mut().unwrap().node_name = Some(node);
+        });
+        bound.is_ok()
+    }
+
+    /// Reports the state of a pod's containers. Returns whether that changed the pod.
+    pub(crate) fn report(&mut self, pod: &PodObject) -> bool {
+        let Some(machine) = self.machines.get(&pod.id.uid).cloned() else {
+            return false;
+        };
+        let now = self.now;
+        let changed = self.write_status(pod, |pod| {
+            let before = pod.status.clone();
+            machine.report(pod, now);
+            if pod.status != before {
+                pod.metadata.managed_fields = Some(vec![report_at(now)]);
+            }
+        });
+        if let Some(known) = self.machines.get_mut(&pod.id.uid) {
+            known.reported.clone_from(&machine.containers);
+            known.served &= known.keeps_its_images(&pod.api);
+        }
+        changed
+    }
+
+    /// Writes a pod's status, and notes whether the pod has served until then. Returns whether it changed.
+    pub(crate) fn write_status(&mut self, pod: &PodObject, write: impl FnOnce(&mut api::Pod)) -> bool {
         let now = self.now;
         let before = self.server.version();
-        let reported = self
-            .server
-            .patch_pod(&pod.id.name, None, None, |pod| machine.report(pod, now));
-        let stopped = pod.read.is_ready() && reported.is_ok_and(|pod| !pod.read.is_ready());
+        let written = self.server.patch_pod(&pod.id.name, None, None, write);
+        let stopped = pod.read.is_ready() && written.is_ok_and(|pod| !pod.read.is_ready());
         if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
             // With new images, it has to serve again. Object times are whole seconds, so anything shorter is
             // unobservable.
@@ -309,9 +394,8 @@ impl World {
                 };
                 shown.running_image == real.image && since.is_some_and(|since| since < whole(now))
             };
-            let seen = || pod.read.containers.iter().zip(&machine.containers).all(seen);
-            let served = machine.served || stopped && seen();
-            machine.served = machine.keeps_its_images(&pod.api) && served;
+            let seen = || pod.read.containers.iter().zip(&machine.reported).all(seen);
+            machine.served |= stopped && seen();
         }
         let changed = self.server.version() > before;
         self.foreign += u64::from(changed);
@@ -331,18 +415,19 @@ impl World {
             && matches!(container.process, Process::Runs { .. })
         {
             container.process = Process::Crashed;
-            let machine = machine.clone();
-            self.report(pod, &machine);
+            if !self.is_silent(pod) {
+                self.report(pod);
+            }
         }
     }
 
-    /// Ends a pod for good: by eviction, or because all its containers have ended.
+    /// Ends a pod: by eviction, or because all its containers have ended. A silent kubelet ends no pod.
     pub fn end_pod(&mut self, pod: &Rc<PodObject>, phase: &str) {
-        if pod.read.terminating || pod.read.node.is_none() {
+        if pod.read.terminating || pod.read.node.is_none() || self.is_silent(pod) {
             return;
         }
         if let Some(machine) = self.machines.get_mut(&pod.id.uid) {
-            for container in &mut machine.containers {
+            for container in machine.containers.iter_mut().chain(&mut machine.reported) {
                 container.process = Process::None;
             }
         }

@@ -7,7 +7,8 @@
 //! | [`server`] | the API server; [`objects`]: its contents |
 //! | [`process`] | operators' processes: crashes, pauses, leases, fences; [`network`]: requests in flight |
 //! | [`hooks`] | driver of hook-operator in this world; [`games`]: driver of gamedeployment-operator |
-//! | [`kubelet`] | nodes, containers; [`endpoint`]: responses to [`questions`]; [`people`]: users' actions |
+//! | [`kubelet`] | containers; [`nodes`]: silent kubelets; [`endpoint`]: responses to [`questions`] |
+//! | [`people`] | users' actions; [`forger`]: HookRuns that measure something else |
 //! | [`referee`] | invariants of every step |
 //! | [`settle`] | end of all faults: everything converges and stays |
 //! | [`story`] | seeds, their totals, and the shrunk story of a failing one |
@@ -27,10 +28,12 @@
 pub mod ending;
 pub mod endpoint;
 pub mod fault_profile;
+pub mod forger;
 pub mod games;
 pub mod hooks;
 pub mod kubelet;
 pub mod network;
+pub mod nodes;
 pub mod objects;
 pub mod people;
 pub mod process;

@@ -268,6 +268,9 @@ impl World {
         self.totals.verdicts += u64::from(status.phase.is_final());
         self.totals.successes += u64::from(status.phase == Phase::Successful);
         self.referee.recorded(before, status);
+        if status.phase.is_final() {
+            self.restore_spec(before);
+        }
     }
 }
 

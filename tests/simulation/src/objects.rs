@@ -13,6 +13,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
 use gamedeployment_driver::NamespacedName;
+use gamedeployment_driver::watch_event::NodeFacts;
 
 /// The only namespace.
 pub const NAMESPACE: &str = "games";
@@ -95,6 +96,8 @@ pub struct NodeObject {
     pub id: Identity,
     /// Time of its last registration.
     pub since: Timestamp,
+    /// Whether its condition Ready is True.
+    pub ready: bool,
 }
 
 object!(PodObject);
@@ -103,6 +106,16 @@ object!(RevisionObject);
 object!(WorkloadObject);
 object!(TemplateObject);
 object!(NodeObject);
+
+impl NodeObject {
+    /// Returns the facts that gamedeployment-operator keeps of it.
+    pub fn facts(&self) -> NodeFacts {
+        NodeFacts {
+            ready: self.ready,
+            cost: None,
+        }
+    }
+}
 
 impl PodObject {
     pub fn new(api: api::Pod) -> Rc<Self> {

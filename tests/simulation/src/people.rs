@@ -2,16 +2,16 @@
 
 use fastrand::Rng;
 use gamedeployment_core::hook_kind::HookKind;
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, ScaleStrategy};
-use shared_api::hook_run::HookRunSpec;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
 use crate::endpoint::Behaviour;
-use crate::objects::RunObject;
+use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::Refuses;
 use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
@@ -141,7 +141,7 @@ impl World {
         self.edit(change, || format!("strategy field {kind} by {one} {two}"));
     }
 
-    pub(crate) fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<crate::objects::PodObject>> {
+    pub(crate) fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<PodObject>> {
         self.server.pods.nth(dice.usize(..16)).cloned()
     }
 
@@ -151,13 +151,15 @@ impl World {
             return;
         };
         let name = run.id.name.clone();
-        match dice.u8(..7) {
+        match dice.u8(..9) {
             6 => {
                 self.server.keep_run(&name);
                 self.tell(|| format!("somebody puts a finalizer on run {name}"));
             }
-            4 => self.soften_run(&run),
-            5 => self.forge_run(&run),
+            4 => self.soften_run(&run, dice),
+            5 => self.forge_run(&run, dice),
+            7 => self.forge_digest(&run, dice),
+            8 => self.forge_another(&run, dice),
             0 | 1 => {
                 let _ = self.server.delete_run(&name, None, None);
                 self.tell(|| format!("somebody deletes run {name}"));
@@ -176,29 +178,6 @@ impl World {
                 let _ = self.server.write_run_status(&name, None, None, status);
                 self.tell(|| format!("somebody calls run {name} Successful"));
             }
-        }
-    }
-
-    /// Edits a run so that every measurement succeeds.
-    fn soften_run(&mut self, run: &RunObject) {
-        let name = run.id.name.clone();
-        self.server.edit_run(&name, |run| soften(&mut run.spec));
-        // An edit after the verdict changes nothing, but the operator may see it later than the verdict.
-        if !run.read.phase.is_final() {
-            self.referee.edited(&run.id.uid);
-        }
-        self.tell(|| format!("somebody edits run {name}"));
-    }
-
-    /// Replaces a run with a forged one that always succeeds, with the same labels and annotations.
-    fn forge_run(&mut self, run: &RunObject) {
-        let name = run.id.name.clone();
-        let _ = self.server.delete_run(&name, None, None);
-        let mut forged = shared_api::HookRun::clone(&run.api);
-        soften(&mut forged.spec);
-        let now = self.now;
-        if self.server.create_run(&forged, now).is_ok() {
-            self.tell(|| format!("somebody forges run {name}"));
         }
     }
 
@@ -311,7 +290,7 @@ impl World {
         }
         let Some(pod) = self.any_pod(dice) else { return };
         let (name, uid) = (pod.id.name.clone(), pod.id.uid.clone());
-        match dice.u8(..16) {
+        match dice.u8(..19) {
             0..=7 => {
                 let behaviour = Behaviour::any(dice);
                 self.tell(|| format!("the game of {name} is now {behaviour:?}"));
@@ -347,12 +326,26 @@ impl World {
             14 => {
                 // A node that registers again keeps its name, and its containers keep running.
                 match self.lost_nodes.pop() {
-                    Some(node) => self.server.put_node(node, self.now),
+                    Some(node) => {
+                        self.server.put_node(node.clone(), self.now);
+                        self.end_silence(&node);
+                    }
                     None => drop(self.server.add_node(self.now)),
                 }
                 self.foreign += 1;
             }
+            16..=18 => self.some_silence(&pod, dice),
             _ => self.collect_pods(),
+        }
+    }
+
+    /// Lets the kubelet of a pod fall silent, if possible of a pod that has not started yet.
+    fn some_silence(&mut self, pod: &PodObject, dice: &mut Rng) {
+        let waits = |pod: &&std::rc::Rc<PodObject>| pod.read.node.is_some() && pod.read.never_started();
+        let waiting = self.server.pods.iter().find(waits).cloned();
+        let time = SignedDuration::from_secs(dice.i64(5..150));
+        if let Some(node) = &waiting.as_deref().unwrap_or(pod).read.node {
+            self.silence(node, time);
         }
     }
 
@@ -369,13 +362,5 @@ impl World {
                 self.machines.remove(&pod.id.uid);
             }
         }
-    }
-}
-
-/// Makes every response a success.
-fn soften(spec: &mut HookRunSpec) {
-    for metric in &mut spec.metrics {
-        metric.success_condition = Some("true".to_owned());
-        metric.failure_condition = None;
     }
 }

@@ -209,7 +209,7 @@ impl World {
         if leads && !led {
             process.work = match process.operator {
                 HOOKS => Work::Hooks(Box::default()),
-                _ => Work::Games(Box::new(Games::new(self.limits))),
+                _ => Work::Games(Box::new(Games::new(self.limits, self.watches_nodes))),
             };
             self.totals.leaders += 1;
             let name = self.processes[at].name();

@@ -111,7 +111,9 @@ impl World {
         }
         for machine in self.machines.values_mut() {
             machine.sick = false;
+            machine.pulled_at = self.now;
         }
+        self.end_silences();
         while self.server.nodes.len() < 2 {
             self.server.add_node(self.now);
         }

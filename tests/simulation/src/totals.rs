@@ -55,6 +55,14 @@ totals! {
     retries: "retries reset",
     workloads: "workloads deleted",
     unmeasured: "looks at runs that nobody measures",
+    silences: "kubelets that fell silent",
+    not_ready: "nodes of silent kubelets marked as not Ready",
+    never_started: "writes to pods that never started",
+    young_reports: "of these, writes where nodes are not watched",
+    unnoticed: "of these, writes that no one could know to be too late",
+    doubted: "hooks asked because a node was not Ready",
+    forged: "forged runs",
+    restored: "forged runs with the real spec restored",
     converged: "worlds that converged",
 }
 

@@ -8,12 +8,14 @@ use gamedeployment_core::plan;
 use gamedeployment_driver::store::{Store, StoredObject};
 use gamedeployment_driver::{CallLimits, DriverLimits};
 use jiff::{SignedDuration, Timestamp};
+use shared_api::hook_run::HookRunSpec;
 
 use crate::endpoint::{Behaviour, Call};
 use crate::fault_profile::FaultProfile;
 use crate::games::{Games, KINDS};
 use crate::kubelet::Machine;
 use crate::network::Flight;
+use crate::nodes::Silence;
 use crate::objects::{Object, PodObject, key};
 use crate::process::{GAMES, HOOKS, Process, Work};
 use crate::questions::question;
@@ -52,6 +54,10 @@ pub struct World {
     pub foreign: u64,
     /// Removed nodes that may register again.
     pub lost_nodes: Vec<String>,
+    /// Silent kubelets, by node.
+    pub silences: BTreeMap<String, Silence>,
+    /// Specs that a forger restores once they are measured, by UID of the run.
+    pub disguises: BTreeMap<String, HookRunSpec>,
     pub totals: Totals,
     /// One line for every event, if requested.
     pub story: Option<Vec<String>>,
@@ -60,6 +66,8 @@ pub struct World {
     pub code: [u8; 8],
     /// Limits of the drivers, per plan and for concurrent calls.
     pub limits: DriverLimits,
+    /// Whether gamedeployment-operator watches nodes.
+    pub watches_nodes: bool,
 }
 
 impl World {
@@ -102,6 +110,8 @@ impl World {
             referee: Referee::default(),
             foreign: 0,
             lost_nodes: Vec::new(),
+            silences: BTreeMap::new(),
+            disguises: BTreeMap::new(),
             totals: Totals {
                 seeds: 1,
                 ..Totals::default()
@@ -110,6 +120,7 @@ impl World {
             endpoint_seed,
             code,
             limits,
+            watches_nodes: endpoint_seed % 8 != 1,
         };
         for _ in 0..3 {
             world.server.add_node(EPOCH);
@@ -193,13 +204,14 @@ impl World {
         true
     }
 
-    /// Lets time pass, with the leader election, and then abandons overdue requests.
+    /// Lets time pass, with the leader election, and then tends the nodes and abandons overdue requests.
     pub fn pass(&mut self, time: SignedDuration, dice: &mut Rng) {
         let end = self.now + time;
         while self.now < end {
             self.now = end.min(self.now + SignedDuration::from_millis(700));
             self.elect(dice);
         }
+        self.tend_nodes();
         self.give_up();
     }
 
@@ -344,6 +356,6 @@ fn is_fresh(games: &Games, server: &Server) -> bool {
         && same(&server.pods, &index.pods)
         && same(&server.runs, &index.runs)
         && same(&server.revisions, &index.revisions)
-        && server.nodes.len() == index.nodes.shown().count()
+        && (!games.watches_nodes || server.nodes.len() == index.nodes.shown().count())
         && index.nodes.shown().all(|name| server.nodes.get(name).is_some())
 }

@@ -2,9 +2,9 @@
 
 use kube::ResourceExt;
 use kube::api::{Patch, PatchParams, PostParams};
-use operator_tests::Fleet;
 use operator_tests::fleet::{game, hooked, until_empty};
-use serde_json::json;
+use operator_tests::{Fleet, assert_has};
+use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::{HookRun, Phase};
 
@@ -109,6 +109,33 @@ fn softened(made: &HookRun) -> HookRunSpec {
     spec
 }
 
+/// Edits a run.
+async fn edit(fleet: &Fleet<'_>, name: &str, patch: Value) {
+    let runs = fleet.runs();
+    runs.patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await
+        .unwrap();
+}
+
+/// Creates a run that claims everything that the operator's run has.
+async fn copied(fleet: &Fleet<'_>, made: &HookRun, name: &str, spec: HookRunSpec) {
+    let mut run = HookRun::new(name, spec);
+    run.metadata.labels.clone_from(&made.metadata.labels);
+    run.metadata.annotations.clone_from(&made.metadata.annotations);
+    let owners = &made.metadata.owner_references;
+    run.metadata.owner_references.clone_from(owners);
+    fleet.runs().create(&PostParams::default(), &run).await.unwrap();
+}
+
+/// Waits until a run is Successful.
+async fn succeeded(fleet: &Fleet<'_>, name: &str) {
+    let is_successful = |run: &HookRun| {
+        let status = run.status.as_ref();
+        run.name_any() == name && status.is_some_and(|status| status.phase == Phase::Successful)
+    };
+    fleet.until_runs(|runs| runs.iter().any(is_successful)).await;
+}
+
 #[tokio::test]
 async fn an_edited_run_opens_nothing_and_says_so() {
     let fleet = fleet("forged-runs").await;
@@ -118,14 +145,8 @@ async fn an_edited_run_opens_nothing_and_says_so() {
     fleet.scale(1);
     fleet.asked(1).await;
     let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
-    let patch = json!([{
-        "op": "replace", "path": "/spec/metrics/0/successCondition", "value": "asInt(result) >= 0"
-    }])
-    .to_string();
-    let _ = fleet.kubectl(
-        &["patch", "hookrun", &made.name_any(), "--type=json", "-p", &patch],
-        "",
-    );
+    let softened = json!({ "spec": { "metrics": softened(&made).metrics } });
+    edit(&fleet, &made.name_any(), softened).await;
     fleet
         .until_runs(|runs| runs.len() == 1 && runs[0].metadata.uid != made.metadata.uid)
         .await;
@@ -149,16 +170,7 @@ async fn a_run_with_copied_annotations_and_another_spec_opens_nothing() {
     fleet.kill_workloads();
     fleet.delete_run(&made.name_any()).await;
     fleet.until_runs(<[_]>::is_empty).await;
-    let mut forged = HookRun::new(&made.name_any(), softened(&made));
-    forged.metadata.labels.clone_from(&made.metadata.labels);
-    forged.metadata.annotations.clone_from(&made.metadata.annotations);
-    let owners = &made.metadata.owner_references;
-    forged.metadata.owner_references.clone_from(owners);
-    fleet
-        .runs()
-        .create(&PostParams::default(), &forged)
-        .await
-        .unwrap();
+    copied(&fleet, &made, &made.name_any(), softened(&made)).await;
     fleet.approved().await;
     fleet.start_workloads().await;
     fleet.told(EDITED).await;
@@ -167,4 +179,82 @@ async fn a_run_with_copied_annotations_and_another_spec_opens_nothing() {
     assert_eq!(fleet.nodes.terminations().len(), 0);
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(1).await;
+}
+
+/// Somebody takes the name of the operator's run, so that it cannot be created, and has others measured.
+#[tokio::test]
+async fn a_run_under_another_name_opens_nothing_while_its_name_is_taken() {
+    let mut fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(7);
+    fleet.scale(1);
+    fleet.asked(1).await;
+    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    fleet.kill_workloads();
+    fleet.delete_run(&made.name_any()).await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    let taken = HookRun::new(&made.name_any(), made.spec.clone());
+    fleet.runs().create(&PostParams::default(), &taken).await.unwrap();
+    copied(&fleet, &made, "softened", softened(&made)).await;
+    succeeded(&fleet, "softened").await;
+    fleet.nodes.every_pod().set_players(0);
+    copied(&fleet, &made, "same", made.spec.clone()).await;
+    succeeded(&fleet, "same").await;
+    fleet.nodes.every_pod().set_players(7);
+    fleet.start_workloads().await;
+    let message = fleet.says("ScaleBlocked", "HookRunNameInvalid").await;
+    assert_has(&message, "does not belong to this workload; delete it");
+    let left = fleet.until_runs(|runs| runs.len() == 1).await;
+    assert_eq!(left[0].name_any(), made.name_any());
+    fleet.quiet().await;
+    assert_eq!(fleet.nodes.terminations().len(), 0);
+    fleet.delete_run(&made.name_any()).await;
+    fleet.asked(1).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.settled(1).await;
+}
+
+/// The API server counts one generation for a write that sets `terminate` and restores the real spec.
+#[tokio::test]
+async fn an_edit_that_also_sets_terminate_opens_nothing() {
+    for terminate in [false, true] {
+        let mut fleet = fleet("forged-runs").await;
+        fleet.hook("empty", until_empty()).await;
+        fleet.launch(&game(2, hooked("empty"))).await;
+        fleet.nodes.every_pod().set_players(7);
+        fleet.scale(1);
+        fleet.asked(1).await;
+        let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+        let name = made.name_any();
+        fleet.kill_workloads();
+        fleet.delete_run(&name).await;
+        fleet.until_runs(<[_]>::is_empty).await;
+        let run = HookRun::new(&name, softened(&made));
+        fleet.runs().create(&PostParams::default(), &run).await.unwrap();
+        succeeded(&fleet, &name).await;
+        let metadata = json!({
+            "labels": made.metadata.labels, "annotations": made.metadata.annotations,
+            "ownerReferences": made.metadata.owner_references,
+        });
+        let spec = json!({ "metrics": made.spec.metrics, "terminate": terminate });
+        edit(&fleet, &name, json!({ "metadata": metadata, "spec": spec })).await;
+        fleet.start_workloads().await;
+        if terminate {
+            let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
+            assert_has(&message, "is Successful and was terminated, which opens nothing");
+            fleet.quiet().await;
+            fleet.retry("preDeleteUpdateStrategy");
+        } else {
+            fleet.told(EDITED).await;
+        }
+        let unmeasured = |run: &HookRun| run.metadata.generation == Some(1);
+        fleet
+            .until_runs(|runs| runs.len() == 1 && runs.iter().all(unmeasured))
+            .await;
+        fleet.quiet().await;
+        assert_eq!(fleet.nodes.terminations().len(), 0);
+        fleet.nodes.every_pod().set_players(0);
+        fleet.settled(1).await;
+    }
 }

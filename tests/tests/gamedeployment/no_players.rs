@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use operator_tests::assert_has;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
-use test_kit::node::{Behaviour, PodSelector};
+use test_kit::node::{Behaviour, Loss, PodSelector};
 
 use crate::fleet;
 
@@ -55,6 +55,37 @@ async fn a_pod_whose_image_was_never_there_goes_at_once() {
     fleet.told("none of its containers has started").await;
     assert_eq!(fleet.names().await, serving);
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
+}
+
+/// A kubelet that falls silent after such a report starts the containers all the same, and players may join.
+#[tokio::test]
+async fn a_pod_whose_kubelet_fell_silent_stays_though_nothing_had_started() {
+    let fleet = fleet("no-players").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(1, hooked("empty"))).await;
+    let serving = fleet.names().await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.nodes.behave(PodSelector::future(), Behaviour::CannotPull);
+    fleet.scale(2);
+    fleet
+        .until(|status| {
+            condition(status, "Available").is_some_and(|found| found.2.contains("ImagePullBackOff"))
+        })
+        .await;
+    let pods = fleet.names().await;
+    let waiting = pods.difference(&serving).next().unwrap().clone();
+    let node = fleet.nodes.pod(&waiting).view().unwrap().node.unwrap();
+    fleet.nodes.lose_node(&node, Loss::Silent).await.unwrap();
+    fleet.scale(1);
+    let asked = fleet.asked(1).await;
+    assert_eq!(asked.into_values().collect::<Vec<_>>(), [waiting]);
+    fleet.quiet().await;
+    assert_eq!(fleet.names().await, pods);
+    // Its kubelet reports again that nothing has started.
+    fleet.nodes.return_node(&node).await.unwrap();
+    fleet.settled(1).await;
+    fleet.told("none of its containers has started").await;
+    assert_eq!(fleet.names().await, serving);
 }
 
 #[tokio::test]

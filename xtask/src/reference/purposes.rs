@@ -112,15 +112,15 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "nodes",
         "list watch",
-        "deletion costs of nodes; nodes that are gone",
+        "deletion costs of nodes; nodes that are gone or not Ready",
         "not ready; give the right, or set `--ignore-nodes`",
     ),
     purpose(
         WORKLOADS,
         "nodes",
         "get",
-        "asking whether a node is really gone, right before a pod of it is deleted unasked",
-        "pods of nodes that are gone are asked like any other, and `WriteFailed` says so each minute",
+        "confirms that a node is gone, or Ready, right before a pod of it is deleted without a hook",
+        "the hook runs for such pods too, and `WriteFailed` reports the refusal",
     ),
     purpose(
         WORKLOADS,

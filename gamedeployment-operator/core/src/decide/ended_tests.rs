@@ -5,6 +5,7 @@ use serde_json::json;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::*;
+use crate::plan::GatedWrite;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{FakeCluster, object, pod, revisions, view};
@@ -36,7 +37,7 @@ fn decided(object: &GameDeployment, pods: &[Pod], now: Timestamp) -> Plan {
 fn counted(plan: &Plan) -> (usize, usize) {
     let count = |wanted: fn(&Action) -> bool| plan.actions.iter().filter(|action| wanted(action)).count();
     (
-        count(|action| matches!(action, Action::DeletePod(_))),
+        count(|action| matches!(action, Action::Gated(GatedWrite::DeletePod(_)))),
         count(|action| matches!(action, Action::CreatePod(_))),
     )
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::tests::*;
 use super::*;
+use crate::plan::GatedWrite;
 use crate::samples::status;
 
 fn no_image() -> (&'static str, Value) {
@@ -57,7 +58,12 @@ fn pods_whose_update_in_place_has_just_ended_go_one_at_a_time_too() {
     let in_place = ("/spec/updateStrategy/type", json!("InplaceUpdate"));
     let spec = ten(&[in_place, ("/spec/minReadySeconds", json!(30))]);
     let plan = plan(&spec, &pods("ready", 10, &[just_ready(), updated_in_place()]));
-    let begun = |action: &Action| matches!(action, Action::SetNotReady(..) | Action::WriteUpdate(..));
+    let begun = |action: &Action| {
+        matches!(
+            action,
+            Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..))
+        )
+    };
     assert_eq!(count(&plan, begun), 1, "{plan:#?}");
 }
 
@@ -126,6 +132,11 @@ fn a_new_pod_has_to_prove_itself_before_others_go_in_its_stead() {
 fn an_update_in_place_takes_pods_that_blip_one_at_a_time_too() {
     let in_place = ("/spec/updateStrategy/type", json!("InplaceUpdate"));
     let plan = plan(&ten(&[in_place]), &pods("blips", 10, &[blips()]));
-    let begun = |action: &Action| matches!(action, Action::SetNotReady(..) | Action::WriteUpdate(..));
+    let begun = |action: &Action| {
+        matches!(
+            action,
+            Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..))
+        )
+    };
     assert_eq!(count(&plan, begun), 1, "{plan:#?}");
 }

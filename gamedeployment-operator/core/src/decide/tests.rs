@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use shared_api::reason::WorkloadReason;
 
 use super::*;
+use crate::plan::GatedWrite;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{FakeCluster, object, pod, revisions, view};
@@ -53,7 +54,7 @@ pub(super) fn plan(spec: &[(&str, Value)], pods: &[Pod]) -> Plan {
 /// Returns the names of the deleted pods.
 pub(super) fn deleted(plan: &Plan) -> Vec<&str> {
     let deleted = plan.actions.iter().filter_map(|action| match action {
-        Action::DeletePod(delete) => Some(delete.pod().name.as_str()),
+        Action::Gated(GatedWrite::DeletePod(delete)) => Some(delete.pod().name.as_str()),
         _ => None,
     });
     let mut deleted: Vec<_> = deleted.collect();
@@ -102,7 +103,7 @@ fn gone_of_ten(spec: &[(&'static str, Value)]) -> usize {
     let updates = |action: &Action| {
         matches!(
             action,
-            Action::SetNotReady(..) | Action::WriteUpdate(..) | Action::CreatePod(_)
+            Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..)) | Action::CreatePod(_)
         )
     };
     assert_eq!(count(&plan, updates), 0, "{plan:#?}");
@@ -346,7 +347,9 @@ fn a_mark_is_taken_off_before_an_update_is_confirmed() {
             ("/metadata/annotations", annotations),
         ];
         let plan = plan(&spec, &pods("pod", 1, &over));
-        let confirms = count(&plan, |action| matches!(action, Action::Confirm(_)));
+        let confirms = count(&plan, |action| {
+            matches!(action, Action::Gated(GatedWrite::Confirm(_)))
+        });
         (
             confirms,
             count(&plan, |action| matches!(action, Action::ClearSelection(_))),

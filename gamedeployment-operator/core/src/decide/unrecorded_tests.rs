@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
 use super::*;
-use crate::plan::NewPod;
+use crate::plan::{GatedWrite, NewPod};
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{FakeCluster, object, pod, revisions, template, view};
@@ -80,10 +80,10 @@ fn assert_goes_on_at_the_recorded_revision(plan: &Plan) {
     let touched = plan.actions.iter().any(|action| {
         matches!(
             action,
-            Action::DeletePod(_)
-                | Action::RecordSelection(..)
-                | Action::SetNotReady(..)
-                | Action::WriteUpdate(..)
+            Action::RecordSelection(..)
+                | Action::Gated(
+                    GatedWrite::DeletePod(_) | GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..)
+                )
         )
     });
     assert!(!touched, "nothing is updated: {:?}", plan.actions);
@@ -158,7 +158,12 @@ fn a_template_with_problems_stops_the_update_alone() {
     );
     invalid.spec.replicas = Some(1);
     let fewer = plan(&invalid, &pods, &revisions, None);
-    let deleted = |action: &&Action| matches!(action, Action::DeletePod(_) | Action::RecordSelection(..));
+    let deleted = |action: &&Action| {
+        matches!(
+            action,
+            Action::Gated(GatedWrite::DeletePod(_)) | Action::RecordSelection(..)
+        )
+    };
     assert_eq!(
         fewer.actions.iter().filter(deleted).count(),
         1,

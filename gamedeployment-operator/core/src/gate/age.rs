@@ -14,7 +14,7 @@ use crate::cluster::Cluster;
 use crate::pod::Pod;
 
 /// Maximum clock skew: how far `completedAt` may lie ahead of this process's clock.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
+pub(super) const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(5);
 
 /// Returns when a success expires for a pod; `None` if it does not expire by age. The error says why it no
 /// longer counts.

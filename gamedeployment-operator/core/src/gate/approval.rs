@@ -25,8 +25,12 @@ pub enum OpenReason {
     HotPatch,
     /// The pod is not scheduled to a node.
     NotScheduled,
-    /// None of the pod's containers has started.
-    NeverStarted,
+    /// None of the pod's containers has started, as its kubelet reports.
+    NeverStarted {
+        /// Name of the pod's node, which is Ready. Acting on this requires a direct read first. `None` where
+        /// nodes are not watched and the report has just been made.
+        node: Option<String>,
+    },
     /// The pod has ended or is already being deleted.
     Ended,
     /// No healthy watch has shown the pod's node for [`super::NODE_GONE_AFTER`]. Acting on this requires a
@@ -72,7 +76,7 @@ impl std::fmt::Display for OpenReason {
             Self::NoHook => f.write_str("no hook is set"),
             Self::HotPatch => f.write_str("hot patches have no hooks"),
             Self::NotScheduled => f.write_str("the pod is on no node"),
-            Self::NeverStarted => f.write_str("none of its containers has started"),
+            Self::NeverStarted { .. } => f.write_str("none of its containers has started"),
             Self::Ended => f.write_str("the pod has ended"),
             Self::NodeGone { .. } => f.write_str("its node does not exist any more"),
             Self::AlreadyStarted => f.write_str("the update was approved and begun before"),
@@ -196,7 +200,7 @@ impl<'a> Approval<'a> {
             OpenReason::NoHook
             | OpenReason::HotPatch
             | OpenReason::NotScheduled
-            | OpenReason::NeverStarted
+            | OpenReason::NeverStarted { .. }
             | OpenReason::Ended
             | OpenReason::NodeGone { .. }
             | OpenReason::AlreadyStarted

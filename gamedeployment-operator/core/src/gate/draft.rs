@@ -13,7 +13,8 @@ use shared_api::metric::Argument;
 use super::HookBlocker;
 use super::resolved::{find, without_values};
 use crate::cluster::FoundTemplate;
-use crate::digest::{Fnv, canonical};
+use crate::digest::canonical;
+use crate::spec_digest::{RestDigest, SpecDigest};
 
 /// The template's metrics and policy, and its arguments overridden by the workload's.
 #[derive(Debug)]
@@ -21,8 +22,8 @@ pub(super) struct Draft<'a> {
     step: &'a HookStep,
     pub(super) template: &'a HookTemplateSpec,
     declared: Vec<Declared>,
-    /// The spec as JSON, without its arguments.
-    json: String,
+    /// Digest of the spec without its arguments.
+    rest: RestDigest,
 }
 
 /// An argument of the template or the workload. All runs of the hook have it.
@@ -55,7 +56,7 @@ impl<'a> Draft<'a> {
             step,
             template,
             declared: declared(step, template),
-            json: canonical(&spec(template, None)),
+            rest: RestDigest::of(&spec(template, None)),
         })
     }
 
@@ -107,21 +108,17 @@ impl<'a> Draft<'a> {
         spec(self.template, Some(arguments.collect()))
     }
 
-    /// Digests the spec of a run. It is compared with the recorded digest for thousands of pods, so the spec
-    /// itself is not built. Keys are sorted, so the arguments come first.
-    pub(super) fn digest(&self, added: &[Added<'_>]) -> String {
-        let mut hash = Fnv::default();
-        hash.add(br#"{"args":["#);
-        for (at, given) in self.given(added).enumerate() {
-            hash.add(if at == 0 { b"" } else { b"," });
+    /// Digests the spec of a run. It is compared with the specs of thousands of runs, so the spec itself is not
+    /// built.
+    pub(super) fn digest(&self, added: &[Added<'_>]) -> SpecDigest {
+        let mut digest = self.rest.arguments();
+        for given in self.given(added) {
             match given {
-                Given::Declared(declared) => hash.add(declared.json.as_bytes()),
-                Given::Added(added) => hash.add_json(added),
+                Given::Declared(declared) => digest.add_json(&declared.json),
+                Given::Added(added) => digest.add(added),
             }
         }
-        hash.add(b"],");
-        hash.add(self.json.trim_start_matches('{').as_bytes());
-        hash.text()
+        digest.finish()
     }
 }
 

@@ -14,6 +14,7 @@ use super::draft::{Added, Draft};
 use crate::digest::digest_of_text;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
+use crate::spec_digest::SpecDigest;
 use crate::workload::Workload;
 
 /// Longest name that the API server accepts.
@@ -103,7 +104,7 @@ impl<'a> HookRequest<'a> {
     }
 
     /// Returns the digest of the run's spec.
-    pub(super) fn digest(&self) -> String {
+    pub(super) fn digest(&self) -> SpecDigest {
         self.draft.digest(&self.arguments)
     }
 
@@ -114,7 +115,7 @@ impl<'a> HookRequest<'a> {
         run.metadata.labels = Some(self.labels());
         let mut notes = BTreeMap::from([
             (annotation::INTENT.to_owned(), self.intent.text()),
-            (annotation::SPEC_DIGEST.to_owned(), self.digest()),
+            (annotation::SPEC_DIGEST.to_owned(), self.digest().to_string()),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
         ]);
         let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
@@ -228,11 +229,11 @@ fn containers_text(pod: &Pod) -> String {
     pairs.collect::<Vec<_>>().join(",")
 }
 
-/// Returns a container that has restarted since the run was created.
+/// Returns a container that has restarted since the run was created, or that the run does not list.
 pub(super) fn restarted<'p>(pod: &'p Pod, then: &BTreeMap<String, String>) -> Option<&'p str> {
     let other = pod.lasting().find(|container| {
         then.get(&container.name)
-            .is_some_and(|known| *known != digest_of_text(&container.container_id))
+            .is_none_or(|known| *known != digest_of_text(&container.container_id))
     });
     other.map(|container| container.name.as_str())
 }

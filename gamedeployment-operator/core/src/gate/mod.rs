@@ -32,7 +32,7 @@ pub use draft::render;
 pub use hook_request::{HookBlocker, HookRequest, NewRun, check_name, owned, owner};
 pub use intent::Intent;
 pub use resolved::{Unresolved, open_arguments, unresolved};
-pub use run::{Run, spec_digest};
+pub use run::{Flaw, Run};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
@@ -44,6 +44,9 @@ pub use transitions::GateStateKind;
 /// must then confirm it with a direct read. A kubelet that re-registers its node does so within seconds, and
 /// its containers keep running meanwhile.
 pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// Time for which a kubelet's report that nothing has started counts where nodes are not watched.
+pub const REPORT_COUNTS_FOR: SignedDuration = SignedDuration::from_secs(30);
 
 /// Gate state for one pod and one intent.
 #[derive(Debug)]
@@ -144,7 +147,7 @@ impl<'a> Gate<'a> {
     fn evaluate(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> GateState<'a> {
         let kind = intent.hook(self.workload);
         let open = |open_reason| GateState::Open(Approval::new(pod, intent, kind, open_reason));
-        if let Some(open_reason) = exempt(pod, intent, modified) {
+        if let Some(open_reason) = self.exempt(pod, intent, modified) {
             return open(open_reason);
         }
         let Some(kind) = kind else {
@@ -161,16 +164,48 @@ impl<'a> Gate<'a> {
             draft.and_then(|draft| HookRequest::new(self.workload, draft, kind, intent, pod, modified));
         let hook_request = match hook_request {
             Ok(hook_request) => hook_request,
-            Err(blocker) => return GateState::Blocked(blocker),
+            Err(blocker) => return GateState::Blocked(self.with_start_in_doubt(blocker, pod)),
         };
-        match self.runs.find(&hook_request.name, kind, &pod.uid) {
-            Some(run) if self.is_of_another(run, pod) => {
-                let with_unique_name = hook_request.with_unique_name();
-                with_unique_name.map_or_else(GateState::Blocked, |hook_request| self.unasked(hook_request))
-            }
+        match self.runs.named(&hook_request.name) {
+            Some(run) if self.is_of_another(run, pod) => match hook_request.with_unique_name() {
+                Ok(hook_request) => match self.runs.named(&hook_request.name) {
+                    Some(run) => self.judge(run, &hook_request),
+                    None => self.unasked(hook_request),
+                },
+                Err(blocker) => GateState::Blocked(blocker),
+            },
             Some(run) => self.judge(run, &hook_request),
+            // The run may have its unique name from a time when another pod's run had this one.
+            None if self.runs.mention(kind, &pod.uid) => {
+                let unique = hook_request.clone().with_unique_name().ok();
+                match unique.and_then(|unique| Some((self.runs.named(&unique.name)?, unique))) {
+                    Some((run, unique)) => self.judge(run, &unique),
+                    None => self.unasked(hook_request),
+                }
+            }
             None => self.unasked(hook_request),
         }
+    }
+
+    /// Adds why a pod needs a hook although its kubelet reported that nothing has started.
+    fn with_start_in_doubt(&self, blocker: HookBlocker, pod: &Pod) -> HookBlocker {
+        let Some(node) = pod.node.as_ref().filter(|_| pod.never_started()) else {
+            return blocker;
+        };
+        let doubt = match self.cluster.node(node) {
+            Node::Unwatched => "nodes are not watched (--ignore-nodes)".to_owned(),
+            Node::Ready | Node::NotReady | Node::Unsure | Node::Absent(_) => {
+                format!("node {node} is not known to be Ready")
+            }
+        };
+        let HookBlocker { reason, message } = blocker;
+        let message = format!(
+            "{message}. Its kubelet reported that no container has started, but may have started one since: {doubt}. \
+             To let the pod go without a hook, annotate it with {}={}",
+            names::SKIP_HOOK,
+            pod.uid
+        );
+        HookBlocker { reason, message }
     }
 
     /// Whether a run belongs to another existing pod. Pods may share an instance id: users and the original
@@ -244,31 +279,53 @@ impl<'a> Gate<'a> {
             Err(stale_reason) => GateState::Stale(run, stale_reason),
         }
     }
+
+    /// Returns why the pod needs no verdict: it cannot have players, or its update was approved before.
+    fn exempt(&self, pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason> {
+        // Health confirmations have no exemption: a pod that cannot have players is not therefore healthy.
+        if matches!(intent, Intent::Confirm(_)) {
+            return None;
+        }
+        if pod.terminating || pod.is_finished() {
+            return Some(OpenReason::Ended);
+        }
+        let Some(node) = &pod.node else {
+            return Some(OpenReason::NotScheduled);
+        };
+        if let Some(open_reason) = self.never_started(pod, node) {
+            return Some(open_reason);
+        }
+        let under_way = match intent {
+            // Without the readiness gate nothing keeps players out meanwhile, so each write needs a verdict.
+            Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
+            Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
+        };
+        under_way.then_some(OpenReason::AlreadyStarted)
+    }
+
+    /// Exempts a pod none of whose containers has ever started. A kubelet's report stands until the next one,
+    /// and a silent kubelet starts containers all the same: the report counts only while the node is Ready,
+    /// or, where nodes are not watched, for a short time.
+    fn never_started(&self, pod: &Pod, node: &str) -> Option<OpenReason> {
+        if !pod.never_started() {
+            return None;
+        }
+        match self.cluster.node(node) {
+            Node::Ready => Some(OpenReason::NeverStarted {
+                node: Some(node.to_owned()),
+            }),
+            Node::Unwatched => {
+                let age = self.now.duration_since(pod.reported?);
+                (-age::CLOCK_SKEW <= age && age < REPORT_COUNTS_FOR)
+                    .then_some(OpenReason::NeverStarted { node: None })
+            }
+            Node::NotReady | Node::Unsure | Node::Absent(_) => None,
+        }
+    }
 }
 
-/// Returns why the pod needs no verdict: it cannot have players, or its update was approved before.
-fn exempt(pod: &Pod, intent: &Intent, modified: &[String]) -> Option<OpenReason> {
-    // Health confirmations have no exemption: a pod that cannot have players is not therefore healthy.
-    if matches!(intent, Intent::Confirm(_)) {
-        return None;
-    }
-    if pod.terminating || pod.is_finished() {
-        return Some(OpenReason::Ended);
-    }
-    if pod.node.is_none() {
-        return Some(OpenReason::NotScheduled);
-    }
-    if pod.never_started() {
-        return Some(OpenReason::NeverStarted);
-    }
-    let under_way = match intent {
-        // Without the readiness gate nothing keeps players out meanwhile, so each write needs a verdict.
-        Intent::InPlace(to) => pod.has_readiness_gate && crate::progress::is_under_way(pod, to, modified),
-        Intent::Delete | Intent::Recreate(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
-    };
-    under_way.then_some(OpenReason::AlreadyStarted)
-}
-
+#[cfg(test)]
+mod forged_tests;
 #[cfg(test)]
 mod open_reason_tests;
 #[cfg(test)]

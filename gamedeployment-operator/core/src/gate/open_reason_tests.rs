@@ -21,7 +21,7 @@ struct FakeCluster {
 fn around() -> FakeCluster {
     FakeCluster {
         one: one("http://one"),
-        node: Node::There,
+        node: Node::Ready,
         seen: None,
     }
 }
@@ -199,10 +199,10 @@ fn what_is_compared_is_the_spec_that_was_measured_and_not_what_an_annotation_say
     let mut run = yes(&pod);
     run.metadata.generation = Some(3);
     starts(&run, edited);
-    // Terminated early, which is not an edit.
+    // Terminated early, which is not an edit, and opens nothing.
     let mut run = yes(&pod);
     (run.spec.terminate, run.metadata.generation) = (Some(true), Some(2));
-    starts(&run, OPEN);
+    starts(&run, "Refused");
     run.metadata.generation = Some(3);
     starts(&run, edited);
     // The spec counts even without the annotation.
@@ -215,12 +215,70 @@ fn what_is_compared_is_the_spec_that_was_measured_and_not_what_an_annotation_say
     starts(&run, "None: the hook or");
 }
 
+/// A tenant lets a spec of their own be measured, and then sets the real one together with `terminate`.
+#[test]
+fn terminate_hides_no_edit() {
+    let pod = chosen(&[]);
+    // Value of `terminate`, generation, observed generation, and the result.
+    let table = [
+        (None, Some(1), Some(1), OPEN),
+        (Some(false), Some(2), Some(1), "Some(HookRunEdited): "),
+        (Some(false), Some(2), Some(2), "Some(HookRunEdited): "),
+        (Some(true), Some(2), Some(1), "Refused"),
+        (Some(true), Some(2), Some(2), "Refused"),
+        (Some(true), Some(1), Some(1), "Refused"),
+        (None, Some(2), Some(2), "Some(HookRunEdited): "),
+        (None, Some(1), Some(2), "Refused"),
+        (None, Some(1), None, "Refused"),
+        (None, None, Some(1), "Refused"),
+        (None, None, None, "Refused"),
+    ];
+    for (terminate, generation, observed, wanted) in table {
+        let mut run = yes(&pod);
+        run.spec.terminate = terminate;
+        run.metadata.generation = generation;
+        run.status.as_mut().unwrap().observed_generation = observed;
+        let stands = deletion(&run, &pod, &around());
+        let case = format!("{terminate:?} {generation:?} {observed:?}: {stands}");
+        assert!(stands.starts_with(wanted), "{case}");
+    }
+}
+
+/// Change of a run.
+type Change = dyn Fn(&mut HookRun);
+
+#[test]
+fn a_success_that_opens_nothing_says_why() {
+    let pod = chosen(&[]);
+    let said = |change: &Change| {
+        let mut run = yes(&pod);
+        change(&mut run);
+        Run::read(&run).verdict()
+    };
+    let table: [(&Change, &str); 3] = [
+        (
+            &|run| run.status.as_mut().unwrap().metric_results[0].successful = 0,
+            "without a measured success",
+        ),
+        (&|run| run.spec.terminate = Some(true), "and was terminated"),
+        (
+            &|run| run.status.as_mut().unwrap().observed_generation = None,
+            "with a status.observedGeneration other than 1",
+        ),
+    ];
+    for (change, why) in table {
+        assert_eq!(said(change), format!("is Successful {why}, which opens nothing"));
+    }
+}
+
 #[test]
 fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
     let (pod, fleet) = (chosen(&[]), fleet());
     let absent = |seconds| Node::Absent(SignedDuration::from_secs(seconds));
     for (node, wanted) in [
-        (Node::There, "Unasked"),
+        (Node::Unwatched, "Unasked"),
+        (Node::Ready, "Unasked"),
+        (Node::NotReady, "Unasked"),
         (Node::Unsure, "Unasked"),
         (absent(59), "Unasked"),
         (absent(60), "open: its node does not exist any more"),
@@ -299,6 +357,94 @@ fn never_started_is_what_a_kubelet_has_reported_of_every_container_that_lasts() 
         let stands = stands(None, &pod, &around(), &fleet(), &Intent::Delete);
         assert_eq!(stands, wanted, "{case}");
     }
+}
+
+/// A kubelet that falls silent after such a report starts the containers all the same.
+#[test]
+fn never_started_is_believed_of_a_kubelet_that_still_reports() {
+    let report = |state: &str, id: Value| {
+        json!([{ "name": "game", "image": "game:v1", "imageID": "", "restartCount": 0, "ready": false,
+            "containerID": id, "state": { "waiting": { "reason": state } } }])
+    };
+    let fields = |part: &str| json!({ "f:status": { part: { "k:{\"name\":\"game\"}": {} } } });
+    let managed = |seconds: i64| {
+        let at = now() - SignedDuration::from_secs(seconds);
+        let entry = |manager: &str, time: Timestamp, part: &str| {
+            json!({ "manager": manager, "operation": "Update", "apiVersion": "v1", "time": time,
+                "fieldsType": "FieldsV1", "fieldsV1": fields(part) })
+        };
+        // Others write conditions at any time.
+        json!([
+            entry("k3s", at, "f:containerStatuses"),
+            entry("hookgate", now(), "f:conditions")
+        ])
+    };
+    let creating = ("Pending", report("ContainerCreating", Value::Null));
+    // Updated in place to an image that the kubelet could not pull.
+    let pulling = ("Running", report("ErrImagePull", json!("one")));
+    let (free, asked) = ("open: none of its containers has started", "Unasked");
+    let months = 150 * 24 * 60 * 60;
+    let table = [
+        (Node::Ready, months, free),
+        (Node::NotReady, months, asked),
+        (Node::NotReady, 1, asked),
+        (Node::Unsure, 1, asked),
+        (Node::Absent(SignedDuration::from_secs(59)), 1, asked),
+        (Node::Unwatched, months, asked),
+        (Node::Unwatched, 30, asked),
+        (Node::Unwatched, 29, free),
+        (Node::Unwatched, -5, free),
+        (Node::Unwatched, -6, asked),
+    ];
+    for (phase, containers) in [creating, pulling] {
+        for (node, seconds, wanted) in table {
+            let pod = chosen(&[
+                ("/status/phase", json!(phase)),
+                ("/status/containerStatuses", containers.clone()),
+                ("/metadata/managedFields", managed(seconds)),
+            ]);
+            let around = FakeCluster { node, ..around() };
+            let stands = stands(None, &pod, &around, &fleet(), &Intent::Delete);
+            assert_eq!(stands, wanted, "{phase} {node:?}, reported {seconds} s ago");
+        }
+    }
+    // A hook that cannot run says why it is needed, and the way out.
+    let (phase, containers) = (json!("Pending"), report("ContainerCreating", Value::Null));
+    for (node, doubt) in [
+        (Node::NotReady, "node node is not known to be Ready"),
+        (Node::Unwatched, "nodes are not watched (--ignore-nodes)"),
+    ] {
+        let pod = chosen(&[
+            ("/status/phase", phase.clone()),
+            ("/status/containerStatuses", containers.clone()),
+            ("/status/podIP", Value::Null),
+        ]);
+        let around = FakeCluster {
+            one: one("http://{{args.PodIP}}"),
+            node,
+            seen: None,
+        };
+        let fleet = fleet();
+        let gate_state = Gate::new(&fleet, &around, &[], &[], now()).assess(&pod, &Intent::Delete, &[]);
+        let GateState::Blocked(blocker) = gate_state else {
+            panic!("{gate_state:?}");
+        };
+        assert_eq!(blocker.reason, WorkloadReason::PodAddressMissing);
+        for words in [doubt, "annotate it with tkex.tencent.com/skip-hook=uid-fleet-a"] {
+            assert!(blocker.message.contains(words), "{}", blocker.message);
+        }
+    }
+    // Nobody knows when it was reported.
+    let (phase, containers) = ("Pending", report("ContainerCreating", Value::Null));
+    let pod = chosen(&[
+        ("/status/phase", json!(phase)),
+        ("/status/containerStatuses", containers),
+    ]);
+    let around = FakeCluster {
+        node: Node::Unwatched,
+        ..around()
+    };
+    assert_eq!(stands(None, &pod, &around, &fleet(), &Intent::Delete), asked);
 }
 
 #[test]

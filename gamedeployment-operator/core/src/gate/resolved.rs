@@ -157,7 +157,7 @@ mod tests {
         }
 
         fn node(&self, _: &str) -> Node {
-            Node::There
+            Node::Ready
         }
 
         fn node_cost(&self, _: &str) -> Option<f64> {

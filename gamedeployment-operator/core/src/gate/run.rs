@@ -4,23 +4,19 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use shared_api::hook_run::HookRunSpec;
+use shared_api::metric::Metric;
 use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, Phase};
 
 use super::HookBlocker;
-use crate::digest::digest;
 use crate::hook_kind::HookKind;
 use crate::pod::controller_of;
+use crate::spec_digest::SpecDigest;
 
 /// Cached facts about a HookRun.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "independent facts, each asked by its name"
-)]
 pub struct Run {
     /// `metadata.name`.
     pub name: String,
@@ -44,21 +40,21 @@ pub struct Run {
     pub intent: Option<String>,
     /// The pod's selection record at the run's creation, for runs before a deletion.
     pub selection: Option<String>,
-    /// Digest of the current spec, excluding `terminate`.
-    pub spec_digest: String,
+    /// Digest of the current spec.
+    pub spec_digest: SpecDigest,
     /// Digest of the rendered spec, from the annotation. Anyone may have written it.
-    pub noted_digest: Option<String>,
-    /// Whether the run's spec, excluding `terminate`, was ever edited. The measurement may be based on the
-    /// earlier spec.
-    pub was_edited: bool,
+    pub noted_digest: Option<SpecDigest>,
+    /// Whether the run's spec was edited, other than by setting `terminate` once. The measurement may be based
+    /// on the earlier spec.
+    pub is_edited: bool,
     /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
     /// Whether the run is being deleted.
     pub terminating: bool,
     /// `status.phase`.
     pub phase: Phase,
-    /// Whether every metric has at least one success. Only then does Successful count.
-    pub measured: bool,
+    /// Why a phase of Successful does not count, if so.
+    pub flaw: Option<Flaw>,
     /// `status.message`: the reason for the phase.
     pub message: String,
     /// Time when measuring started; creation time before that.
@@ -81,13 +77,6 @@ impl Run {
         let status = run.status.clone().unwrap_or_default();
         let kind = either(label::TYPE, label::TYPE_OLD);
         let created = run.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
-        let measured = |name: &str| {
-            let mut results = status.metric_results.iter();
-            results.any(|result| {
-                result.name == name && result.successful > 0 && result.phase == Phase::Successful
-            })
-        };
-        let metrics = &run.spec.metrics;
         Self {
             name: text(run.metadata.name.as_ref()),
             uid: text(run.metadata.uid.as_ref()),
@@ -100,13 +89,15 @@ impl Run {
             revision: either(label::REVISION, label::REVISION_OLD),
             intent: notes.get(annotation::INTENT).cloned(),
             selection: notes.get(annotation::CHOICE).cloned(),
-            spec_digest: spec_digest(&run.spec),
-            noted_digest: notes.get(annotation::SPEC_DIGEST).cloned(),
-            was_edited: was_edited(run),
+            spec_digest: SpecDigest::of(&run.spec),
+            noted_digest: notes
+                .get(annotation::SPEC_DIGEST)
+                .and_then(|text| text.parse().ok()),
+            is_edited: is_edited(run),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
             terminating: run.metadata.deletion_timestamp.is_some(),
             phase: status.phase,
-            measured: !metrics.is_empty() && metrics.iter().all(|metric| measured(&metric.name)),
+            flaw: Flaw::of(run),
             message: status.message.clone().unwrap_or_default(),
             started: status
                 .started_at
@@ -145,25 +136,69 @@ impl Run {
 
     /// Returns whether the run ended with a measured success. Nothing else opens a gate.
     pub fn is_measured_success(&self) -> bool {
-        self.phase == Phase::Successful && self.measured
+        self.phase == Phase::Successful && self.flaw.is_none()
+    }
+
+    /// Describes a verdict that opens nothing, as a predicate of the run.
+    pub fn verdict(&self) -> String {
+        match self.flaw.filter(|_| self.phase == Phase::Successful) {
+            Some(flaw) => format!("is Successful {flaw}, which opens nothing"),
+            None => format!("is {}: {}", self.phase, self.message),
+        }
     }
 }
 
-/// Returns the digest of a run's spec. Setting `terminate`, which ends a run early, does not change it.
-pub fn spec_digest(spec: &HookRunSpec) -> String {
-    if spec.terminate.is_none() {
-        return digest(spec);
-    }
-    digest(&HookRunSpec {
-        terminate: None,
-        ..spec.clone()
-    })
+/// Why a phase of Successful does not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// A metric has no success.
+    Unmeasured,
+    /// `terminate` is set. An edit that sets it may change the rest of the spec too.
+    Terminated,
+    /// The verdict is about a spec other than the one that the run was created with.
+    OtherGeneration,
 }
 
-/// Whether the spec was edited, apart from setting `terminate`. The API server counts every spec change in
-/// the generation, and setting `terminate` is one.
-fn was_edited(run: &HookRun) -> bool {
-    let allowed = 1 + i64::from(run.spec.terminate.is_some());
+impl Flaw {
+    fn of(run: &HookRun) -> Option<Self> {
+        let status = run.status.as_ref();
+        let results = status.map_or(&[] as &[_], |status| &status.metric_results);
+        let measured = |metric: &Metric| {
+            results.iter().any(|result| {
+                result.name == metric.name && result.successful > 0 && result.phase == Phase::Successful
+            })
+        };
+        let metrics = &run.spec.metrics;
+        let observed = status.and_then(|status| status.observed_generation);
+        if metrics.is_empty() || !metrics.iter().all(measured) {
+            Some(Self::Unmeasured)
+        } else if run.spec.terminate == Some(true) {
+            Some(Self::Terminated)
+        } else if (run.metadata.generation, observed) != (FIRST_GENERATION, FIRST_GENERATION) {
+            Some(Self::OtherGeneration)
+        } else {
+            None
+        }
+    }
+}
+
+impl std::fmt::Display for Flaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Unmeasured => "without a measured success",
+            Self::Terminated => "and was terminated",
+            Self::OtherGeneration => "with a status.observedGeneration other than 1",
+        })
+    }
+}
+
+/// Generation of an object whose spec has not changed since its creation.
+const FIRST_GENERATION: Option<i64> = Some(1);
+
+/// Whether the spec was edited, other than by setting `terminate` once. The API server counts every spec
+/// change in the generation.
+fn is_edited(run: &HookRun) -> bool {
+    let allowed = 1 + i64::from(run.spec.terminate == Some(true));
     run.metadata
         .generation
         .is_some_and(|generation| generation > allowed)

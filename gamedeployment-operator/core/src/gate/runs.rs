@@ -1,38 +1,35 @@
 //! Index of a workload's runs. There may be as many runs as pods, and each pod looks up its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Run;
 use crate::hook_kind::HookKind;
 
-/// Runs of a workload by name and by pod.
+/// Runs of a workload. A run is found by its name alone: anyone can write its labels and annotations.
 pub(super) struct Runs<'a> {
     by_name: BTreeMap<&'a str, &'a Run>,
-    by_pod: BTreeMap<(HookKind, &'a str), &'a Run>,
+    pods: BTreeSet<(HookKind, &'a str)>,
 }
 
 impl<'a> Runs<'a> {
-    /// Builds the index. The first of several runs with the same key wins.
+    /// Builds the index.
     pub(super) fn new(runs: &[&'a Run]) -> Self {
-        let mut index = Self {
-            by_name: BTreeMap::new(),
-            by_pod: BTreeMap::new(),
-        };
-        for run in runs {
-            index.by_name.entry(&run.name).or_insert(run);
-            if let (Some(kind), Some(pod)) = (run.kind, &run.pod_uid) {
-                index.by_pod.entry((kind, pod)).or_insert(run);
-            }
+        let pods = runs
+            .iter()
+            .filter_map(|run| Some((run.kind?, run.pod_uid.as_deref()?)));
+        Self {
+            by_name: runs.iter().map(|run| (run.name.as_str(), *run)).collect(),
+            pods: pods.collect(),
         }
-        index
     }
 
-    /// Finds the run of this name, or else one of this kind for this pod. A run of this name for another pod
-    /// is the last resort.
-    pub(super) fn find(&self, name: &str, kind: HookKind, pod_uid: &str) -> Option<&'a Run> {
-        let named = self.by_name.get(name);
-        let same = named.filter(|run| run.pod_uid.as_deref() == Some(pod_uid));
-        let about = || self.by_pod.get(&(kind, pod_uid));
-        same.or_else(about).or(named).copied()
+    /// Returns the run of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&'a Run> {
+        self.by_name.get(name).copied()
+    }
+
+    /// Whether any run of this kind, under any name, claims to be for this pod.
+    pub(super) fn mention(&self, kind: HookKind, pod_uid: &str) -> bool {
+        self.pods.contains(&(kind, pod_uid))
     }
 }

@@ -4,6 +4,7 @@ use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
 use super::{HookRequest, Run, hook_request};
+use crate::spec_digest::SpecDigest;
 
 /// Reason why a run is stale.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,7 +65,7 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
         let asked = run.intent.as_deref().unwrap_or("something else");
         return Some(StaleReason::routine(format!("it was asked for {asked:?}")));
     }
-    if let Some(stale_reason) = other_spec(run, &hook_request.digest()) {
+    if let Some(stale_reason) = other_spec(run, hook_request.digest()) {
         return Some(stale_reason);
     }
     // A pod that was deselected and then selected again needs a new run.
@@ -81,15 +82,15 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
 /// Returns why a run's spec does not count as the one with the digest `wanted`, if so. The current spec must
 /// have that digest and must never have been edited. The annotation only distinguishes an edited run from a
 /// changed hook.
-fn other_spec(run: &Run, wanted: &str) -> Option<StaleReason> {
+fn other_spec(run: &Run, wanted: SpecDigest) -> Option<StaleReason> {
     let edited = || {
         let why = "somebody has edited its spec: what was measured is not what the hook asks";
         StaleReason::reported(WorkloadReason::HookRunEdited, why.to_owned())
     };
     if run.spec_digest == wanted {
-        return run.was_edited.then(edited);
+        return run.is_edited.then(edited);
     }
-    let noted = run.noted_digest.as_deref() == Some(wanted);
+    let noted = run.noted_digest == Some(wanted);
     Some(if noted {
         edited()
     } else {

@@ -17,7 +17,7 @@ impl Cluster for One {
     }
 
     fn node(&self, _: &str) -> Node {
-        Node::There
+        Node::Ready
     }
 
     fn node_cost(&self, _: &str) -> Option<f64> {
@@ -67,7 +67,9 @@ pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -
     };
     let mut run = hook_request.render().run;
     run.metadata.uid = Some("run-1".to_owned());
+    run.metadata.generation = Some(1);
     let status = run.status.get_or_insert_default();
+    status.observed_generation = Some(1);
     status.phase = phase;
     status.completed_at = Some(now().into());
     status.metric_results = vec![MetricResult {
@@ -115,7 +117,6 @@ fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
     );
     let table = [
         ("/metadata/uid", json!("uid-other")),
-        (REVISION, json!("new")),
         (MARK, json!("false")),
         (CHOSEN, json!("delete@2024-05-02T00:00:00Z")),
         (CHOSEN, json!("")),
@@ -130,6 +131,23 @@ fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
             "{path} {value}"
         );
     }
+    // The name of its run is another one.
+    let updated = chosen(&[(REVISION, json!("new"))]);
+    let unasked = state(&run, &updated, &Intent::Delete, &around);
+    assert_eq!(unasked, GateStateKind::Unasked);
+}
+
+/// Anyone who may create HookRuns can copy labels and annotations.
+#[test]
+fn a_run_under_another_name_opens_nothing() {
+    let (pod, around) = (chosen(&[]), one("http://one"));
+    let mut run = ended(&pod, &Intent::Delete, Phase::Successful, 1);
+    assert_eq!(state(&run, &pod, &Intent::Delete, &around), GateStateKind::Open);
+    run.metadata.name = Some("by-hand".to_owned());
+    assert_eq!(
+        state(&run, &pod, &Intent::Delete, &around),
+        GateStateKind::Unasked
+    );
 }
 
 #[test]
@@ -180,6 +198,11 @@ fn pods_of_one_instance_id_have_a_run_each() {
         let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
         assert_eq!(states, [GateStateKind::Refused, GateStateKind::Asking]);
     }
+    // The twin's run keeps its unique name once the other run is gone.
+    let runs = [&second];
+    let gate = Gate::new(&fleet, &around, &runs, &pods, now());
+    let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
+    assert_eq!(states, [GateStateKind::Unasked, GateStateKind::Asking]);
     // Once the first pod is gone, its run blocks the name: it is deleted, and the twin keeps its own run.
     let (left, runs) = ([&twin], [&refused]);
     let gate = Gate::new(&fleet, &around, &runs, &left, now());

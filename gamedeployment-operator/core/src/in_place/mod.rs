@@ -4,6 +4,7 @@
 //! Any other difference rules out an in-place update. This module decides from two templates and a pod's
 //! status, and writes nothing.
 
+#[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 mod change;
 mod progress;
 

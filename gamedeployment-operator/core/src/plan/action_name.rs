@@ -1,6 +1,6 @@
 //! Names of actions in metrics, traces and recorded rejections.
 
-use super::Action;
+use super::{Action, GatedWrite};
 
 impl Action {
     /// Name in metrics.
@@ -16,11 +16,11 @@ impl Action {
             Self::DryRunPod(..) => DRY_RUN_POD,
             Self::RecordSelection(..) => "mark_pod",
             Self::ClearSelection(_) => "unmark_pod",
-            Self::DeletePod(_) => "delete_pod",
-            Self::SetNotReady(..) => "take_out_pod",
-            Self::WriteUpdate(..) => "update_pod",
+            Self::Gated(GatedWrite::DeletePod(_)) => "delete_pod",
+            Self::Gated(GatedWrite::SetNotReady(..)) => "take_out_pod",
+            Self::Gated(GatedWrite::WriteUpdate(..)) => "update_pod",
+            Self::Gated(GatedWrite::Confirm(_)) => "confirm_pod",
             Self::SetReady(..) => "put_in_pod",
-            Self::Confirm(_) => "confirm_pod",
             Self::CreateRun(_) => "create_hook_run",
             Self::DeleteRun(_) => DELETE_RUN,
             Self::ResetRetry(_) => "reset_retry",
@@ -36,9 +36,20 @@ impl Action {
             | Self::CreatePod(_)
             | Self::RecordSelection(..)
             | Self::ClearSelection(_)
-            | Self::DeletePod(_) => true,
+            | Self::Gated(GatedWrite::DeletePod(_)) => true,
             Self::CreateRun(run) => run.is_for_deletion(),
-            _ => false,
+            Self::CreateRevision(_)
+            | Self::AdoptRevision(_)
+            | Self::RenumberRevision(..)
+            | Self::DeleteRevision(_)
+            | Self::DryRunPod(..)
+            | Self::Gated(
+                GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..) | GatedWrite::Confirm(_),
+            )
+            | Self::SetReady(..)
+            | Self::DeleteRun(_)
+            | Self::ResetRetry(_)
+            | Self::Pause => false,
         }
     }
 
@@ -56,9 +67,7 @@ impl Action {
             | Self::RecordSelection(pod, _)
             | Self::ClearSelection(pod)
             | Self::SetReady(pod, _) => Some(&pod.name),
-            Self::DeletePod(delete) => Some(&delete.pod().name),
-            Self::SetNotReady(update, _) | Self::WriteUpdate(update, _) => Some(&update.pod().name),
-            Self::Confirm(confirmed) => Some(&confirmed.pod().name),
+            Self::Gated(write) => Some(&write.pod().name),
             Self::CreateRun(run) => run.run.metadata.name.as_deref(),
             Self::DeleteRun(run) => Some(&run.name),
             Self::ResetRetry(_) | Self::Pause => None,

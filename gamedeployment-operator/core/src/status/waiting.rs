@@ -235,11 +235,7 @@ pub fn is_not_taken_up(entry: &HookCondition) -> bool {
 }
 
 fn refused(run: &Run, kind: HookKind, pod: &Pod) -> String {
-    let said = if run.phase == Phase::Successful {
-        "is Successful without a measured success, which opens nothing".to_owned()
-    } else {
-        format!("is {}: {}", run.phase, run.message)
-    };
+    let said = run.verdict();
     let consequence = match kind {
         HookKind::PreDelete | HookKind::PreInplace => "the pod stays as it is",
         HookKind::PostInplace => "no further pod is updated",

@@ -55,10 +55,24 @@ impl Nodes {
         self.absent.insert(name.to_owned(), now);
     }
 
+    /// Takes a node as not Ready, as a direct read found it, until the watch shows it again.
+    pub fn set_not_ready(&mut self, name: &str) {
+        if let Some(facts) = self.shown.get_mut(name) {
+            facts.ready = false;
+        }
+    }
+
     /// Returns the state of a node.
     pub(super) fn state(&self, name: &str, now: Duration) -> Node {
-        if !self.known || self.shown.contains_key(name) {
-            return Node::There;
+        if !self.known {
+            return Node::Unwatched;
+        }
+        if let Some(facts) = self.shown.get(name) {
+            return match self.healthy {
+                Some(_) if facts.ready => Node::Ready,
+                Some(_) => Node::NotReady,
+                None => Node::Unsure,
+            };
         }
         let (Some(absent), Some(healthy), None) = (self.absent.get(name), self.healthy, &self.listed) else {
             return Node::Unsure;
@@ -118,7 +132,14 @@ mod tests {
     }
 
     fn applied(name: &str) -> Shown {
-        Event::Apply(key(name), NodeFacts::default())
+        Event::Apply(key(name), ready())
+    }
+
+    fn ready() -> NodeFacts {
+        NodeFacts {
+            ready: true,
+            cost: None,
+        }
     }
 
     fn deleted(name: &str) -> Shown {
@@ -129,7 +150,7 @@ mod tests {
         let mut nodes = Nodes::default();
         nodes.apply_event(Event::Init);
         for name in names {
-            nodes.apply_event(Event::InitApply(key(name), NodeFacts::default()));
+            nodes.apply_event(Event::InitApply(key(name), ready()));
         }
         nodes.apply_event(Event::InitDone);
         nodes
@@ -157,8 +178,31 @@ mod tests {
         nodes.restart_absence("late", at(88));
         assert_eq!(nodes.state("late", at(90)), absent(2));
         nodes.apply_event(applied("late"));
-        assert_eq!(nodes.state("late", at(900)), Node::There);
-        assert_eq!(nodes.state("old", at(900)), Node::There);
+        assert_eq!(nodes.state("late", at(900)), Node::Ready);
+        assert_eq!(nodes.state("old", at(900)), Node::Ready);
+    }
+
+    #[test]
+    fn a_node_is_ready_while_a_healthy_watch_shows_it_so() {
+        let now = Duration::from_secs(9);
+        assert_eq!(Nodes::default().state("one", now), Node::Unwatched);
+        let mut nodes = listed(&["one"]);
+        assert_eq!(nodes.state("one", now), Node::Unsure, "the watch is not healthy");
+        nodes.set_healthy(Some(now));
+        assert_eq!(nodes.state("one", now), Node::Ready);
+        let silent = Event::Apply(key("one"), NodeFacts::default());
+        assert_eq!(nodes.apply_event(silent), ["one"], "its pods are decided on anew");
+        assert_eq!(nodes.state("one", now), Node::NotReady);
+        nodes.apply_event(applied("one"));
+        assert_eq!(nodes.state("one", now), Node::Ready);
+        // A direct read knows better until the watch shows the node again.
+        nodes.set_not_ready("one");
+        nodes.set_not_ready("another");
+        assert_eq!(nodes.state("one", now), Node::NotReady);
+        assert_eq!(nodes.apply_event(applied("one")), ["one"]);
+        assert_eq!(nodes.state("one", now), Node::Ready);
+        nodes.set_healthy(None);
+        assert_eq!(nodes.state("one", now), Node::Unsure);
     }
 
     #[test]

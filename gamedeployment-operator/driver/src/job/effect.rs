@@ -15,6 +15,8 @@ pub(crate) enum Effect {
     Accepted(String),
     /// The API server did not confirm that this node is gone.
     NodeNotGone(String),
+    /// The API server shows this node, and not as Ready.
+    NodeNotReady(String),
     /// The state of the object of this name is uncertain; a direct read must show it.
     Uncertain(ObjectKind, String),
     /// The write succeeded and leaves nothing to remember.
@@ -68,13 +70,7 @@ impl Target {
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
-            Action::DeletePod(delete) => target(ObjectKind::Pod, &delete.pod().name, Some(&delete.pod().uid)),
-            Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => {
-                target(ObjectKind::Pod, &update.pod().name, Some(&update.pod().uid))
-            }
-            Action::Confirm(confirmed) => {
-                target(ObjectKind::Pod, &confirmed.pod().name, Some(&confirmed.pod().uid))
-            }
+            Action::Gated(write) => target(ObjectKind::Pod, &write.pod().name, Some(&write.pod().uid)),
             Action::CreateRun(new) => {
                 let name = new.run.metadata.name.as_deref().unwrap_or_default();
                 target(ObjectKind::Run, name, None)

@@ -5,6 +5,7 @@
 //! successful writes change it again, and the next decision follows.
 
 mod effect;
+mod node_check;
 mod runs;
 mod write;
 
@@ -136,7 +137,20 @@ impl Job {
             match action {
                 Action::CreatePod(_) => creations.push_back(action),
                 Action::DeleteRun(run) => removals.push(run),
-                other => changes.push_back(Write::new(other, &target)),
+                Action::CreateRevision(_)
+                | Action::AdoptRevision(_)
+                | Action::RenumberRevision(..)
+                | Action::DeleteRevision(_)
+                | Action::AdoptPod(_)
+                | Action::ReleasePod(_)
+                | Action::DryRunPod(..)
+                | Action::RecordSelection(..)
+                | Action::ClearSelection(_)
+                | Action::Gated(_)
+                | Action::SetReady(..)
+                | Action::CreateRun(_)
+                | Action::ResetRetry(_)
+                | Action::Pause => changes.push_back(Write::new(action, &target)),
             }
         }
         Self {

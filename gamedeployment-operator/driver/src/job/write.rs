@@ -3,18 +3,15 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::OpenReason;
-use gamedeployment_core::plan::{Action, RevisionRef, Warning};
+use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, Warning};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
 
 use super::effect::{Effect, FailedWrite, Target};
+use super::node_check::NodeCheck;
 use crate::request::{ApiCall, Object, ObjectKind, ReconcileTarget, RequestError, Response};
 use runtime_core::clock::Now;
-
-/// How long a confirmation that a node does not exist is valid, counted from the request because the answer
-/// may be slow.
-const NODE_CHECK_VALID_FOR: Duration = Duration::from_secs(5);
 
 /// Write under way.
 #[derive(Debug)]
@@ -37,9 +34,8 @@ pub(super) struct Write {
 enum WriteState {
     /// No call was sent yet.
     New(Box<Action>),
-    /// Reads the node, since this time, to confirm that it is gone: the cache may be late, or the node
-    /// registered again.
-    ConfirmsNode(Box<Action>, String, Duration),
+    /// Reads the node that the approval rests on: the cache may be late.
+    ConfirmsNode(Box<GatedWrite>, NodeCheck),
     /// Reads the workload to confirm that it exists: a workload that is being deleted adopts nothing.
     ConfirmsWorkload(Box<Action>),
     /// The write was sent. Dry runs and new revisions carry the data that their answer needs.
@@ -68,7 +64,17 @@ impl SentWrite {
             Action::DryRunPod(_, revision) => Self::DryRun(revision.clone()),
             Action::CreateRevision(new) => Self::Revision(template_in(&new.data)),
             Action::DeleteRun(_) | Action::DeleteRevision(_) => Self::Deletion,
-            _ => Self::Plain,
+            Action::AdoptRevision(_)
+            | Action::RenumberRevision(..)
+            | Action::AdoptPod(_)
+            | Action::ReleasePod(_)
+            | Action::RecordSelection(..)
+            | Action::ClearSelection(_)
+            | Action::Gated(_)
+            | Action::SetReady(..)
+            | Action::CreateRun(_)
+            | Action::ResetRetry(_)
+            | Action::Pause => Self::Plain,
         }
     }
 }
@@ -83,9 +89,10 @@ pub(super) enum NextCall {
 
 impl Write {
     pub(super) fn new(action: Action, target: &ReconcileTarget) -> Self {
-        let stale_warning = match &action {
-            Action::DeleteRun(run) => run.stale_warning.clone(),
-            _ => None,
+        let stale_warning = if let Action::DeleteRun(run) = &action {
+            run.stale_warning.clone()
+        } else {
+            None
         };
         Self {
             act: action.name(),
@@ -100,45 +107,56 @@ impl Write {
 
     /// Returns the first call.
     pub(super) fn begin(&mut self, target: &ReconcileTarget, now: Now) -> NextCall {
-        match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
-            WriteState::New(action) => self.send(action, target, now),
-            other => {
-                self.step = other;
-                NextCall::End(Err(FailedWrite::new(
-                    RequestError::Unknown("it was begun twice".to_owned()),
-                    None,
-                )))
-            }
-        }
+        let WriteState::New(action) = std::mem::replace(&mut self.step, WriteState::ReadsPod) else {
+            return fails(RequestError::Unknown("it was begun twice".to_owned()), None);
+        };
+        self.send(action, target, now)
     }
 
     /// Sends the action, or first confirms its precondition.
     fn send(&mut self, action: Box<Action>, target: &ReconcileTarget, now: Now) -> NextCall {
-        if matches!(*action, Action::AdoptPod(_) | Action::AdoptRevision(_)) {
-            self.step = WriteState::ConfirmsWorkload(action);
-            return NextCall::Send(ApiCall::Read(ObjectKind::Workload, target.key.clone()), None);
-        }
-        match open_reason(&action) {
-            Some(OpenReason::NodeGone { node }) => {
-                let node = node.clone();
-                self.step = WriteState::ConfirmsNode(action, node.clone(), now.mono);
-                NextCall::Send(ApiCall::ReadNode(node), None)
+        match *action {
+            Action::Gated(write) => self.send_gated(write, target, now),
+            Action::AdoptPod(_) | Action::AdoptRevision(_) => {
+                self.step = WriteState::ConfirmsWorkload(action);
+                NextCall::Send(ApiCall::Read(ObjectKind::Workload, target.key.clone()), None)
             }
-            Some(OpenReason::Verdict { until, .. }) => {
+            Action::CreateRevision(_)
+            | Action::RenumberRevision(..)
+            | Action::DeleteRevision(_)
+            | Action::ReleasePod(_)
+            | Action::CreatePod(_)
+            | Action::DryRunPod(..)
+            | Action::RecordSelection(..)
+            | Action::ClearSelection(_)
+            | Action::SetReady(..)
+            | Action::CreateRun(_)
+            | Action::DeleteRun(_)
+            | Action::ResetRetry(_)
+            | Action::Pause => self.act(*action, None),
+        }
+    }
+
+    /// Sends a write that a gate approved, or first confirms what the approval rests on.
+    fn send_gated(&mut self, write: GatedWrite, target: &ReconcileTarget, now: Now) -> NextCall {
+        let check = match write.open_reason() {
+            OpenReason::NodeGone { node } => NodeCheck::is_gone(node, now),
+            OpenReason::NeverStarted { node: Some(node) } => NodeCheck::is_ready(node, now),
+            OpenReason::Verdict { until, .. } => {
                 let until = until.map(|until| target.decided.at(until));
-                self.act(*action, until)
+                return self.act(Action::Gated(write), until);
             }
-            Some(
-                OpenReason::NoHook
-                | OpenReason::HotPatch
-                | OpenReason::NotScheduled
-                | OpenReason::NeverStarted
-                | OpenReason::Ended
-                | OpenReason::AlreadyStarted
-                | OpenReason::Skipped { .. },
-            )
-            | None => self.act(*action, None),
-        }
+            OpenReason::NoHook
+            | OpenReason::HotPatch
+            | OpenReason::NotScheduled
+            | OpenReason::NeverStarted { node: None }
+            | OpenReason::Ended
+            | OpenReason::AlreadyStarted
+            | OpenReason::Skipped { .. } => return self.act(Action::Gated(write), None),
+        };
+        let call = ApiCall::ReadNode(check.node.clone());
+        self.step = WriteState::ConfirmsNode(Box::new(write), check);
+        NextCall::Send(call, None)
     }
 
     fn act(&mut self, action: Action, until: Option<Duration>) -> NextCall {
@@ -155,10 +173,9 @@ impl Write {
     ) -> NextCall {
         match std::mem::replace(&mut self.step, WriteState::ReadsPod) {
             WriteState::New(action) => self.send(action, target, now),
-            WriteState::ConfirmsNode(action, node, asked) => match answer {
-                Err(RequestError::Gone) => self.act(*action, Some(asked + NODE_CHECK_VALID_FOR)),
-                Ok(_) => fails(RequestError::Conflict, Some(Effect::NodeNotGone(node))),
-                Err(error) => fails(error, Some(Effect::NodeNotGone(node))),
+            WriteState::ConfirmsNode(write, check) => match check.confirmed(answer) {
+                Ok(until) => self.act(Action::Gated(*write), Some(until)),
+                Err(failed) => NextCall::End(Err(*failed)),
             },
             WriteState::ConfirmsWorkload(action) => match is_there(answer, target) {
                 Ok(()) => self.act(*action, None),
@@ -197,7 +214,7 @@ impl Write {
             (_, Ok(Response::Gone)) | (SentWrite::Deletion, Err(RequestError::Gone)) => {
                 NextCall::End(Ok(gone()))
             }
-            (_, Ok(Response::Foreign | Response::Done | Response::Runs(_))) => {
+            (_, Ok(Response::Foreign | Response::Node(_) | Response::Done | Response::Runs(_))) => {
                 NextCall::End(Ok(Effect::Nothing))
             }
             // Pod names are deterministic: an earlier attempt created the same pod and its answer was lost.
@@ -284,28 +301,31 @@ fn is_there(answer: Result<Response, RequestError>, target: &ReconcileTarget) ->
     }
 }
 
-/// Returns why a write to a pod is approved; `None` for actions that need no approval.
-fn open_reason(action: &Action) -> Option<&OpenReason> {
-    match action {
-        Action::DeletePod(delete) => Some(delete.open_reason()),
-        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => Some(update.open_reason()),
-        Action::Confirm(confirmed) => Some(confirmed.open_reason()),
-        _ => None,
-    }
-}
-
 /// Event reason for a completed action and the name of its object; `None` for actions without an event.
 fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
     match action {
         Action::CreatePod(pod) => Some((WorkloadReason::PodsCreated, pod.name.clone())),
-        Action::DeletePod(delete) => Some((WorkloadReason::PodsDeleted, delete.pod().name.clone())),
+        Action::Gated(GatedWrite::DeletePod(delete)) => {
+            Some((WorkloadReason::PodsDeleted, delete.pod().name.clone()))
+        }
         Action::AdoptPod(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
         Action::ReleasePod(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
         Action::CreateRun(run) => {
             let name = run.run.metadata.name.clone().unwrap_or_default();
             Some((WorkloadReason::HooksAsked, name))
         }
-        _ => None,
+        Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..) | GatedWrite::Confirm(_))
+        | Action::CreateRevision(_)
+        | Action::AdoptRevision(_)
+        | Action::RenumberRevision(..)
+        | Action::DeleteRevision(_)
+        | Action::DryRunPod(..)
+        | Action::RecordSelection(..)
+        | Action::ClearSelection(_)
+        | Action::SetReady(..)
+        | Action::DeleteRun(_)
+        | Action::ResetRetry(_)
+        | Action::Pause => None,
     }
 }
 

@@ -142,8 +142,19 @@ pub(crate) fn first_batch(driver: &mut Driver) -> Vec<Request> {
     requests(driver, at(2))
 }
 
-/// Builds a pod of the workload with a player on it, on a node that the watch does not show.
-pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
+/// Builds a pod of the workload with a player on it, on node `node-1`.
+pub(crate) fn pod_with_a_player(version: &str, annotations: &Value) -> Pod {
+    let running = json!({ "running": { "startedAt": "1970-01-01T00:00:01Z" } });
+    pod_in_state(version, annotations, "c", running)
+}
+
+/// Builds a pod of the workload on node `node-1`, of which its kubelet reported that nothing has started.
+pub(crate) fn pod_that_never_started(version: &str, annotations: &Value) -> Pod {
+    let waiting = json!({ "waiting": { "reason": "ContainerCreating" } });
+    pod_in_state(version, annotations, "", waiting)
+}
+
+fn pod_in_state(version: &str, annotations: &Value, container: &str, state: Value) -> Pod {
     let owner = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true,
     });
@@ -154,8 +165,8 @@ pub(crate) fn pod_on_a_lost_node(version: &str, annotations: &Value) -> Pod {
         },
         "spec": { "nodeName": "node-1", "containers": [{ "name": "game", "image": "game:v1" }] },
         "status": { "phase": "Running", "containerStatuses": [{
-            "name": "game", "image": "game:v1", "imageID": "i", "containerID": "c", "ready": true, "restartCount": 0,
-            "state": { "running": { "startedAt": "1970-01-01T00:00:01Z" } },
+            "name": "game", "image": "game:v1", "imageID": "i", "containerID": container, "ready": true,
+            "restartCount": 0, "state": state,
         }] },
     });
     Pod::read(&serde_json::from_value(pod).unwrap())

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::plan::{Action, CREATE_REVISION};
+use gamedeployment_core::plan::{Action, CREATE_REVISION, GatedWrite};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, RequestError, Response};
-use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
+use gamedeployment_driver::watch_event::{Event, NodeFacts, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use serde_json::json;
 use shared_api::names::pod as names;
@@ -147,7 +147,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
         for news in listed(Vec::new(), WatchEvent::Node) {
             driver.handle(DriverInput::Watch(news), at(1));
         }
-        let pod = WatchEvent::Pod(Event::Apply(key("fleet-a"), pod_on_a_lost_node("7", &json!({}))));
+        let pod = WatchEvent::Pod(Event::Apply(key("fleet-a"), pod_with_a_player("7", &json!({}))));
         driver.handle(DriverInput::Watch(pod), at(1));
         driver.handle(DriverInput::NodesWatched(Some(Duration::ZERO)), at(1));
         let (mut asked, mut deleted, mut version) = (None, false, 100);
@@ -160,7 +160,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                         assert_eq!((node.as_str(), second >= 60), ("node-1", true));
                         asked = Some(second);
                         if registered_again {
-                            Ok(Response::Done)
+                            Ok(Response::Node(NodeFacts::default()))
                         } else {
                             Err(RequestError::Gone)
                         }
@@ -168,7 +168,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                     ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
                     ApiCall::Act(Action::RecordSelection(_, text)) => {
                         let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
-                        let pod = pod_on_a_lost_node(&version.to_string(), &marks);
+                        let pod = pod_with_a_player(&version.to_string(), &marks);
                         Ok(Response::Object(Object::Pod(key("fleet-a"), Box::new(pod))))
                     }
                     ApiCall::WriteStatus(status) => {
@@ -180,7 +180,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                             Workload::new(object),
                         )))
                     }
-                    ApiCall::Act(Action::DeletePod(_)) => {
+                    ApiCall::Act(Action::Gated(GatedWrite::DeletePod(_))) => {
                         let asked = asked
                             .unwrap_or_else(|| panic!("nobody has asked whether the node is there again"));
                         assert_eq!(request.until, Some(at(asked + 5).mono), "from when it was asked");
@@ -199,5 +199,60 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
             }
         }
         assert_eq!((asked.is_some(), deleted), (true, !registered_again));
+    }
+}
+
+/// The watch of nodes may be minutes late, and a silent kubelet starts containers without a report.
+#[test]
+fn a_node_is_read_before_a_pod_that_never_started_goes() {
+    let ready = NodeFacts {
+        ready: true,
+        cost: None,
+    };
+    let unknown = || RequestError::Unknown("no answer".to_owned());
+    let answers = [
+        (Ok(Response::Node(ready.clone())), true),
+        (Ok(Response::Node(NodeFacts::default())), false),
+        (Ok(Response::Done), false),
+        (Err(RequestError::Gone), false),
+        (Err(RequestError::Refused("forbidden (403)".to_owned())), false),
+        (Err(unknown()), false),
+    ];
+    for (answer, goes) in answers {
+        let mut fleet = fleet(0);
+        let hook = json!({ "hook": { "templateName": "players" } });
+        fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
+        let mut driver = driver_of(Driver::new(true, DriverLimits::default()), fleet);
+        let node = ((String::new(), "node-1".to_owned()), ready.clone());
+        for news in listed(vec![node], WatchEvent::Node) {
+            driver.handle(DriverInput::Watch(news), at(1));
+        }
+        let pod = pod_that_never_started("7", &json!({}));
+        driver.handle(
+            DriverInput::Watch(WatchEvent::Pod(Event::Apply(key("fleet-a"), pod))),
+            at(1),
+        );
+        driver.handle(DriverInput::NodesWatched(Some(Duration::ZERO)), at(1));
+        let mut open = requests(&mut driver, at(2));
+        let (mut read, mut deletion) = (0, None);
+        while let Some(request) = open.pop() {
+            let answer = match &request.call {
+                ApiCall::ReadNode(node) => {
+                    assert_eq!(node, "node-1");
+                    read += 1;
+                    answer.clone()
+                }
+                ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                ApiCall::Act(Action::Gated(GatedWrite::DeletePod(_))) => {
+                    deletion = Some(request.until);
+                    Err(unknown())
+                }
+                _ => Err(unknown()),
+            };
+            driver.handle(DriverInput::Response(request.id, answer), at(2));
+            open.extend(requests(&mut driver, at(2)));
+        }
+        let until = Some(at(2 + 5).mono);
+        assert_eq!((read, deletion), (1, goes.then_some(until)), "{answer:?}");
     }
 }

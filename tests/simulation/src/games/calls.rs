@@ -3,11 +3,13 @@
 
 use std::rc::Rc;
 
+use gamedeployment_core::digest::digest;
 use gamedeployment_core::gate::{PodRef, owner};
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Action, RevisionRef};
+use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, RunRef};
 use gamedeployment_driver::request::{ApiCall, DeletedRun, Object, ObjectKind, RequestError, Response};
 use jiff::Timestamp;
+use shared_api::names::hook_run_label::NAME_DIGEST;
 
 use super::Seen;
 use super::patch::patch;
@@ -42,31 +44,17 @@ pub fn perform(
 ) -> Result<Response, RequestError> {
     let done = match (call, seen) {
         (ApiCall::Read(kind, (_, name)), _) => read(server, *kind, name),
-        (ApiCall::ReadNode(node), _) => server
-            .nodes
-            .get(node)
-            .map(|_| Response::Done)
-            .ok_or(Refusal::Gone),
+        (ApiCall::ReadNode(node), _) => {
+            let found = server.nodes.get(node);
+            found
+                .map(|node| Response::Node(node.facts()))
+                .ok_or(Refusal::Gone)
+        }
         (ApiCall::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
             object.status = Some((**status).clone());
         }),
         (ApiCall::DeleteRuns(_), Some(_)) if server.refuses.collections => Err(Refusal::Forbidden),
-        (ApiCall::DeleteRuns(runs), Some(_)) => {
-            let mut met = Vec::new();
-            for run in runs {
-                let Some(known) = server.runs.get(&run.name).cloned() else {
-                    continue;
-                };
-                // By label: a collection call names no UID.
-                let _ = server.delete_run(&run.name, None, None);
-                met.push(DeletedRun {
-                    name: known.id.name.clone(),
-                    uid: known.id.uid.clone(),
-                    kept: server.runs.get(&run.name).is_some(),
-                });
-            }
-            Ok(Response::Runs(met))
-        }
+        (ApiCall::DeleteRuns(runs), Some(_)) => Ok(Response::Runs(delete_runs(server, runs))),
         (ApiCall::Act(action), Some(seen)) => act(server, action, seen, now),
         (other, _) => panic!("not in this world: {other:?}"),
     };
@@ -113,9 +101,33 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
         Action::Pause => patch_workload(server, seen, |object| {
             object.spec.update_strategy.get_or_insert_default().paused = Some(true);
         }),
-        Action::DeletePod(delete) => delete_pod(server, delete.pod(), now),
+        Action::Gated(GatedWrite::DeletePod(delete)) => delete_pod(server, delete.pod(), now),
         other => on_pod(server, other, seen, now),
     }
+}
+
+/// Deletes the runs that a label selects: a collection call names no UID, and anybody can write labels.
+fn delete_runs(server: &mut Server, runs: &[RunRef]) -> Vec<DeletedRun> {
+    let wanted: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
+    let selects = |run: &&Rc<RunObject>| {
+        let label = run
+            .api
+            .metadata
+            .labels
+            .as_ref()
+            .and_then(|labels| labels.get(NAME_DIGEST));
+        label.is_some_and(|label| wanted.contains(label))
+    };
+    let selected: Vec<_> = server.runs.iter().filter(selects).cloned().collect();
+    let delete = |run: Rc<RunObject>| {
+        let _ = server.delete_run(&run.id.name, None, None);
+        DeletedRun {
+            name: run.id.name.clone(),
+            uid: run.id.uid.clone(),
+            kept: server.runs.get(&run.id.name).is_some(),
+        }
+    };
+    selected.into_iter().map(delete).collect()
 }
 
 fn read(server: &Server, kind: ObjectKind, name: &str) -> Result<Response, Refusal> {

@@ -74,12 +74,13 @@ pub struct Games {
     /// Whether one of its writes has succeeded, and whether one has failed.
     wrote: (bool, bool),
     limits: DriverLimits,
+    pub watches_nodes: bool,
 }
 
 impl Games {
-    pub fn new(limits: DriverLimits) -> Self {
+    pub fn new(limits: DriverLimits, watches_nodes: bool) -> Self {
         Self {
-            driver: Driver::new(true, limits),
+            driver: Driver::new(watches_nodes, limits),
             watches: Watches::default(),
             nodes_watched: None,
             seen: None,
@@ -88,6 +89,7 @@ impl Games {
             under_way: BTreeMap::new(),
             wrote: (false, false),
             limits,
+            watches_nodes,
         }
     }
 }
@@ -115,6 +117,9 @@ impl Games {
 
     /// Delivers one item of a watch.
     pub fn learn(&mut self, server: &Server, kind: usize, now: Timestamp) -> Shown {
+        if kind == watches::NODES && !self.watches_nodes {
+            return Shown::default();
+        }
         let (news, shown) = self.watches.next(server, kind, now);
         if shown.expired {
             self.lose_watch(kind);

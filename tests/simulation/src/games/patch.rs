@@ -1,7 +1,7 @@
 //! Applies the shell's patches to a pod.
 
 use gamedeployment_core::gate::owner;
-use gamedeployment_core::plan::{Action, PodChange};
+use gamedeployment_core::plan::{Action, GatedWrite, PodChange};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use shared_api::names::pod as names;
@@ -25,7 +25,7 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
         }
-        Action::Confirm(confirmed) => {
+        Action::Gated(GatedWrite::Confirm(confirmed)) => {
             notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());
         }
         Action::SetReady(_, finished) => {
@@ -33,12 +33,12 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
             let mark = finished.as_ref().map(|finished| finished.mark.as_str());
             set_condition(status, names::IN_PLACE_READY, true, mark, now);
         }
-        Action::SetNotReady(update, _) => {
+        Action::Gated(GatedWrite::SetNotReady(update, _)) => {
             let status = pod.status.get_or_insert_default();
             // A pod out of service is no longer ready; the next report of the kubelet says so.
             set_condition(status, names::IN_PLACE_READY, false, Some(update.to()), now);
         }
-        Action::WriteUpdate(_, change) => write_update(pod, change),
+        Action::Gated(GatedWrite::WriteUpdate(_, change)) => write_update(pod, change),
         other => panic!("not about a pod: {other:?}"),
     }
 }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use gamedeployment_driver::watch_event::{Event, NodeFacts, OwnedRevision, Template, WatchEvent, Workload};
+use gamedeployment_driver::watch_event::{Event, OwnedRevision, Template, WatchEvent, Workload};
 use jiff::Timestamp;
 
 use crate::objects::{
@@ -97,7 +97,7 @@ impl Watches {
             _ => next(
                 &server.nodes,
                 &mut self.nodes,
-                |_| NodeFacts::default(),
+                NodeObject::facts,
                 WatchEvent::Node,
             ),
         }

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::gate::OpenReason;
+use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_driver::request::{self, ApiCall, Object, Response as Answered};
 use jiff::Timestamp;
 
@@ -103,6 +104,13 @@ impl World {
             .cloned()
             .unwrap_or_default();
         self.tell(|| format!("done{}: {}", if late { " late" } else { "" }, brief(action)));
+        if let Action::Gated(write) = action
+            && let OpenReason::NeverStarted { node } = write.open_reason()
+        {
+            self.totals.never_started += 1;
+            self.totals.young_reports += u64::from(node.is_none());
+            self.totals.unnoticed += u64::from(machine.has_players());
+        }
         let version = self.server.version();
         match action {
             Action::CreatePod(_) => {
@@ -111,9 +119,9 @@ impl World {
                     self.referee.made(&pod.uid, version, late, seen.by);
                 }
             }
-            Action::DeletePod(_) => self.totals.deletions += 1,
-            Action::WriteUpdate(..) => self.totals.in_place += 1,
-            Action::Confirm(_) => self.totals.confirmations += 1,
+            Action::Gated(GatedWrite::DeletePod(_)) => self.totals.deletions += 1,
+            Action::Gated(GatedWrite::WriteUpdate(..)) => self.totals.in_place += 1,
+            Action::Gated(GatedWrite::Confirm(_)) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
@@ -122,6 +130,7 @@ impl World {
                     let mut pods = self.server.pods.iter();
                     let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
                     let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
+                    self.totals.doubted += u64::from(pod.is_some_and(|pod| self.is_doubted(pod)));
                     self.referee.asked(run, machine, version);
                 }
             }
@@ -129,6 +138,8 @@ impl World {
         }
         let node = machine.node.as_ref().and_then(|node| self.server.nodes.get(node));
         let node_since = node.map(|node| node.since);
+        let silence = machine.node.as_ref().and_then(|node| self.silences.get(node));
+        let silent_since = silence.map(|silence| silence.since);
         let acted = Acted {
             seen,
             before,
@@ -139,8 +150,21 @@ impl World {
             sent,
             ends_since: self.server.ends_since(seen.uid()),
             node_since,
+            silent_since,
         };
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
+    }
+}
+
+impl World {
+    /// Whether a pod never started by its kubelet's last report, and its node is not Ready.
+    fn is_doubted(&self, pod: &PodObject) -> bool {
+        let node = pod
+            .read
+            .node
+            .as_ref()
+            .and_then(|node| self.server.nodes.get(node));
+        pod.read.never_started() && node.is_some_and(|node| !node.ready)
     }
 }
 
@@ -158,9 +182,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetReady(at, _) => Some(&at.name),
-        Action::DeletePod(delete) => Some(&delete.pod().name),
-        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => Some(&update.pod().name),
-        Action::Confirm(confirmed) => Some(&confirmed.pod().name),
+        Action::Gated(write) => Some(&write.pod().name),
         _ => None,
     }
 }
@@ -173,9 +195,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetReady(at, _) => at,
-        Action::DeletePod(delete) => delete.pod(),
-        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => update.pod(),
-        Action::Confirm(confirmed) => confirmed.pod(),
+        Action::Gated(write) => write.pod(),
         _ => return None,
     };
     Some((&pod.uid, &pod.resource_version))
@@ -185,8 +205,10 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
 fn brief(action: &Action) -> String {
     match action {
         Action::CreatePod(new) => format!("create pod {}", new.name),
-        Action::DeletePod(delete) => format!("delete pod {} ({})", delete.pod().name, delete.open_reason()),
-        Action::SetNotReady(update, _) => {
+        Action::Gated(GatedWrite::DeletePod(delete)) => {
+            format!("delete pod {} ({})", delete.pod().name, delete.open_reason())
+        }
+        Action::Gated(GatedWrite::SetNotReady(update, _)) => {
             format!(
                 "take {} out for {} ({})",
                 update.pod().name,
@@ -194,7 +216,7 @@ fn brief(action: &Action) -> String {
                 update.open_reason()
             )
         }
-        Action::WriteUpdate(update, change) => {
+        Action::Gated(GatedWrite::WriteUpdate(update, change)) => {
             let images: Vec<_> = change.images.values().collect();
             format!(
                 "write {} {images:?} ({})",

@@ -7,7 +7,7 @@
 
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_core::template::Template;
 use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
@@ -72,12 +72,12 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recrea
                 numbers()
             );
         }
-        Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => {
+        Action::Gated(GatedWrite::SetNotReady(update, _) | GatedWrite::WriteUpdate(update, _)) => {
             assert!(!is_old(update.to()), "turned back: {action:#?}");
             let before = acted.before.as_ref().unwrap().read.revision();
             assert!(!is_old(before) || old > partition, "one less: {}", numbers());
         }
-        Action::DeletePod(delete) => {
+        Action::Gated(GatedWrite::DeletePod(delete)) => {
             let pod = &acted.before.as_ref().unwrap().read;
             if !pod.is_active() || wanted.pods_to_delete.contains(&delete.pod().name) {
                 return;
@@ -150,9 +150,7 @@ impl Referee {
             );
         };
         match action {
-            Action::DeletePod(delete) => carries(delete.pod()),
-            Action::SetNotReady(update, _) | Action::WriteUpdate(update, _) => carries(update.pod()),
-            Action::Confirm(confirmed) => carries(confirmed.pod()),
+            Action::Gated(write) => carries(write.pod()),
             Action::AdoptPod(at)
             | Action::ReleasePod(at)
             | Action::RecordSelection(at, _)
@@ -176,8 +174,8 @@ impl Referee {
             assert!(room.active <= most, "{} pods of at most {most}", room.active);
         }
         let takes = match action {
-            Action::DeletePod(_) | Action::SetNotReady(..) => true,
-            Action::WriteUpdate(_, change) => !change.images.is_empty(),
+            Action::Gated(GatedWrite::DeletePod(_) | GatedWrite::SetNotReady(..)) => true,
+            Action::Gated(GatedWrite::WriteUpdate(_, change)) => !change.images.is_empty(),
             _ => false,
         };
         let floor = wanted.replicas.saturating_sub(wanted.max_unavailable);
@@ -196,7 +194,8 @@ impl Referee {
             let before = self.recreated.take_if(|(known, _)| *known == decision);
             let before = before.map_or(0, |(_, count)| count);
             check_direction(action, acted, &wanted, before);
-            let one_more = matches!(action, Action::DeletePod(delete) if delete.recreates());
+            let one_more =
+                matches!(action, Action::Gated(GatedWrite::DeletePod(delete)) if delete.recreates());
             self.recreated = Some((decision, before + usize::from(one_more)));
         }
     }
@@ -208,7 +207,7 @@ impl Referee {
         let Some(pod) = &acted.before else { return };
         self.ours
             .insert(pod.id.uid.clone(), (acted.version, acted.seen.by));
-        if matches!(action, Action::DeletePod(_)) {
+        if matches!(action, Action::Gated(GatedWrite::DeletePod(_))) {
             self.ended.insert(pod.id.uid.clone(), acted.seen.by);
         }
     }

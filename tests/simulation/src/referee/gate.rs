@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, Update};
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Action, PodChange};
+use gamedeployment_core::plan::{Action, GatedWrite, PodChange};
 use gamedeployment_core::template::Template;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
@@ -14,19 +14,20 @@ use shared_api::names::pod as names;
 use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
 use crate::kubelet::Machine;
+use crate::nodes::UNNOTICED;
 use crate::objects::{PodObject, RunObject};
 
 /// Validity of a success in seconds, as documented.
 const FRESH: i64 = 30;
-/// Time in seconds for which the absence of a node counts.
-const NODE_GONE_FOR: i64 = 5;
+/// Time in seconds for which a direct read of a node counts.
+const NODE_READ_FOR: i64 = 5;
 
 /// Hook run at its creation.
 #[derive(Debug)]
 pub(super) struct Asked {
     run: std::rc::Rc<RunObject>,
     at: u64,
-    /// Processes that ran in the pod when the run was created.
+    /// Processes that the kubelet had reported when the run was created.
     processes: Vec<String>,
     pub(super) yes: bool,
     /// Time of the verdict.
@@ -70,10 +71,10 @@ impl Referee {
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
         self.check_write(action, acted);
         let used = match action {
-            Action::DeletePod(delete) => self.deletes(delete, acted),
-            Action::SetNotReady(update, _) => self.sets_not_ready(update, acted),
-            Action::WriteUpdate(update, change) => self.updates(update, change, acted),
-            Action::Confirm(confirmed) => self.confirms(confirmed, acted),
+            Action::Gated(GatedWrite::DeletePod(delete)) => self.deletes(delete, acted),
+            Action::Gated(GatedWrite::SetNotReady(update, _)) => self.sets_not_ready(update, acted),
+            Action::Gated(GatedWrite::WriteUpdate(update, change)) => self.updates(update, change, acted),
+            Action::Gated(GatedWrite::Confirm(confirmed)) => self.confirms(confirmed, acted),
             Action::RecordSelection(_, text) => {
                 let intent = text.rsplit_once('@').unwrap().0.to_owned();
                 self.chosen
@@ -142,7 +143,7 @@ impl Referee {
                 && answered(asked)
                 && asked.processes.iter().all(|id| {
                     // A container that has ended without a restart has no players.
-                    let mut containers = now.containers.iter();
+                    let mut containers = now.reported.iter();
                     containers.all(|container| container.id == *id || !is_same_container(id, &container.id))
                 })
         });
@@ -161,7 +162,7 @@ impl Referee {
 
     fn deletes(&mut self, delete: &Delete, acted: &Acted<'_>) -> bool {
         let pod = pod(acted);
-        if is_free(pod, acted) {
+        if is_free(pod, acted, delete.open_reason()) {
             return false;
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
@@ -206,7 +207,7 @@ impl Referee {
         });
         let mut used = false;
         if !goes_on
-            && !is_free(pod, acted)
+            && !is_free(pod, acted, update.open_reason())
             && let Some(kind) = gate_of_update(acted.seen)
         {
             used = self.use_up(acted, kind, &format!("in-place:{}", update.to()), 0);
@@ -245,7 +246,7 @@ impl Referee {
             "never taken out: {:#?}",
             pod.read
         );
-        if !is_free(pod, acted)
+        if !is_free(pod, acted, update.open_reason())
             && let Some(kind) = gate_of_update(acted.seen)
         {
             return self.use_up(acted, kind, &format!("in-place:{}", update.to()), 0);
@@ -278,14 +279,18 @@ fn gate_of_update(seen: &Seen) -> Option<HookKind> {
         .find(|kind| has_hook(seen, *kind))
 }
 
-fn is_free(pod: &PodObject, acted: &Acted<'_>) -> bool {
-    // The sender learned of the absence within this time; the node may have registered again since.
-    let told = SignedDuration::from_secs(NODE_GONE_FOR);
-    let again = |since: Timestamp| since > acted.sent - told;
+/// Whether a pod cannot have players, as far as anybody can know, or somebody lets it pass.
+fn is_free(pod: &PodObject, acted: &Acted<'_>, open_reason: &OpenReason) -> bool {
+    // The sender read the node within this time: it may have registered again since, or been marked.
+    let read_for = SignedDuration::from_secs(NODE_READ_FOR);
+    let again = |since: Timestamp| since > acted.sent - read_for;
     let gone = acted.machine.node.is_some() && acted.node_since.is_none_or(again);
+    let unnoticed = |since: Timestamp| acted.sent < since + UNNOTICED + read_for;
+    let never_started =
+        matches!(open_reason, OpenReason::NeverStarted { .. }) && acted.silent_since.is_some_and(unnoticed);
     let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
     let ended = pod.read.terminating || pod.read.is_finished();
-    gone || skipped || ended || !acted.machine.has_players()
+    gone || skipped || ended || never_started || !acted.machine.has_players()
 }
 
 /// Ids end with the image's name; equal names mean the same container.

@@ -45,6 +45,8 @@ pub struct Acted<'a> {
     pub ends_since: Option<Timestamp>,
     /// Time since which the API server has the pod's node.
     pub node_since: Option<Timestamp>,
+    /// Time since which the kubelet of the pod's node reports nothing.
+    pub silent_since: Option<Timestamp>,
 }
 
 /// Memory of the referee.

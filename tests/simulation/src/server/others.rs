@@ -47,7 +47,7 @@ impl Server {
         Ok(run)
     }
 
-    /// Changes a run's spec or metadata, as a user would.
+    /// Changes a run's spec or metadata, as a user would. Changes of the spec increment the generation.
     pub fn edit_run(&mut self, name: &str, change: impl FnOnce(&mut HookRun)) {
         let Some(known) = self.runs.get(name).cloned() else {
             return;
@@ -55,7 +55,9 @@ impl Server {
         let mut run = HookRun::clone(&known.api);
         change(&mut run);
         if run != *known.api {
-            run.metadata.generation = run.metadata.generation.map(|generation| generation + 1);
+            if run.spec != known.api.spec {
+                run.metadata.generation = run.metadata.generation.map(|generation| generation + 1);
+            }
             self.bump(&mut run.metadata);
             self.runs.put(RunObject::new(run));
         }
@@ -289,7 +291,7 @@ impl Server {
         name
     }
 
-    /// Registers a node.
+    /// Registers a node, as its kubelet does.
     pub fn put_node(&mut self, name: String, now: Timestamp) {
         let version = self.number().to_string();
         let id = Identity {
@@ -298,7 +300,23 @@ impl Server {
             version,
             owner: None,
         };
-        self.nodes.put(Rc::new(NodeObject { id, since: now }));
+        let (since, ready) = (now, true);
+        self.nodes.put(Rc::new(NodeObject { id, since, ready }));
+    }
+
+    /// Sets the condition Ready of a node. Returns whether that changed it.
+    pub fn set_node_ready(&mut self, name: &str, ready: bool) -> bool {
+        let Some(known) = self.nodes.get(name).filter(|known| known.ready != ready).cloned() else {
+            return false;
+        };
+        let version = self.number().to_string();
+        let id = Identity {
+            version,
+            ..known.id.clone()
+        };
+        let since = known.since;
+        self.nodes.put(Rc::new(NodeObject { id, since, ready }));
+        true
     }
 
     pub fn remove_node(&mut self, name: &str) {
@@ -308,8 +326,8 @@ impl Server {
                 version,
                 ..known.id().clone()
             };
-            let since = known.since;
-            self.nodes.remove(Rc::new(NodeObject { id, since }));
+            let (since, ready) = (known.since, known.ready);
+            self.nodes.remove(Rc::new(NodeObject { id, since, ready }));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Stories of verdicts that no longer count.
 
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, GatedWrite};
+use jiff::SignedDuration;
 use simulation::endpoint::Behaviour;
 use simulation::script::{Hooks, Script};
 
@@ -39,7 +40,7 @@ fn an_update_that_is_called_off_takes_its_verdict_with_it() {
     script.rest();
     script.world.answer_all();
     script.seconds(1);
-    script.end_after(|action| matches!(action, Action::SetNotReady(..)));
+    script.end_after(|action| matches!(action, Action::Gated(GatedWrite::SetNotReady(..))));
     let out_of_service = |script: &Script| script.pods().iter().all(|pod| pod.read.is_out_of_service());
     assert!(out_of_service(&script));
     // Removing the run fails for some time, for every leader.
@@ -162,4 +163,67 @@ fn a_hook_that_says_no_holds_its_pod_until_somebody_has_it_asked_again() {
     script.edit(|spec| spec.pre_delete_update_strategy.as_mut().unwrap().retry = Some(true));
     script.rest();
     assert!(script.uids().is_empty());
+}
+
+/// Anybody can write labels and annotations, and copy a run with them.
+#[test]
+fn a_run_under_another_name_opens_nothing() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    script.silent = true;
+    script.scale(1);
+    script.rest();
+    let asked = script.runs().remove(0);
+    let server = &mut script.world.server;
+    server.delete_run(&asked.id.name, None, None).unwrap();
+    let mut moved = shared_api::HookRun::clone(&asked.api);
+    moved.metadata.name = Some(format!("{}-again", asked.id.name));
+    server.create_run(&moved, script.world.now).unwrap();
+    script.seconds(3);
+    let runs = script.runs();
+    let again = runs.iter().find(|run| run.id.name == asked.id.name);
+    assert!(again.is_some(), "the pod is asked again: {runs:#?}");
+    script.silent = false;
+    script.settle();
+    assert_eq!(script.uids().len(), 1);
+}
+
+/// Nobody can know in the first seconds that a kubelet is silent.
+#[test]
+fn a_pod_that_a_silent_kubelet_has_started_is_asked() {
+    for (seconds, is_asked) in [(20, false), (50, true)] {
+        let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+        let before = script.uids();
+        script.frozen = true;
+        script.scale(3);
+        script.seconds(3);
+        let new = script.uids().difference(&before).next().unwrap().clone();
+        let pod = |script: &Script| {
+            let mut pods = script.pods().into_iter();
+            pods.find(|pod| pod.id.uid == new)
+        };
+        // Binds the pod, and reports that it starts.
+        for _ in 0..2 {
+            let pod = pod(&script).unwrap();
+            script.world.kubelet(&pod);
+        }
+        let node = pod(&script).unwrap().read.node.clone().unwrap();
+        script.world.silence(&node, SignedDuration::from_mins(10));
+        (script.frozen, script.silent) = (false, true);
+        script.seconds(seconds);
+        assert!(script.world.machines[&new].has_players() && pod(&script).unwrap().read.never_started());
+        script.scale(2);
+        script.seconds(10);
+        let asked = script
+            .runs()
+            .iter()
+            .any(|run| run.read.pod_uid.as_ref() == Some(&new));
+        let stays = pod(&script).is_some();
+        assert_eq!(
+            (asked, stays),
+            (is_asked, is_asked),
+            "after {seconds} s of silence"
+        );
+        script.settle();
+        assert_eq!(script.uids(), before);
+    }
 }
