@@ -190,25 +190,15 @@ fn is_noted(record: &Record, pod: &Pod) -> bool {
 }
 
 fn hot_patch(pod: &Pod, now: Timestamp) -> InPlacePhase {
-    match hot_record(pod).filter(|record| record.revision == pod.revision()) {
-        Some(record) => match advance(pod, &record, now) {
-            InPlacePhase::Finished => InPlacePhase::Idle,
-            InPlacePhase::Idle
-            | InPlacePhase::OutOfService
-            | InPlacePhase::Grace { .. }
-            | InPlacePhase::Written { .. }
-                // Nothing records the end of a hot patch: a pod that has served since is not being updated.
-                if has_served_since(pod, &record, now) =>
-            {
-                InPlacePhase::Idle
-            }
-            phase @ (InPlacePhase::Idle
-            | InPlacePhase::OutOfService
-            | InPlacePhase::Grace { .. }
-            | InPlacePhase::Written { .. }) => phase,
-        },
-        None => InPlacePhase::Idle,
+    let Some(record) = hot_record(pod).filter(|record| record.revision == pod.revision()) else {
+        return InPlacePhase::Idle;
+    };
+    let phase = advance(pod, &record, now);
+    // Nothing records the end of a hot patch: a pod that has served since is not being updated.
+    if phase == InPlacePhase::Finished || has_served_since(pod, &record, now) {
+        return InPlacePhase::Idle;
     }
+    phase
 }
 
 /// Whether an unready pod was ready with its new containers: it became unready after they had started, or
