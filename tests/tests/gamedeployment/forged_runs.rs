@@ -109,6 +109,27 @@ fn softened(made: &HookRun) -> HookRunSpec {
     spec
 }
 
+/// Returns a fleet where the hook runs for one pod, with players on every pod, and its run.
+async fn asked() -> (Fleet<'static>, HookRun) {
+    let fleet = fleet("forged-runs").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(7);
+    fleet.scale(1);
+    fleet.asked(1).await;
+    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    (fleet, made)
+}
+
+/// Returns such a fleet without its operator and without the run, as it was.
+async fn asked_then_stopped() -> (Fleet<'static>, HookRun) {
+    let (mut fleet, made) = asked().await;
+    fleet.kill_workloads();
+    fleet.delete_run(&made.name_any()).await;
+    fleet.until_runs(<[_]>::is_empty).await;
+    (fleet, made)
+}
+
 /// Edits a run.
 async fn edit(fleet: &Fleet<'_>, name: &str, patch: Value) {
     let runs = fleet.runs();
@@ -138,13 +159,7 @@ async fn succeeded(fleet: &Fleet<'_>, name: &str) {
 
 #[tokio::test]
 async fn an_edited_run_opens_nothing_and_says_so() {
-    let fleet = fleet("forged-runs").await;
-    fleet.hook("empty", until_empty()).await;
-    fleet.launch(&game(2, hooked("empty"))).await;
-    fleet.nodes.every_pod().set_players(7);
-    fleet.scale(1);
-    fleet.asked(1).await;
-    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    let (fleet, made) = asked().await;
     let softened = json!({ "spec": { "metrics": softened(&made).metrics } });
     edit(&fleet, &made.name_any(), softened).await;
     fleet
@@ -160,16 +175,7 @@ async fn an_edited_run_opens_nothing_and_says_so() {
 
 #[tokio::test]
 async fn a_run_with_copied_annotations_and_another_spec_opens_nothing() {
-    let mut fleet = fleet("forged-runs").await;
-    fleet.hook("empty", until_empty()).await;
-    fleet.launch(&game(2, hooked("empty"))).await;
-    fleet.nodes.every_pod().set_players(7);
-    fleet.scale(1);
-    fleet.asked(1).await;
-    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
-    fleet.kill_workloads();
-    fleet.delete_run(&made.name_any()).await;
-    fleet.until_runs(<[_]>::is_empty).await;
+    let (mut fleet, made) = asked_then_stopped().await;
     copied(&fleet, &made, &made.name_any(), softened(&made)).await;
     fleet.approved().await;
     fleet.start_workloads().await;
@@ -184,16 +190,7 @@ async fn a_run_with_copied_annotations_and_another_spec_opens_nothing() {
 /// Somebody takes the name of the operator's run, so that it cannot be created, and has others measured.
 #[tokio::test]
 async fn a_run_under_another_name_opens_nothing_while_its_name_is_taken() {
-    let mut fleet = fleet("forged-runs").await;
-    fleet.hook("empty", until_empty()).await;
-    fleet.launch(&game(2, hooked("empty"))).await;
-    fleet.nodes.every_pod().set_players(7);
-    fleet.scale(1);
-    fleet.asked(1).await;
-    let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
-    fleet.kill_workloads();
-    fleet.delete_run(&made.name_any()).await;
-    fleet.until_runs(<[_]>::is_empty).await;
+    let (mut fleet, made) = asked_then_stopped().await;
     let taken = HookRun::new(&made.name_any(), made.spec.clone());
     fleet.runs().create(&PostParams::default(), &taken).await.unwrap();
     copied(&fleet, &made, "softened", softened(&made)).await;
@@ -219,17 +216,8 @@ async fn a_run_under_another_name_opens_nothing_while_its_name_is_taken() {
 #[tokio::test]
 async fn an_edit_that_also_sets_terminate_opens_nothing() {
     for terminate in [false, true] {
-        let mut fleet = fleet("forged-runs").await;
-        fleet.hook("empty", until_empty()).await;
-        fleet.launch(&game(2, hooked("empty"))).await;
-        fleet.nodes.every_pod().set_players(7);
-        fleet.scale(1);
-        fleet.asked(1).await;
-        let made = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+        let (mut fleet, made) = asked_then_stopped().await;
         let name = made.name_any();
-        fleet.kill_workloads();
-        fleet.delete_run(&name).await;
-        fleet.until_runs(<[_]>::is_empty).await;
         let run = HookRun::new(&name, softened(&made));
         fleet.runs().create(&PostParams::default(), &run).await.unwrap();
         succeeded(&fleet, &name).await;
