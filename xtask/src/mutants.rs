@@ -17,7 +17,7 @@ use serde_json::Value;
 
 /// Path of the list of bugs.
 const LIST: &str = "tests/simulation/mutations.yaml";
-/// Seeds simulated for each bug; one seed is about four thousand steps.
+/// Seeds simulated for each bug; one seed is about ten thousand steps.
 const SEEDS: &str = "0..1500";
 /// Timeout of a simulation. A longer one counts as found: it has no end.
 const PATIENCE: Duration = Duration::from_mins(4);

@@ -1,6 +1,6 @@
 //! Cluster state that decisions need in addition to the workload's own objects.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use shared_api::HookTemplateSpec;
 
 use crate::gate::Run;
@@ -10,8 +10,12 @@ use crate::gate::Run;
 pub enum Node {
     /// Nodes are not watched.
     Unwatched,
-    /// A healthy watch shows the node, and its condition Ready is True.
+    /// A healthy watch shows the node, and its condition Ready has been True for
+    /// [`NODE_SETTLE_TIME`](crate::gate::NODE_SETTLE_TIME).
     Ready,
+    /// A healthy watch shows the node, and its condition Ready has been True for this long, as far as known: its
+    /// kubelet may have been silent before, and may not have reported its pods yet.
+    JustReady(SignedDuration),
     /// A healthy watch shows the node, and its condition Ready is not True: its kubelet may be silent while
     /// its containers run.
     NotReady,
@@ -44,6 +48,11 @@ pub trait Cluster {
     }
     /// Returns the cached state of a node. Absence from the cache alone opens no gate.
     fn node(&self, name: &str) -> Node;
+    /// Returns the time of the node's transition to Ready, by the clock of its kubelet. A direct read that shows
+    /// another one has found a node that was not Ready meanwhile.
+    fn node_ready_since(&self, _name: &str) -> Option<Timestamp> {
+        None
+    }
     /// Returns the deletion cost that the node sets for its pods.
     fn node_cost(&self, name: &str) -> Option<f64>;
     /// Time since this process saw the run's verdict arrive, if it did.

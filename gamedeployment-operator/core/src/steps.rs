@@ -12,7 +12,8 @@ use shared_api::names::pod as annotation;
 use crate::cluster::Node;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::{
-    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, PodRef, REPORT_COUNTS_FOR,
+    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, PodRef,
+    REPORT_COUNTS_FOR,
 };
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, GatedWrite, PartialPlan, PodChange};
@@ -95,15 +96,17 @@ fn wants_confirmation(pod: &SelectedPod<'_>) -> bool {
 }
 
 /// Starts no further update, because an updated pod is unhealthy: pods in service that were selected for one
-/// are deselected.
+/// are deselected. Surplus pods stay selected, whichever hook is responsible for them: `replicas` requires
+/// their deletion.
 #[must_use]
 pub fn suspend_updates(mut pods: Vec<SelectedPod<'_>>) -> Vec<SelectedPod<'_>> {
     for pod in &mut pods {
         let updates = |selection: &mut Selection| {
-            matches!(
+            let updates = matches!(
                 selection.intent,
                 Intent::Recreate(_) | Intent::InPlace(_) | Intent::HotPatch(_)
-            )
+            );
+            updates && !selection.surplus
         };
         if !pod.facts.pod.is_out_of_service() {
             pod.selection.take_if(updates);
@@ -343,7 +346,8 @@ fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<I
         Node::Unwatched => pod.pod.reported.map_or(SignedDuration::ZERO, |reported| {
             REPORT_COUNTS_FOR - facts.now.duration_since(reported)
         }),
-        Node::Ready | Node::NotReady => SignedDuration::ZERO,
+        Node::JustReady(since) if pod.pod.never_started() => NODE_SETTLE_TIME - since,
+        Node::JustReady(_) | Node::Ready | Node::NotReady => SignedDuration::ZERO,
         Node::Unsure => NODE_GONE_AFTER,
         Node::Absent(since) => NODE_GONE_AFTER - since,
     });

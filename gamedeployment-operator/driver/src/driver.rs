@@ -364,7 +364,7 @@ impl Driver {
             }
             Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
             Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
-            Effect::NodeNotReady(name) => self.index.nodes.set_not_ready(&name),
+            Effect::NodeNotReady(name, found) => self.index.nodes.set_not_ready(&name, found),
             Effect::Uncertain(kind, name) => self.expectations.mark_uncertain(workload, kind, name),
         }
     }

@@ -138,9 +138,12 @@ impl<T: StoredObject> Store<T> {
             return (None, false);
         }
         self.ended.remove(value.uid());
-        if let Some(held) = self.held.get_mut(&key)
-            && held.value.uid() == value.uid()
+        if let Some(held) = self.held.get(&key)
             && is_older(value.version(), held.value.version())
+            // The watch may still have to show how another object of this name ended, and then the one that
+            // a write or a direct read returned. Versions that the watch has shown do not count: they start
+            // over when etcd is restored.
+            && (held.value.uid() == value.uid() || held.unconfirmed.is_some())
         {
             return (None, false);
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::{GameDeployment, HookTemplateSpec};
 
@@ -116,8 +117,9 @@ impl Template {
 /// Facts kept about a node.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct NodeFacts {
-    /// Whether its condition Ready is True: its kubelet reports.
-    pub ready: bool,
+    /// Time of its transition to Ready, by the clock of its kubelet, if its condition Ready is True: its kubelet
+    /// reports. A condition without that time counts as not True.
+    pub ready_since: Option<Timestamp>,
     /// Deletion cost of pods on it.
     pub cost: Option<f64>,
 }

@@ -74,8 +74,9 @@ pub fn node(node: &api::Node) -> NodeFacts {
         .and_then(|status| status.conditions.as_ref())
         .into_iter()
         .flatten();
+    let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "True");
     NodeFacts {
-        ready: conditions.any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+        ready_since: ready.and_then(|condition| Some(condition.last_transition_time.as_ref()?.0)),
         cost: cost.and_then(|text| text.trim().parse().ok()),
     }
 }
@@ -105,6 +106,23 @@ mod tests {
             "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
         });
         super::pod(&serde_json::from_value(pod).unwrap())
+    }
+
+    #[test]
+    fn a_node_is_ready_since_its_condition_became_true() {
+        let since = |status: &str, time: serde_json::Value| {
+            let other = json!({ "type": "DiskPressure", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z" });
+            let ready = json!({ "type": "Ready", "status": status, "lastTransitionTime": time });
+            let node = json!({ "metadata": { "name": "node" }, "status": { "conditions": [other, ready] } });
+            super::node(&serde_json::from_value(node).unwrap()).ready_since
+        };
+        let time = "2024-05-01T00:00:00Z";
+        assert_eq!(since("True", json!(time)), Some(time.parse().unwrap()));
+        // Nobody knows since when.
+        assert_eq!(since("True", json!(null)), None);
+        for status in ["False", "Unknown"] {
+            assert_eq!(since(status, json!(time)), None);
+        }
     }
 
     #[test]

@@ -363,6 +363,7 @@ impl World {
         let Some(machine) = self.machines.get(&pod.id.uid).cloned() else {
             return false;
         };
+        self.unreported.remove(&pod.id.uid);
         let now = self.now;
         let changed = self.write_status(pod, |pod| {
             let before = pod.status.clone();

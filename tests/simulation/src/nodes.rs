@@ -12,16 +12,40 @@ use crate::world::World;
 /// Silence after which the node controller marks a node as not Ready. Until then nobody can know of it.
 pub const UNNOTICED: SignedDuration = SignedDuration::from_secs(40);
 
+/// Time within which a kubelet that is back has reported all its pods. It reports its node first.
+const LATEST_REPORT: SignedDuration = SignedDuration::from_secs(20);
+
 /// Silence of a kubelet, which is cut off from the API server.
 #[derive(Debug)]
 pub struct Silence {
-    pub since: Timestamp,
+    since: Timestamp,
     until: Timestamp,
     /// Its pods as it last saw them, by UID. It goes on with these, and learns of no change.
     pub pods: BTreeMap<String, Rc<PodObject>>,
 }
 
+/// Silence about a pod: of its kubelet, or of a kubelet that is back and has not reported the pod yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Unreported {
+    pub since: Timestamp,
+    /// Whether the node was marked, or will be after [`UNNOTICED`].
+    pub noticed: bool,
+    /// Time when the kubelet must have reported the pod.
+    until: Timestamp,
+}
+
 impl World {
+    /// Returns the silence about a pod.
+    pub fn unreported(&self, uid: &str, node: Option<&str>) -> Option<Unreported> {
+        let silence = node.and_then(|node| self.silences.get(node));
+        let silent = silence.map(|silence| Unreported {
+            since: silence.since,
+            noticed: true,
+            until: silence.until,
+        });
+        silent.or_else(|| self.unreported.get(uid).copied())
+    }
+
     /// Whether the kubelet of a pod's node reports nothing.
     pub fn is_silent(&self, pod: &PodObject) -> bool {
         let node = pod.read.node.as_ref();
@@ -52,13 +76,24 @@ impl World {
             if self.server.nodes.get(&node).is_none() {
                 continue;
             }
-            if until <= self.now {
-                self.end_silence(&node);
-            } else if since + UNNOTICED <= self.now && self.server.set_node_ready(&node, false) {
+            if since + UNNOTICED <= until.min(self.now) && self.server.set_node_ready(&node, false, self.now)
+            {
                 self.tell(|| format!("node {node} is not Ready"));
                 self.totals.not_ready += 1;
                 self.foreign += 1;
                 self.mark_pods(&node);
+            }
+            if until <= self.now {
+                self.end_silence(&node);
+            }
+        }
+        let late = |(_, unreported): &(&String, &Unreported)| unreported.until <= self.now;
+        let late = self.unreported.iter().filter(late).map(|(uid, _)| uid.clone());
+        for uid in late.collect::<Vec<_>>() {
+            self.unreported.remove(&uid);
+            let pod = self.server.pods.iter().find(|pod| pod.id.uid == uid).cloned();
+            if let Some(pod) = pod.filter(|pod| !self.is_silent(pod)) {
+                self.report(&pod);
             }
         }
     }
@@ -76,16 +111,22 @@ impl World {
         }
     }
 
-    /// Lets a kubelet report the state of its pods, and that its node is Ready.
+    /// Lets a kubelet report that its node is Ready. It reports its pods soon after.
     pub fn end_silence(&mut self, node: &str) {
-        if self.silences.remove(node).is_none() {
+        let Some(silence) = self.silences.remove(node) else {
             return;
-        }
+        };
         self.tell(|| format!("the kubelet of {node} reports again"));
-        for pod in self.pods_on(node) {
-            self.report(&pod);
-        }
-        self.server.set_node_ready(node, true);
+        let known = self.server.nodes.get(node);
+        let unreported = Unreported {
+            since: silence.since,
+            noticed: known.is_none_or(|known| !known.ready || known.since > silence.since),
+            until: self.now + LATEST_REPORT,
+        };
+        let pods = self.pods_on(node).into_iter();
+        self.unreported
+            .extend(pods.map(|pod| (pod.id.uid.clone(), unreported)));
+        self.server.set_node_ready(node, true, self.now);
         self.foreign += 1;
     }
 

@@ -98,6 +98,8 @@ pub struct NodeObject {
     pub since: Timestamp,
     /// Whether its condition Ready is True.
     pub ready: bool,
+    /// Time of that condition's last transition.
+    pub transition: Timestamp,
 }
 
 object!(PodObject);
@@ -111,7 +113,7 @@ impl NodeObject {
     /// Returns the facts that gamedeployment-operator keeps of it.
     pub fn facts(&self) -> NodeFacts {
         NodeFacts {
-            ready: self.ready,
+            ready_since: self.ready.then_some(self.transition),
             cost: None,
         }
     }

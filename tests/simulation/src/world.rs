@@ -15,7 +15,7 @@ use crate::fault_profile::FaultProfile;
 use crate::games::{Games, KINDS};
 use crate::kubelet::Machine;
 use crate::network::Flight;
-use crate::nodes::Silence;
+use crate::nodes::{Silence, Unreported};
 use crate::objects::{Object, PodObject, key};
 use crate::process::{GAMES, HOOKS, Process, Work};
 use crate::questions::question;
@@ -56,6 +56,8 @@ pub struct World {
     pub lost_nodes: Vec<String>,
     /// Silent kubelets, by node.
     pub silences: BTreeMap<String, Silence>,
+    /// Pods that a kubelet has not reported since its silence, by UID.
+    pub unreported: BTreeMap<String, Unreported>,
     /// Specs that a forger restores once they are measured, by UID of the run.
     pub disguises: BTreeMap<String, HookRunSpec>,
     pub totals: Totals,
@@ -111,6 +113,7 @@ impl World {
             foreign: 0,
             lost_nodes: Vec::new(),
             silences: BTreeMap::new(),
+            unreported: BTreeMap::new(),
             disguises: BTreeMap::new(),
             totals: Totals {
                 seeds: 1,
@@ -123,7 +126,7 @@ impl World {
             watches_nodes: endpoint_seed % 8 != 1,
         };
         for _ in 0..3 {
-            world.server.add_node(EPOCH);
+            world.server.add_node(EPOCH - SignedDuration::from_hours(1));
         }
         world
     }

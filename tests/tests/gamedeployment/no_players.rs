@@ -1,9 +1,11 @@
 //! No hook runs for a pod that cannot have players.
 
 use std::collections::BTreeSet;
+use std::time::Instant;
 
-use operator_tests::assert_has;
 use operator_tests::fleet::{condition, game, hooked, until_empty};
+use operator_tests::{SOON, assert_has};
+use test_kit::eventually;
 use test_kit::node::{Behaviour, Loss, PodSelector};
 
 use crate::fleet;
@@ -81,8 +83,20 @@ async fn a_pod_whose_kubelet_fell_silent_stays_though_nothing_had_started() {
     assert_eq!(asked.into_values().collect::<Vec<_>>(), [waiting]);
     fleet.quiet().await;
     assert_eq!(fleet.names().await, pods);
-    // Its kubelet reports again that nothing has started.
+    // Its kubelet reports again that nothing has started. It reports its node first, so the pod stays until the
+    // node has been Ready for a minute.
+    let returned = Instant::now();
     fleet.nodes.return_node(&node).await.unwrap();
+    eventually(2 * SOON, || async {
+        let left = fleet.names().await;
+        if left == serving {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    })
+    .await;
+    assert!(returned.elapsed() >= SOON);
     fleet.settled(1).await;
     fleet.told("none of its containers has started").await;
     assert_eq!(fleet.names().await, serving);

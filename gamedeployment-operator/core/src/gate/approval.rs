@@ -27,9 +27,8 @@ pub enum OpenReason {
     NotScheduled,
     /// None of the pod's containers has started, as its kubelet reports.
     NeverStarted {
-        /// Name of the pod's node, which is Ready. Acting on this requires a direct read first. `None` where
-        /// nodes are not watched and the report has just been made.
-        node: Option<String>,
+        /// Reason why the report still counts.
+        report: CurrentReport,
     },
     /// The pod has ended or is already being deleted.
     Ended,
@@ -47,6 +46,23 @@ pub enum OpenReason {
         why: Option<String>,
         /// Name that the user gave for themselves, if any.
         by: Option<String>,
+    },
+}
+
+/// Reason why the last report of a kubelet still counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CurrentReport {
+    /// The pod's node has been Ready for [`super::NODE_SETTLE_TIME`]. Acting on this requires a direct read first.
+    NodeReady {
+        /// Name of the node.
+        node: String,
+        /// Time of its transition to Ready, which the direct read must show too.
+        since: Option<Timestamp>,
+    },
+    /// Nodes are not watched, and the report was made less than [`super::REPORT_COUNTS_FOR`] ago.
+    Recent {
+        /// Expiry time.
+        until: Timestamp,
     },
 }
 

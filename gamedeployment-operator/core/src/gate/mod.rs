@@ -26,7 +26,7 @@ mod runs;
 mod stale_reason;
 pub mod transitions;
 
-pub use approval::{Approval, ApprovedAction, Confirmed, Delete, OpenReason, PodRef, Update};
+pub use approval::{Approval, ApprovedAction, Confirmed, CurrentReport, Delete, OpenReason, PodRef, Update};
 use draft::Draft;
 pub use draft::render;
 pub use hook_request::{HookBlocker, HookRequest, NewRun, check_name, owned, owner};
@@ -44,6 +44,10 @@ pub use transitions::GateStateKind;
 /// must then confirm it with a direct read. A kubelet that re-registers its node does so within seconds, and
 /// its containers keep running meanwhile.
 pub const NODE_GONE_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// Time for which a node must have been Ready before its kubelet's reports count: a kubelet that was silent
+/// reports its node first and its pods some seconds later.
+pub const NODE_SETTLE_TIME: SignedDuration = SignedDuration::from_secs(60);
 
 /// Time for which a kubelet's report that nothing has started counts where nodes are not watched.
 pub const REPORT_COUNTS_FOR: SignedDuration = SignedDuration::from_secs(30);
@@ -194,6 +198,13 @@ impl<'a> Gate<'a> {
         };
         let doubt = match self.cluster.node(node) {
             Node::Unwatched => "nodes are not watched (--ignore-nodes)".to_owned(),
+            Node::JustReady(_) => {
+                let seconds = NODE_SETTLE_TIME.as_secs();
+                format!(
+                    "node {node} has been Ready for less than {seconds}s, and its kubelet reports pods only after \
+                     the node. Unless it reports a start, the pod goes without a hook after these {seconds}s"
+                )
+            }
             Node::Ready | Node::NotReady | Node::Unsure | Node::Absent(_) => {
                 format!("node {node} is not known to be Ready")
             }
@@ -304,23 +315,30 @@ impl<'a> Gate<'a> {
     }
 
     /// Exempts a pod none of whose containers has ever started. A kubelet's report stands until the next one,
-    /// and a silent kubelet starts containers all the same: the report counts only while the node is Ready,
-    /// or, where nodes are not watched, for a short time.
+    /// and a silent kubelet starts containers all the same: the report counts only while the node is Ready and
+    /// has been for [`NODE_SETTLE_TIME`], or, where nodes are not watched, for a short time.
     fn never_started(&self, pod: &Pod, node: &str) -> Option<OpenReason> {
         if !pod.never_started() {
             return None;
         }
-        match self.cluster.node(node) {
-            Node::Ready => Some(OpenReason::NeverStarted {
-                node: Some(node.to_owned()),
-            }),
+        let report = match self.cluster.node(node) {
+            Node::Ready => CurrentReport::NodeReady {
+                node: node.to_owned(),
+                since: self.cluster.node_ready_since(node),
+            },
             Node::Unwatched => {
                 let age = self.now.duration_since(pod.reported?);
-                (-age::CLOCK_SKEW <= age && age < REPORT_COUNTS_FOR)
-                    .then_some(OpenReason::NeverStarted { node: None })
+                if age < -age::CLOCK_SKEW || age >= REPORT_COUNTS_FOR {
+                    return None;
+                }
+                let left = REPORT_COUNTS_FOR.saturating_sub(age.max(SignedDuration::ZERO));
+                CurrentReport::Recent {
+                    until: self.now.checked_add(left).unwrap_or(Timestamp::MAX),
+                }
             }
-            Node::NotReady | Node::Unsure | Node::Absent(_) => None,
-        }
+            Node::JustReady(_) | Node::NotReady | Node::Unsure | Node::Absent(_) => return None,
+        };
+        Some(OpenReason::NeverStarted { report })
     }
 }
 

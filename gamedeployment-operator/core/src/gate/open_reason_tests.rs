@@ -278,6 +278,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
     for (node, wanted) in [
         (Node::Unwatched, "Unasked"),
         (Node::Ready, "Unasked"),
+        (Node::JustReady(SignedDuration::ZERO), "Unasked"),
         (Node::NotReady, "Unasked"),
         (Node::Unsure, "Unasked"),
         (absent(59), "Unasked"),
@@ -386,6 +387,8 @@ fn never_started_is_believed_of_a_kubelet_that_still_reports() {
     let months = 150 * 24 * 60 * 60;
     let table = [
         (Node::Ready, months, free),
+        (Node::JustReady(SignedDuration::from_secs(59)), months, asked),
+        (Node::JustReady(SignedDuration::from_secs(59)), 1, asked),
         (Node::NotReady, months, asked),
         (Node::NotReady, 1, asked),
         (Node::Unsure, 1, asked),
@@ -412,6 +415,10 @@ fn never_started_is_believed_of_a_kubelet_that_still_reports() {
     let (phase, containers) = (json!("Pending"), report("ContainerCreating", Value::Null));
     for (node, doubt) in [
         (Node::NotReady, "node node is not known to be Ready"),
+        (
+            Node::JustReady(SignedDuration::ZERO),
+            "node node has been Ready for less than 60s",
+        ),
         (Node::Unwatched, "nodes are not watched (--ignore-nodes)"),
     ] {
         let pod = chosen(&[

@@ -127,7 +127,12 @@ pub fn finished(
         // after the write is new.
         None => named || other || since >= later(written_at, STATUS_SETTLE_TIME),
     };
-    let old_name = mark.image.as_deref().filter(|image| !image.is_empty());
+    // Before a container's first start, its status names the image that it waits for.
+    let had_started = mark.container_id.as_deref() != Some("");
+    let old_name = mark
+        .image
+        .as_deref()
+        .filter(|image| had_started && !image.is_empty());
     let shows_old = old_name.is_some_and(|old| shows(now, old));
     if !replaced {
         // The image was changed and changed back, and the kubelet has not noticed or is ending the container

@@ -87,6 +87,11 @@ fn a_new_container_of_the_new_image_is_done_at_once() {
         &mark("game:v1", "", ""),
         "never ran before    | game:v2           | game:v2                       | B | 1 | 3 | 4 | done",
     );
+    // The status of a container that has not started names the image that it waits for.
+    check(
+        &mark("game:v2", "", ""),
+        "changed back before | game:v2           | game:v2                       | B | 1 | 3 | 4 | done",
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::Run;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use shared_api::spelling::is_slip;
 
 use crate::NamespacedName;
@@ -61,6 +61,10 @@ impl Cluster for ClusterView<'_> {
 
     fn node(&self, name: &str) -> Node {
         self.index.nodes.state(name, self.now)
+    }
+
+    fn node_ready_since(&self, name: &str) -> Option<Timestamp> {
+        self.index.nodes.ready_since(name)
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

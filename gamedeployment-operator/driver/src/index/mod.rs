@@ -131,7 +131,7 @@ impl Index {
                 self.enqueue_owners(owners, about);
             }
             WatchEvent::Template(event) => self.apply_template(event, about, now.mono),
-            WatchEvent::Node(event) => self.apply_node(event, about, now.mono),
+            WatchEvent::Node(event) => self.apply_node(event, about, now),
         }
     }
 
@@ -208,12 +208,12 @@ impl Index {
         }
     }
 
-    fn apply_node(&mut self, event: Event<NodeFacts>, about: &mut BTreeSet<NamespacedName>, now: Duration) {
+    fn apply_node(&mut self, event: Event<NodeFacts>, about: &mut BTreeSet<NamespacedName>, now: Now) {
         let is_list = matches!(event, Event::InitDone);
-        let changed = self.nodes.apply_event(event);
+        let changed = self.nodes.apply_event(event, now);
         if is_list || !changed.is_empty() {
             let bound = self.pods.iter().filter_map(|(_, pod)| pod.node.as_deref());
-            self.nodes.bound_to(bound, now);
+            self.nodes.bound_to(bound, now.mono);
         }
         if changed.is_empty() {
             return;

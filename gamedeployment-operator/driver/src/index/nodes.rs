@@ -2,24 +2,42 @@
 //!
 //! A node may be missing because it is gone, because the watch is late or broken, or because the node is
 //! registering again. Only an absence that lasts under a continuously healthy watch counts.
+//!
+//! A node counts as Ready once it has been Ready for [`NODE_SETTLE_TIME`], counted from when this process saw
+//! its transition. Only a node that the watch shows for the first time is believed the time in its condition,
+//! which comes from the node's clock.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use gamedeployment_core::cluster::Node;
+use gamedeployment_core::gate::NODE_SETTLE_TIME;
+use jiff::{SignedDuration, Timestamp};
+use runtime_core::clock::Now;
 
 use crate::watch_event::{Event, NodeFacts};
+
+/// How far a node's clock may lag behind the one of this process.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 
 /// Nodes.
 #[derive(Debug, Default)]
 pub struct Nodes {
-    shown: HashMap<String, NodeFacts>,
+    shown: HashMap<String, ShownNode>,
     listed: Option<BTreeSet<String>>,
     known: bool,
     /// Times since which nodes with bound pods have been absent.
     absent: HashMap<String, Duration>,
     /// Time since which the watch has been healthy without a break.
     healthy: Option<Duration>,
+}
+
+/// Node that the watch shows.
+#[derive(Debug)]
+struct ShownNode {
+    facts: NodeFacts,
+    /// Time since which its transition to Ready is known; `None` if that was long ago.
+    ready_known: Option<Duration>,
 }
 
 impl Nodes {
@@ -30,7 +48,7 @@ impl Nodes {
 
     /// Deletion cost of pods on this node.
     pub(super) fn cost(&self, name: &str) -> Option<f64> {
-        self.shown.get(name)?.cost
+        self.shown.get(name)?.facts.cost
     }
 
     /// Names of the nodes that the watch shows, in any order.
@@ -55,10 +73,18 @@ impl Nodes {
         self.absent.insert(name.to_owned(), now);
     }
 
-    /// Takes a node as not Ready, as a direct read found it, until the watch shows it again.
-    pub fn set_not_ready(&mut self, name: &str) {
-        if let Some(facts) = self.shown.get_mut(name) {
-            facts.ready = false;
+    /// Time of the node's transition to Ready, by the clock of its kubelet.
+    pub(super) fn ready_since(&self, name: &str) -> Option<Timestamp> {
+        self.shown.get(name)?.facts.ready_since
+    }
+
+    /// Takes a node as not Ready until the watch shows it again, after a direct read found it not Ready or Ready
+    /// since another time. Nothing changes if the watch has shown that time meanwhile.
+    pub fn set_not_ready(&mut self, name: &str, found: Option<Timestamp>) {
+        if let Some(node) = self.shown.get_mut(name)
+            && node.facts.ready_since != found
+        {
+            node.facts.ready_since = None;
         }
     }
 
@@ -67,11 +93,11 @@ impl Nodes {
         if !self.known {
             return Node::Unwatched;
         }
-        if let Some(facts) = self.shown.get(name) {
-            return match self.healthy {
-                Some(_) if facts.ready => Node::Ready,
-                Some(_) => Node::NotReady,
-                None => Node::Unsure,
+        if let Some(node) = self.shown.get(name) {
+            return match (self.healthy, node.facts.ready_since) {
+                (None, _) => Node::Unsure,
+                (Some(_), None) => Node::NotReady,
+                (Some(_), Some(_)) => node.settled(now),
             };
         }
         let (Some(absent), Some(healthy), None) = (self.absent.get(name), self.healthy, &self.listed) else {
@@ -82,7 +108,7 @@ impl Nodes {
     }
 
     /// Applies a watch event. Returns the names of changed nodes.
-    pub(super) fn apply_event(&mut self, event: Event<NodeFacts>) -> Vec<String> {
+    pub(super) fn apply_event(&mut self, event: Event<NodeFacts>, now: Now) -> Vec<String> {
         let mut changed = Vec::new();
         match event {
             Event::Init => self.listed = Some(BTreeSet::new()),
@@ -91,9 +117,12 @@ impl Nodes {
                     listed.insert(name.clone());
                 }
                 self.absent.remove(&name);
-                if self.shown.insert(name.clone(), facts.clone()) != Some(facts) {
-                    changed.push(name);
+                let known = self.shown.get(&name);
+                if known.is_none_or(|known| known.differs(&facts)) {
+                    changed.push(name.clone());
                 }
+                let node = ShownNode::new(facts, known, now);
+                self.shown.insert(name, node);
             }
             Event::Delete((_, name), _) => {
                 self.shown.remove(&name);
@@ -119,6 +148,41 @@ impl Nodes {
     }
 }
 
+impl ShownNode {
+    /// Takes over from the node as shown before when its transition to Ready became known.
+    fn new(facts: NodeFacts, known: Option<&Self>, now: Now) -> Self {
+        let ready_known = match known {
+            Some(known) if known.facts.ready_since == facts.ready_since => known.ready_known,
+            // This process sees the transition, whatever the node's clock says.
+            Some(_) => Some(now.mono),
+            None => {
+                let long_ago = |since| now.wall.duration_since(since) >= NODE_SETTLE_TIME + CLOCK_SKEW;
+                (!facts.ready_since.is_some_and(long_ago)).then_some(now.mono)
+            }
+        };
+        Self { facts, ready_known }
+    }
+
+    /// Whether the change of its facts concerns the pods on it. A later transition to Ready only takes time.
+    fn differs(&self, new: &NodeFacts) -> bool {
+        let of = |facts: &NodeFacts| (facts.ready_since.is_some(), facts.cost);
+        of(&self.facts) != of(new)
+    }
+
+    /// Returns the state of a node whose condition Ready is True.
+    fn settled(&self, now: Duration) -> Node {
+        let Some(known) = self.ready_known else {
+            return Node::Ready;
+        };
+        let elapsed = SignedDuration::try_from(now.saturating_sub(known)).unwrap_or(SignedDuration::MAX);
+        if elapsed < NODE_SETTLE_TIME {
+            Node::JustReady(elapsed)
+        } else {
+            Node::Ready
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use jiff::SignedDuration;
@@ -136,9 +200,26 @@ mod tests {
     }
 
     fn ready() -> NodeFacts {
+        ready_since(-3600)
+    }
+
+    /// Facts about a node that became Ready this many seconds after the process started, by its own clock.
+    fn ready_since(second: i64) -> NodeFacts {
         NodeFacts {
-            ready: true,
+            ready_since: Some(start() + SignedDuration::from_secs(second)),
             cost: None,
+        }
+    }
+
+    fn start() -> Timestamp {
+        Timestamp::from_second(1_700_000_000).unwrap()
+    }
+
+    fn time(second: u64) -> Now {
+        let mono = Duration::from_secs(second);
+        Now {
+            wall: start() + mono,
+            mono,
         }
     }
 
@@ -148,18 +229,17 @@ mod tests {
 
     fn listed(names: &[&str]) -> Nodes {
         let mut nodes = Nodes::default();
-        nodes.apply_event(Event::Init);
+        nodes.apply_event(Event::Init, time(0));
         for name in names {
-            nodes.apply_event(Event::InitApply(key(name), ready()));
+            nodes.apply_event(Event::InitApply(key(name), ready()), time(0));
         }
-        nodes.apply_event(Event::InitDone);
+        nodes.apply_event(Event::InitDone, time(0));
         nodes
     }
 
     #[test]
     fn an_absence_counts_from_when_it_began_and_only_under_a_healthy_watch() {
-        let begin = Duration::ZERO;
-        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let at = Duration::from_secs;
         let absent = |seconds| Node::Absent(SignedDuration::from_secs(seconds));
         let mut nodes = listed(&["old"]);
         assert_eq!(nodes.state("late", at(0)), Node::Unsure, "no pod of it is known");
@@ -177,7 +257,7 @@ mod tests {
         // An answer that the node exists, or no answer, restarts it too.
         nodes.restart_absence("late", at(88));
         assert_eq!(nodes.state("late", at(90)), absent(2));
-        nodes.apply_event(applied("late"));
+        nodes.apply_event(applied("late"), time(90));
         assert_eq!(nodes.state("late", at(900)), Node::Ready);
         assert_eq!(nodes.state("old", at(900)), Node::Ready);
     }
@@ -185,46 +265,98 @@ mod tests {
     #[test]
     fn a_node_is_ready_while_a_healthy_watch_shows_it_so() {
         let now = Duration::from_secs(9);
+        let later = now + Duration::from_mins(1);
         assert_eq!(Nodes::default().state("one", now), Node::Unwatched);
         let mut nodes = listed(&["one"]);
         assert_eq!(nodes.state("one", now), Node::Unsure, "the watch is not healthy");
         nodes.set_healthy(Some(now));
         assert_eq!(nodes.state("one", now), Node::Ready);
         let silent = Event::Apply(key("one"), NodeFacts::default());
-        assert_eq!(nodes.apply_event(silent), ["one"], "its pods are decided on anew");
+        let changed = nodes.apply_event(silent, time(9));
+        assert_eq!(changed, ["one"], "its pods are decided on anew");
         assert_eq!(nodes.state("one", now), Node::NotReady);
-        nodes.apply_event(applied("one"));
-        assert_eq!(nodes.state("one", now), Node::Ready);
+        nodes.apply_event(applied("one"), time(9));
+        assert_eq!(nodes.state("one", later), Node::Ready);
         // A direct read knows better until the watch shows the node again.
-        nodes.set_not_ready("one");
-        nodes.set_not_ready("another");
-        assert_eq!(nodes.state("one", now), Node::NotReady);
-        assert_eq!(nodes.apply_event(applied("one")), ["one"]);
-        assert_eq!(nodes.state("one", now), Node::Ready);
+        nodes.set_not_ready("one", ready().ready_since);
+        assert_eq!(nodes.state("one", later), Node::Ready, "the watch shows the same");
+        nodes.set_not_ready("one", ready_since(8).ready_since);
+        nodes.set_not_ready("another", None);
+        assert_eq!(nodes.state("one", later), Node::NotReady);
+        assert_eq!(nodes.apply_event(applied("one"), time(9)), ["one"]);
+        assert_eq!(nodes.state("one", later), Node::Ready);
         nodes.set_healthy(None);
-        assert_eq!(nodes.state("one", now), Node::Unsure);
+        assert_eq!(nodes.state("one", later), Node::Unsure);
+    }
+
+    /// A kubelet that was silent reports its node first, and its pods some seconds later.
+    #[test]
+    fn a_node_that_became_ready_counts_as_ready_a_minute_later() {
+        let just = |seconds| Node::JustReady(SignedDuration::from_secs(seconds));
+        let mut nodes = listed(&["one"]);
+        nodes.set_healthy(Some(Duration::ZERO));
+        let state = |nodes: &Nodes, second| nodes.state("one", Duration::from_secs(second));
+        let show = |nodes: &mut Nodes, facts: NodeFacts, second| {
+            nodes.apply_event(Event::Apply(key("one"), facts), time(second))
+        };
+        assert_eq!(state(&nodes, 0), Node::Ready, "it has been Ready for an hour");
+        // Heartbeats change nothing.
+        assert!(show(&mut nodes, ready(), 5).is_empty());
+        assert_eq!(state(&nodes, 5), Node::Ready);
+        show(&mut nodes, NodeFacts::default(), 10);
+        // Its clock is far behind, or ahead: this process saw the transition.
+        for since in [-3000, 3000] {
+            show(&mut nodes, ready_since(since), 20);
+            assert_eq!((state(&nodes, 20), state(&nodes, 79)), (just(0), just(59)));
+            assert_eq!(state(&nodes, 80), Node::Ready);
+            show(&mut nodes, ready_since(since), 70);
+            assert_eq!(state(&nodes, 80), Node::Ready);
+        }
+        // The watch may not show that it was not Ready meanwhile.
+        assert!(show(&mut nodes, ready_since(90), 100).is_empty());
+        assert_eq!((state(&nodes, 159), state(&nodes, 160)), (just(59), Node::Ready));
+        assert_eq!(nodes.ready_since("one"), ready_since(90).ready_since);
+    }
+
+    #[test]
+    fn a_node_shown_for_the_first_time_is_believed_an_old_transition_only() {
+        let just = |seconds| Node::JustReady(SignedDuration::from_secs(seconds));
+        for (since, wanted) in [
+            (-3600, Node::Ready),
+            (-110, Node::Ready),
+            // Its clock may lag by a minute.
+            (-109, just(0)),
+            (0, just(0)),
+            (3600, just(0)),
+        ] {
+            let mut nodes = listed(&[]);
+            nodes.set_healthy(Some(Duration::ZERO));
+            nodes.apply_event(Event::Apply(key("one"), ready_since(since)), time(10));
+            let state = |second| nodes.state("one", Duration::from_secs(second));
+            assert_eq!((state(10), state(70)), (wanted, Node::Ready), "{since}");
+        }
     }
 
     #[test]
     fn a_node_that_registers_anew_begins_anew() {
-        let begin = Duration::ZERO;
-        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        let now = time(0);
+        let at = Duration::from_secs;
         let mut nodes = listed(&["one"]);
         nodes.set_healthy(Some(at(0)));
-        assert_eq!(nodes.apply_event(deleted("one")), ["one"]);
+        assert_eq!(nodes.apply_event(deleted("one"), now), ["one"]);
         nodes.bound_to(["one"].into_iter(), at(100));
         assert_eq!(nodes.state("one", at(100)), Node::Absent(SignedDuration::ZERO));
-        nodes.apply_event(applied("one"));
-        nodes.apply_event(deleted("one"));
+        nodes.apply_event(applied("one"), now);
+        nodes.apply_event(deleted("one"), now);
         nodes.bound_to(["one"].into_iter(), at(150));
         assert_eq!(
             nodes.state("one", at(170)),
             Node::Absent(SignedDuration::from_secs(20))
         );
         // The state is unknown while a list is being read.
-        nodes.apply_event(Event::Init);
+        nodes.apply_event(Event::Init, now);
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
-        nodes.apply_event(Event::InitDone);
+        nodes.apply_event(Event::InitDone, now);
         assert_eq!(
             nodes.state("one", at(210)),
             Node::Absent(SignedDuration::from_secs(60))

@@ -1,6 +1,7 @@
 //! Results of a single write.
 
 use gamedeployment_core::plan::Action;
+use jiff::Timestamp;
 
 use crate::request::{Object, ObjectKind, RequestError};
 
@@ -15,8 +16,9 @@ pub(crate) enum Effect {
     Accepted(String),
     /// The API server did not confirm that this node is gone.
     NodeNotGone(String),
-    /// The API server shows this node, and not as Ready.
-    NodeNotReady(String),
+    /// A direct read did not find this node Ready since the time that the watch shows, but possibly since
+    /// another one.
+    NodeNotReady(String, Option<Timestamp>),
     /// The state of the object of this name is uncertain; a direct read must show it.
     Uncertain(ObjectKind, String),
     /// The write succeeded and leaves nothing to remember.

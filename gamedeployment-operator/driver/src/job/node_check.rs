@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use runtime_core::clock::Now;
 
 use super::effect::{Effect, FailedWrite};
@@ -15,8 +16,8 @@ const VALID_FOR: Duration = Duration::from_secs(5);
 enum Expected {
     /// The node does not exist.
     Gone,
-    /// The node's condition Ready is True.
-    Ready,
+    /// The node's condition Ready is True, since this time.
+    Ready(Option<Timestamp>),
 }
 
 /// Check of a node, under way.
@@ -35,9 +36,9 @@ impl NodeCheck {
         Self::new(node, Expected::Gone, now)
     }
 
-    /// Checks that the node's kubelet reports.
-    pub(super) fn is_ready(node: &str, now: Now) -> Self {
-        Self::new(node, Expected::Ready, now)
+    /// Checks that the node's kubelet reports, and has done so since this time.
+    pub(super) fn is_ready(node: &str, since: Option<Timestamp>, now: Now) -> Self {
+        Self::new(node, Expected::Ready(since), now)
     }
 
     fn new(node: &str, expected: Expected, now: Now) -> Self {
@@ -61,17 +62,24 @@ impl NodeCheck {
         let until = asked + VALID_FOR;
         let (error, effect) = match (expected, answer) {
             (Expected::Gone, Err(RequestError::Gone)) => return Ok(until),
-            (Expected::Ready, Ok(Response::Node(facts))) if facts.ready => return Ok(until),
+            (Expected::Ready(since), Ok(Response::Node(facts))) => {
+                if facts.ready_since.is_some() && facts.ready_since == since {
+                    return Ok(until);
+                }
+                // The watch has yet to show that the node was not Ready.
+                let effect = Effect::NodeNotReady(node, facts.ready_since);
+                (RequestError::Conflict, Some(effect))
+            }
             (Expected::Gone, Ok(_)) => (RequestError::Conflict, Some(Effect::NodeNotGone(node))),
             (Expected::Gone, Err(error)) => (error, Some(Effect::NodeNotGone(node))),
-            (Expected::Ready, Ok(_) | Err(RequestError::Gone)) => {
-                (RequestError::Conflict, Some(Effect::NodeNotReady(node)))
+            (Expected::Ready(_), Ok(_) | Err(RequestError::Gone)) => {
+                (RequestError::Conflict, Some(Effect::NodeNotReady(node, None)))
             }
             // Without permission to read nodes, the pod needs a verdict.
-            (Expected::Ready, Err(error @ RequestError::Refused(_))) => {
-                (error, Some(Effect::NodeNotReady(node)))
+            (Expected::Ready(_), Err(error @ RequestError::Refused(_))) => {
+                (error, Some(Effect::NodeNotReady(node, None)))
             }
-            (Expected::Ready, Err(error)) => (error, None),
+            (Expected::Ready(_), Err(error)) => (error, None),
         };
         Err(Box::new(FailedWrite::new(error, effect)))
     }

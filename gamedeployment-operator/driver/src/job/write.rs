@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::gate::OpenReason;
+use gamedeployment_core::gate::{CurrentReport, OpenReason};
 use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, Warning};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
@@ -141,7 +141,15 @@ impl Write {
     fn send_gated(&mut self, write: GatedWrite, target: &ReconcileTarget, now: Now) -> NextCall {
         let check = match write.open_reason() {
             OpenReason::NodeGone { node } => NodeCheck::is_gone(node, now),
-            OpenReason::NeverStarted { node: Some(node) } => NodeCheck::is_ready(node, now),
+            OpenReason::NeverStarted {
+                report: CurrentReport::NodeReady { node, since },
+            } => NodeCheck::is_ready(node, *since, now),
+            OpenReason::NeverStarted {
+                report: CurrentReport::Recent { until },
+            } => {
+                let until = target.decided.at(*until);
+                return self.act(Action::Gated(write), Some(until));
+            }
             OpenReason::Verdict { until, .. } => {
                 let until = until.map(|until| target.decided.at(until));
                 return self.act(Action::Gated(write), until);
@@ -149,7 +157,6 @@ impl Write {
             OpenReason::NoHook
             | OpenReason::HotPatch
             | OpenReason::NotScheduled
-            | OpenReason::NeverStarted { node: None }
             | OpenReason::Ended
             | OpenReason::AlreadyStarted
             | OpenReason::Skipped { .. } => return self.act(Action::Gated(write), None),

@@ -60,6 +60,52 @@ fn the_end_of_one_does_not_take_another_of_its_name() {
     assert_eq!(store.get(&key()), Some(&Thing("2", "8", Some("w"))));
 }
 
+/// The watch is behind: it shows an object that has ended, and then its end.
+#[test]
+fn a_late_event_of_one_does_not_replace_a_later_one_of_its_name_that_was_written() {
+    for listed in [false, true] {
+        let mut store = Store::default();
+        store.observe(key(), Thing("1", "5", Some("w")));
+        store.removed(&key(), "1");
+        store.begin_list();
+        store.end_list(NOW);
+        store.apply_write(key(), Thing("2", "8", Some("w")), NOW);
+        if listed {
+            store.begin_list();
+        }
+        assert_eq!(store.observe(key(), Thing("1", "6", Some("w"))), (None, false));
+        if listed {
+            assert!(store.end_list(NOW).is_empty());
+        }
+        assert_eq!(store.forget(&key(), "1", NOW), None);
+        assert_eq!(store.get(&key()), Some(&Thing("2", "8", Some("w"))));
+        assert!(store.observe(key(), Thing("2", "8", Some("w"))).1);
+        assert_eq!(store.next_overdue(Duration::ZERO), None);
+    }
+}
+
+/// After a restore of etcd, resource versions start over at lower numbers.
+#[test]
+fn a_lower_version_of_another_object_counts_where_the_watch_had_shown_the_one_before() {
+    let restored = Thing("2", "5", Some("w"));
+    for listed in [false, true] {
+        let mut store = Store::default();
+        store.observe(key(), Thing("1", "900", Some("w")));
+        if listed {
+            store.begin_list();
+        }
+        assert!(store.observe(key(), restored.clone()).1);
+        assert_eq!(store.get(&key()), Some(&restored));
+    }
+    // A direct read follows a write that no watch shows.
+    let mut store = Store::default();
+    store.apply_write(key(), Thing("1", "900", Some("w")), NOW);
+    assert!(!store.observe(key(), restored.clone()).1);
+    assert_eq!(store.overdue(Duration::ZERO, NOW), [key()]);
+    store.apply_write(key(), restored.clone(), NOW);
+    assert_eq!(store.get(&key()), Some(&restored));
+}
+
 #[test]
 fn a_list_removes_what_is_not_in_it_but_not_what_was_just_written() {
     let mut store = Store::default();

@@ -7,6 +7,7 @@ use gamedeployment_core::pod::Pod;
 use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, RequestError, Response};
 use gamedeployment_driver::watch_event::{Event, NodeFacts, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
+use jiff::SignedDuration;
 use serde_json::json;
 use shared_api::names::pod as names;
 
@@ -205,14 +206,18 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
 /// The watch of nodes may be minutes late, and a silent kubelet starts containers without a report.
 #[test]
 fn a_node_is_read_before_a_pod_that_never_started_goes() {
-    let ready = NodeFacts {
-        ready: true,
+    let ready_since = |second| NodeFacts {
+        ready_since: Some(at(0).wall - SignedDuration::from_secs(second)),
         cost: None,
     };
+    let ready = ready_since(3600);
     let unknown = || RequestError::Unknown("no answer".to_owned());
     let answers = [
         (Ok(Response::Node(ready.clone())), true),
         (Ok(Response::Node(NodeFacts::default())), false),
+        // It was not Ready meanwhile, and may have started containers that it has yet to report.
+        (Ok(Response::Node(ready_since(0))), false),
+        (Ok(Response::Node(ready_since(3599))), false),
         (Ok(Response::Done), false),
         (Err(RequestError::Gone), false),
         (Err(RequestError::Refused("forbidden (403)".to_owned())), false),
@@ -255,4 +260,108 @@ fn a_node_is_read_before_a_pod_that_never_started_goes() {
         let until = Some(at(2 + 5).mono);
         assert_eq!((read, deletion), (1, goes.then_some(until)), "{answer:?}");
     }
+}
+
+/// A kubelet that was silent reports its node first. The driver must come back without an event.
+#[test]
+fn a_pod_that_never_started_goes_a_minute_after_its_node_became_ready() {
+    let mut fleet = fleet(0);
+    let hook = json!({ "hook": { "templateName": "players" } });
+    fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
+    let mut driver = driver_of(Driver::new(true, DriverLimits::default()), fleet.clone());
+    let node = (String::new(), "node-1".to_owned());
+    let silent = vec![(node.clone(), NodeFacts::default())];
+    for news in listed(silent, WatchEvent::Node) {
+        driver.handle(DriverInput::Watch(news), at(1));
+    }
+    driver.handle(DriverInput::NodesWatched(Some(Duration::ZERO)), at(1));
+    let ready = NodeFacts {
+        // Its clock is far behind.
+        ready_since: Some(at(10).wall - SignedDuration::from_hours(1)),
+        cost: None,
+    };
+    let (mut second, mut version, mut read_at, mut deleted_at) = (1, 100, None, None);
+    let mut pod = pod_that_never_started("7", &json!({}));
+    while second < 200 && deleted_at.is_none() {
+        if second == 10 {
+            let event = Event::Apply(node.clone(), ready.clone());
+            driver.handle(DriverInput::Watch(WatchEvent::Node(event)), at(second));
+        }
+        if second == 1 {
+            let event = Event::Apply(key("fleet-a"), pod.clone());
+            driver.handle(DriverInput::Watch(WatchEvent::Pod(event)), at(second));
+        }
+        let mut open = requests(&mut driver, at(second));
+        while let Some(request) = open.pop() {
+            version += 1;
+            let answer = match &request.call {
+                ApiCall::ReadNode(_) => {
+                    read_at = Some(second);
+                    Ok(Response::Node(ready.clone()))
+                }
+                ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+                ApiCall::Act(Action::RecordSelection(_, text)) => {
+                    let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
+                    pod = pod_that_never_started(&version.to_string(), &marks);
+                    Ok(Response::Object(Object::Pod(
+                        key("fleet-a"),
+                        Box::new(pod.clone()),
+                    )))
+                }
+                ApiCall::WriteStatus(status) => {
+                    let mut object = fleet.clone();
+                    object.metadata.resource_version = Some(version.to_string());
+                    object.status = Some((**status).clone());
+                    let workload = Workload::new(object);
+                    Ok(Response::Object(Object::Workload(key("fleet"), workload)))
+                }
+                ApiCall::Act(Action::Gated(GatedWrite::DeletePod(_))) => {
+                    deleted_at = Some(second);
+                    Ok(Response::Gone)
+                }
+                _ => Err(RequestError::Unknown("no answer".to_owned())),
+            };
+            if let Ok(Response::Object(object)) = &answer {
+                driver.handle(DriverInput::Watch(shown(object)), at(second));
+            }
+            driver.handle(DriverInput::Response(request.id, answer), at(second));
+            open.extend(requests(&mut driver, at(second)));
+        }
+        // After the node's event, only its own wake-ups let it decide.
+        let wake = driver.deadline().map_or(u64::MAX, |wake| wake.as_secs());
+        second = if second < 10 {
+            second + 1
+        } else {
+            wake.max(second + 1)
+        };
+    }
+    assert_eq!((read_at, deleted_at), (Some(70), Some(70)));
+}
+
+/// Where nodes are not watched, a report counts for a short time, also while the write waits for its turn.
+#[test]
+fn a_pod_that_never_started_goes_only_while_its_report_is_recent() {
+    let mut fleet = fleet(0);
+    let hook = json!({ "hook": { "templateName": "players" } });
+    fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
+    let mut driver = driver_of(Driver::new(false, DriverLimits::default()), fleet);
+    let mut pod = pod_that_never_started("7", &json!({}));
+    pod.reported = Some(at(1).wall);
+    let event = Event::Apply(key("fleet-a"), pod);
+    driver.handle(DriverInput::Watch(WatchEvent::Pod(event)), at(1));
+    let mut open = requests(&mut driver, at(20));
+    let mut until = None;
+    while let Some(request) = open.pop() {
+        let answer = match &request.call {
+            ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
+            ApiCall::Act(Action::Gated(GatedWrite::DeletePod(_))) => {
+                until = request.until;
+                Err(RequestError::Lapsed)
+            }
+            _ => Err(RequestError::Unknown("no answer".to_owned())),
+        };
+        driver.handle(DriverInput::Response(request.id, answer), at(20));
+        open.extend(requests(&mut driver, at(20)));
+    }
+    assert_eq!(until, Some(at(31).mono));
 }

@@ -44,6 +44,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::Config;
 
 pub use behaviour::{Behaviour, PodSelector};
@@ -234,7 +235,8 @@ impl Nodes {
             match objects::set_ready(&fleet, &name, "True").await {
                 Err(kube::Error::Api(status)) if status.code == 404 => {
                     let address = fleet.node(&name).map(|(_, address)| address);
-                    objects::create(&fleet, &name, &address.unwrap_or_default()).await
+                    let address = address.unwrap_or_default();
+                    objects::create(&fleet, &name, &address, Timestamp::now()).await
                 }
                 other => other,
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::jiff::Timestamp;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
@@ -15,6 +15,8 @@ use crate::keeper::lock;
 
 /// Heartbeat interval. The node lifecycle controller gives up on a node after 40 s without a heartbeat.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// Time for which a new node claims to have been Ready. Operators wait for a node that became Ready lately.
+const READY_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Creates a node with a unique name, without waiting for anything.
 pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
@@ -22,7 +24,8 @@ pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
     let mut number = number;
     loop {
         let name = format!("{}-{number}", fleet.namespace);
-        match create(fleet, &name, &address.ip().to_string()).await {
+        let since = Timestamp::now() - READY_FOR;
+        match create(fleet, &name, &address.ip().to_string(), since).await {
             Ok(()) => {
                 lock(&fleet.nodes).push(NodeState {
                     name,
@@ -38,8 +41,13 @@ pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
     }
 }
 
-/// Creates a Node object and reports it ready.
-pub(super) async fn create(fleet: &Fleet, name: &str, address: &str) -> Result<(), kube::Error> {
+/// Creates a Node object and reports it ready since this time.
+pub(super) async fn create(
+    fleet: &Fleet,
+    name: &str,
+    address: &str,
+    since: Timestamp,
+) -> Result<(), kube::Error> {
     let nodes = fleet.node_objects();
     let labels = json!({
         "kubernetes.io/hostname": name,
@@ -57,7 +65,7 @@ pub(super) async fn create(fleet: &Fleet, name: &str, address: &str) -> Result<(
         ],
         "capacity": room,
         "allocatable": room,
-        "conditions": [ready_condition("True", true)],
+        "conditions": [ready_condition("True", Some(since))],
     });
     write(fleet, name, status).await?;
     // The API server taints every new node as not ready. Remove the taint, in case no controller does.
@@ -71,7 +79,7 @@ pub(super) async fn set_ready(fleet: &Fleet, name: &str, status: &str) -> Result
     write(
         fleet,
         name,
-        json!({"conditions": [ready_condition(status, true)]}),
+        json!({"conditions": [ready_condition(status, Some(Timestamp::now()))]}),
     )
     .await
 }
@@ -102,7 +110,7 @@ pub(super) async fn stay_alive(fleet: &Fleet) {
                 return;
             };
             if fleet.node(&name).is_some_and(|(power, _)| power == Power::Up) {
-                let sign = json!({"conditions": [ready_condition("True", false)]});
+                let sign = json!({"conditions": [ready_condition("True", None)]});
                 // Ignores errors: the next heartbeat is due soon.
                 let _ = write(fleet, &name, sign).await;
             }
@@ -110,18 +118,18 @@ pub(super) async fn stay_alive(fleet: &Fleet) {
     }
 }
 
-fn ready_condition(status: &str, changed: bool) -> Value {
-    let now = time(Timestamp::now());
+/// Returns the condition Ready, with the time of its transition if it changes.
+fn ready_condition(status: &str, transition: Option<Timestamp>) -> Value {
     let (reason, message) = match status {
         "True" => ("KubeletReady", "the simulated kubelet is ready"),
         _ => ("NodeStatusUnknown", "Kubelet stopped posting node status."),
     };
     let mut condition = json!({"type": "Ready", "status": status, "reason": reason, "message": message});
     if status == "True" {
-        condition["lastHeartbeatTime"] = now.clone().into();
+        condition["lastHeartbeatTime"] = time(Timestamp::now()).into();
     }
-    if changed {
-        condition["lastTransitionTime"] = now.into();
+    if let Some(at) = transition {
+        condition["lastTransitionTime"] = time(at).into();
     }
     condition
 }

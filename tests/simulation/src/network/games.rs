@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gamedeployment_core::gate::OpenReason;
+use gamedeployment_core::gate::{CurrentReport, OpenReason};
 use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_driver::request::{self, ApiCall, Object, Response as Answered};
 use jiff::Timestamp;
@@ -105,10 +105,10 @@ impl World {
             .unwrap_or_default();
         self.tell(|| format!("done{}: {}", if late { " late" } else { "" }, brief(action)));
         if let Action::Gated(write) = action
-            && let OpenReason::NeverStarted { node } = write.open_reason()
+            && let OpenReason::NeverStarted { report } = write.open_reason()
         {
             self.totals.never_started += 1;
-            self.totals.young_reports += u64::from(node.is_none());
+            self.totals.young_reports += u64::from(matches!(report, CurrentReport::Recent { .. }));
             self.totals.unnoticed += u64::from(machine.has_players());
         }
         let version = self.server.version();
@@ -138,8 +138,8 @@ impl World {
         }
         let node = machine.node.as_ref().and_then(|node| self.server.nodes.get(node));
         let node_since = node.map(|node| node.since);
-        let silence = machine.node.as_ref().and_then(|node| self.silences.get(node));
-        let silent_since = silence.map(|silence| silence.since);
+        let uid = before.as_ref().map(|pod| pod.id.uid.as_str());
+        let unreported = uid.and_then(|uid| self.unreported(uid, machine.node.as_deref()));
         let acted = Acted {
             seen,
             before,
@@ -150,7 +150,7 @@ impl World {
             sent,
             ends_since: self.server.ends_since(seen.uid()),
             node_since,
-            silent_since,
+            unreported,
         };
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }

@@ -14,7 +14,7 @@ use shared_api::names::pod as names;
 use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
 use crate::kubelet::Machine;
-use crate::nodes::UNNOTICED;
+use crate::nodes::{UNNOTICED, Unreported};
 use crate::objects::{PodObject, RunObject};
 
 /// Validity of a success in seconds, as documented.
@@ -285,9 +285,11 @@ fn is_free(pod: &PodObject, acted: &Acted<'_>, open_reason: &OpenReason) -> bool
     let read_for = SignedDuration::from_secs(NODE_READ_FOR);
     let again = |since: Timestamp| since > acted.sent - read_for;
     let gone = acted.machine.node.is_some() && acted.node_since.is_none_or(again);
-    let unnoticed = |since: Timestamp| acted.sent < since + UNNOTICED + read_for;
+    // Nothing shows a silence that ended before its node was marked, until the kubelet reports the pod.
+    let unnoticed =
+        |silence: Unreported| !silence.noticed || acted.sent < silence.since + UNNOTICED + read_for;
     let never_started =
-        matches!(open_reason, OpenReason::NeverStarted { .. }) && acted.silent_since.is_some_and(unnoticed);
+        matches!(open_reason, OpenReason::NeverStarted { .. }) && acted.unreported.is_some_and(unnoticed);
     let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
     let ended = pod.read.terminating || pod.read.is_finished();
     gone || skipped || ended || never_started || !acted.machine.has_players()

@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use crate::endpoint::Taken;
 use crate::games::Seen;
 use crate::kubelet::Machine;
+use crate::nodes::Unreported;
 use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
@@ -45,8 +46,8 @@ pub struct Acted<'a> {
     pub ends_since: Option<Timestamp>,
     /// Time since which the API server has the pod's node.
     pub node_since: Option<Timestamp>,
-    /// Time since which the kubelet of the pod's node reports nothing.
-    pub silent_since: Option<Timestamp>,
+    /// Silence about the pod.
+    pub unreported: Option<Unreported>,
 }
 
 /// Memory of the referee.

@@ -300,12 +300,16 @@ impl Server {
             version,
             owner: None,
         };
-        let (since, ready) = (now, true);
-        self.nodes.put(Rc::new(NodeObject { id, since, ready }));
+        self.nodes.put(Rc::new(NodeObject {
+            id,
+            since: now,
+            ready: true,
+            transition: whole(now),
+        }));
     }
 
     /// Sets the condition Ready of a node. Returns whether that changed it.
-    pub fn set_node_ready(&mut self, name: &str, ready: bool) -> bool {
+    pub fn set_node_ready(&mut self, name: &str, ready: bool, now: Timestamp) -> bool {
         let Some(known) = self.nodes.get(name).filter(|known| known.ready != ready).cloned() else {
             return false;
         };
@@ -314,8 +318,12 @@ impl Server {
             version,
             ..known.id.clone()
         };
-        let since = known.since;
-        self.nodes.put(Rc::new(NodeObject { id, since, ready }));
+        self.nodes.put(Rc::new(NodeObject {
+            id,
+            since: known.since,
+            ready,
+            transition: whole(now),
+        }));
         true
     }
 
@@ -326,8 +334,12 @@ impl Server {
                 version,
                 ..known.id().clone()
             };
-            let (since, ready) = (known.since, known.ready);
-            self.nodes.remove(Rc::new(NodeObject { id, since, ready }));
+            self.nodes.remove(Rc::new(NodeObject {
+                id,
+                since: known.since,
+                ready: known.ready,
+                transition: known.transition,
+            }));
         }
     }
 }

@@ -227,3 +227,44 @@ fn a_pod_that_a_silent_kubelet_has_started_is_asked() {
         assert_eq!(script.uids(), before);
     }
 }
+
+/// A kubelet that was silent reports its node first, and its pods later.
+#[test]
+fn a_pod_that_a_silent_kubelet_has_started_is_asked_when_its_node_is_ready_again() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    let before = script.uids();
+    script.frozen = true;
+    script.scale(3);
+    script.seconds(3);
+    let new = script.uids().difference(&before).next().unwrap().clone();
+    let pod = |script: &Script| {
+        let mut pods = script.pods().into_iter();
+        pods.find(|pod| pod.id.uid == new)
+    };
+    for _ in 0..2 {
+        let pod = pod(&script).unwrap();
+        script.world.kubelet(&pod);
+    }
+    let node = pod(&script).unwrap().read.node.clone().unwrap();
+    script.world.silence(&node, SignedDuration::from_secs(60));
+    (script.frozen, script.silent) = (false, true);
+    script.seconds(50);
+    script.frozen = true;
+    script.seconds(12);
+    assert!(script.world.server.nodes.get(&node).unwrap().ready);
+    assert!(script.world.machines[&new].has_players() && pod(&script).unwrap().read.never_started());
+    script.scale(2);
+    script.seconds(5);
+    assert!(
+        pod(&script).unwrap().read.never_started(),
+        "it is not reported yet"
+    );
+    let runs = script.runs();
+    let mut asked = runs.iter().filter_map(|run| run.read.pod_uid.as_deref());
+    assert!(asked.any(|uid| uid == new), "{runs:#?}");
+    script.seconds(100);
+    assert!(pod(&script).is_some(), "its hook has not succeeded");
+    (script.frozen, script.silent) = (false, false);
+    script.settle();
+    assert_eq!(script.uids(), before);
+}

@@ -1,0 +1,84 @@
+//! While an updated pod is unhealthy, no update starts; a surplus pod still goes.
+
+use serde_json::json;
+use shared_api::Phase;
+use shared_api::hook_run::MetricResult;
+
+use super::*;
+use crate::gate::Run;
+use crate::samples::{FakeCluster, object, pod, revisions};
+use crate::view::View;
+
+/// Pods whose selection is recorded while the `PostInplace` hook of the only updated pod has failed.
+fn selected(replicas: usize) -> Vec<String> {
+    let spec = json!({ "metrics": [{
+        "name": "healthy", "successCondition": "result == 1", "provider": { "web": { "url": "http://sample" } }
+    }] });
+    let cluster = FakeCluster {
+        template: serde_json::from_value(spec).unwrap(),
+        ..FakeCluster::default()
+    };
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let object = object(&[
+        ("/spec/replicas", json!(replicas)),
+        ("/spec/updateStrategy/maxUnavailable", json!(1)),
+        ("/spec/preInplaceUpdateStrategy", hook.clone()),
+        ("/spec/postInplaceUpdateStrategy", hook),
+    ]);
+    let since = "2024-01-01T00:01:00Z";
+    let conditions = ["Ready", "InPlaceUpdateReady"]
+        .map(|name| json!({ "type": name, "status": "True", "lastTransitionTime": since }));
+    let record = json!({ "revision": "new", "lastContainerStatuses": {} }).to_string();
+    let updated = pod(
+        "fleet-new",
+        &[
+            ("/metadata/labels/controller-revision-hash", json!("new")),
+            ("/metadata/annotations/inplace-update-state", json!(record)),
+            ("/status/conditions", json!(conditions)),
+        ],
+    );
+    let (pods, revisions) = ([updated, pod("fleet-old", &[])], revisions());
+    let decided = |runs: &[Run]| {
+        let view = View {
+            object: &object,
+            pods: &pods.iter().collect::<Vec<_>>(),
+            revisions: &revisions.iter().collect::<Vec<_>>(),
+            runs: &runs.iter().collect::<Vec<_>>(),
+            accepted: Some("new"),
+            write_errors: None,
+            cluster: &cluster,
+        };
+        decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
+    };
+    let plan = decided(&[]);
+    let mut created = plan.actions.iter().filter_map(|action| match action {
+        Action::CreateRun(new) if new.kind() == Some(crate::hook_kind::HookKind::PostInplace) => {
+            Some(&new.run)
+        }
+        _ => None,
+    });
+    let mut run = created.next().unwrap().clone();
+    run.metadata.uid = Some("run-1".to_owned());
+    run.metadata.generation = Some(1);
+    let status = run.status.get_or_insert_default();
+    status.observed_generation = Some(1);
+    status.phase = Phase::Failed;
+    status.metric_results = vec![MetricResult {
+        name: "healthy".to_owned(),
+        phase: Phase::Failed,
+        failed: 1,
+        ..MetricResult::default()
+    }];
+    let recorded = decided(&[Run::read(&run)]).actions.into_iter();
+    let recorded = recorded.filter_map(|action| match action {
+        Action::RecordSelection(pod, _) => Some(pod.name),
+        _ => None,
+    });
+    recorded.collect()
+}
+
+#[test]
+fn a_surplus_pod_goes_while_updates_are_suspended() {
+    assert_eq!(selected(1), ["fleet-old"], "replicas require it");
+    assert!(selected(2).is_empty(), "it would be an update");
+}
