@@ -30,7 +30,7 @@ mod rollout_state;
 mod view;
 mod why;
 
-use command::{completion, get, history, list, retry, rollout, scale, skip, status, template};
+use command::{complain, completion, get, history, list, retry, rollout, scale, skip, status, template};
 pub use page::page;
 
 /// Exit code for a usage error and for a command that fails, such as one that cannot query the cluster. The
@@ -137,7 +137,7 @@ pub fn main() -> ExitCode {
         }
     };
     run(arguments.command).unwrap_or_else(|error| {
-        eprintln!("error: {error}");
+        complain(&format!("error: {error}"));
         ExitCode::from(usage)
     })
 }

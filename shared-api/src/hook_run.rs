@@ -4,7 +4,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Argument, Metric};
+use crate::metric::{Argument, Metric, UnknownFields, unknown_fields_schema};
 use crate::time::Time;
 
 /// Measures metrics until each has a verdict. Only `status.phase: Successful` opens a gate.
@@ -56,6 +56,10 @@ pub struct HookRunSpec {
     /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// Measurements and verdict of the run.

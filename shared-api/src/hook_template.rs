@@ -5,7 +5,7 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Argument, Metric};
+use crate::metric::{Argument, Metric, UnknownFields, unknown_fields_schema};
 
 /// Metrics that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements;
 /// HookRuns are created from it.
@@ -46,6 +46,20 @@ pub struct HookTemplateSpec {
     /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+impl HookTemplateSpec {
+    /// Returns the unknown fields that runs of this template have too, so that a misplaced condition makes them
+    /// invalid. `terminate` is unknown in a template only: it must not terminate the runs.
+    pub fn unknown_of_runs(&self) -> UnknownFields {
+        let mut unknown = self.unknown.clone();
+        unknown.remove("terminate");
+        unknown
+    }
 }
 
 /// Result of validating the template.

@@ -288,6 +288,6 @@ fn any_json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "x-kubernetes-preserve-unknown-fields": true })
 }
 
-fn unknown_fields_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(crate) fn unknown_fields_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }

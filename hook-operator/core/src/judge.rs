@@ -3,7 +3,7 @@
 
 use expr_conditions::{Condition, EvalInput, Response};
 use jiff::Timestamp;
-use redact::Redactor;
+use redact::{Redactor, printable};
 use shared_api::Phase;
 
 use crate::answer::{HIDDEN, MeasurementFailure, ProviderResponse};
@@ -41,7 +41,7 @@ pub struct MeasurementResult {
 }
 
 /// Judges a provider's outcome. The redactor removes secrets before a text is cut or shown; if it hides
-/// answers, the result contains no part of this one.
+/// answers, the result contains no part of this one. Value and message are printable, on one line.
 pub fn judge(
     rules: &Rules<'_>,
     outcome: &Result<ProviderResponse, MeasurementFailure>,
@@ -51,7 +51,7 @@ pub fn judge(
     let verdict = |phase, value: Option<Shown>, message: String| MeasurementResult {
         phase,
         value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
-        message: (!message.is_empty()).then(|| cut(&redactor.clean(&message), KEPT_BYTES)),
+        message: (!message.is_empty()).then(|| cut(&printable(&redactor.clean(&message)), KEPT_BYTES)),
     };
     let (result, response, empty) = match outcome {
         Ok(ProviderResponse::Value { result, response }) => (result, *response, None),
@@ -62,13 +62,13 @@ pub fn judge(
         }) => (result, *response, Some(message)),
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
-    let value = Shown((!redactor.hides()).then(|| redactor.clean(&result.text())));
+    let value = Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
     let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
         return verdict(rules.on_no_data, Some(value), no_data(message));
     }
-    if has_nan(result) && !rules.mention_nan() {
-        let message = format!("the answer holds NaN: {}", value.quoted());
+    if let Some(held) = rules.unhandled_number(result) {
+        let message = format!("the answer holds {held}: {}", value.quoted());
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, response, now, &value);
@@ -96,8 +96,21 @@ impl Rules<'_> {
             .is_some_and(Condition::handles_empty)
     }
 
-    fn mention_nan(&self) -> bool {
-        self.conditions().any(Condition::mentions_is_nan)
+    /// Returns the name of a number in the answer that no comparison decides and that no condition handles.
+    fn unhandled_number(&self, result: &MetricValue) -> Option<&'static str> {
+        let numbers = match result {
+            MetricValue::Json(_) => &[],
+            MetricValue::Scalar(number) => std::slice::from_ref(number),
+            MetricValue::Vector(numbers) => numbers.as_slice(),
+        };
+        let holds = |such: fn(f64) -> bool| numbers.iter().any(|number| such(*number));
+        if holds(f64::is_nan) && !self.conditions().any(Condition::mentions_is_nan) {
+            Some("NaN")
+        } else if holds(f64::is_infinite) && !self.conditions().any(Condition::mentions_is_inf) {
+            Some("an infinity")
+        } else {
+            None
+        }
     }
 
     /// Applies the conditions: failure true → Failed; success true → Successful. If only one condition is set
@@ -186,14 +199,6 @@ impl Shown {
             Some(value) => format!("\"{}\"", cut(value, QUOTED_BYTES)),
             None => format!("the answer ({HIDDEN})"),
         }
-    }
-}
-
-fn has_nan(value: &MetricValue) -> bool {
-    match value {
-        MetricValue::Json(_) => false,
-        MetricValue::Scalar(number) => number.is_nan(),
-        MetricValue::Vector(numbers) => numbers.iter().any(|number| number.is_nan()),
     }
 }
 

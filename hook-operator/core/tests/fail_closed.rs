@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use expr_conditions::Condition;
-use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_web};
+use hook_core::answer::{AnswerHead, ContentType, MeasurementFailure, ProviderResponse, interpret_web};
 use hook_core::judge::{Rules, judge};
 use hook_core::request::{Method, Tls, WebRequest};
 use hook_core::value::MetricValue;
@@ -25,7 +25,12 @@ fn answer(path: Option<&str>, body: &str) -> Result<ProviderResponse, Measuremen
         tls: Tls::default(),
         redactor: Redactor::default(),
     };
-    interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
+    let head = AnswerHead {
+        code: 200,
+        latency: Duration::ZERO,
+        content_type: ContentType::Other,
+    };
+    interpret_web(&request, head, body.as_bytes())
 }
 
 fn judged(
@@ -200,7 +205,7 @@ fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
     never_opens("asFloat(result) > 0.05", None, "NaN");
     for (condition, vector) in [
         ("result[0] / result[1] > 0.05", vec![0.0, 0.0]),
-        ("result[0] - result[1] > 5", vec![f64::INFINITY, f64::INFINITY]),
+        ("result[0] / result[1] != 1", vec![1.0, 0.0]),
     ] {
         let answer = Ok(ProviderResponse::Value {
             result: MetricValue::Vector(vector),
@@ -208,26 +213,198 @@ fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
         });
         assert_eq!(judged("", condition, &answer).0, Phase::Error, "{condition}");
     }
+    for condition in [
+        "result.n / result.zero > 5",
+        "result.n / result.zero in [1, 2]",
+        "asFloat(result.plus) >= 0.95",
+        "asFloat(result.minus) < 0.05",
+        "1 / asFloat(result.plus) < 0.05",
+        "max(1, asFloat(result.minus)) < 5",
+        "string(asFloat(result.plus)) != \"0\"",
+    ] {
+        never_opens(
+            condition,
+            None,
+            r#"{"n":1,"zero":0,"plus":"inf","minus":"-Infinity"}"#,
+        );
+    }
+}
+
+#[test]
+fn an_infinite_sample_is_inconclusive_unless_a_condition_asks_for_it() {
+    let vector = |numbers: &[f64]| MetricValue::Vector(numbers.to_vec());
+    let infinite = [
+        MetricValue::Scalar(f64::NEG_INFINITY),
+        MetricValue::Scalar(f64::INFINITY),
+        vector(&[0.01, f64::NEG_INFINITY]),
+    ];
+    for result in infinite {
+        let answer = Ok(ProviderResponse::Value {
+            result,
+            response: None,
+        });
+        for (success, failure) in [
+            ("result < 0.05", ""),
+            ("", "result > 5"),
+            ("all(result, # < 0.05)", ""),
+        ] {
+            let (phase, message) = judged(success, failure, &answer);
+            assert_eq!(phase, Phase::Inconclusive, "{success} {failure}: {message}");
+            assert!(message.starts_with("the answer holds an infinity: "), "{message}");
+        }
+    }
+    let scalar = |number| {
+        Ok(ProviderResponse::Value {
+            result: MetricValue::Scalar(number),
+            response: None,
+        })
+    };
+    let condition = "!isInf(result) && result < 0.05";
+    assert_eq!(judged(condition, "", &scalar(f64::NEG_INFINITY)).0, Phase::Failed);
+    assert_eq!(judged(condition, "", &scalar(0.01)).0, Phase::Successful);
+    assert_eq!(
+        judged("isInf(result)", "", &scalar(f64::INFINITY)).0,
+        Phase::Successful
+    );
+}
+
+#[test]
+fn null_opens_nothing_whatever_is_asked_of_it() {
+    for condition in [
+        "result.state == \"busy\"",
+        "result.state in [\"busy\", \"full\"]",
+        "result.state in [\"busy\", 1]",
+        "result.state contains \"busy\"",
+        "result.state matches \"busy|full\"",
+        "result.state startsWith \"b\"",
+        "result.state == \"busy\" ? true : false",
+        "[result.state] == [\"busy\"]",
+        "{a: result.state} == {a: \"busy\"}",
+        "string(result.state) == \"busy\"",
+        "toJSON(result.state) == \"1\"",
+        "type(result.state) == \"string\"",
+        "\"busy\" in result.state",
+        "max(result.state) == 1",
+        "result.state == result.other",
+        "result.state == true",
+        "result.state == 1",
+        "result.state in 1..9",
+        "result.state > 1",
+        "result.state",
+        "\"busy\" in result.rooms",
+        "all(result.rooms, .players == 0)",
+        "none(result.list, # == \"busy\")",
+        "all(result.list, # != \"busy\")",
+        "count(result.list, # == \"busy\") == 0",
+        "\"busy\" in result.list",
+        "sum(result.list) == 0",
+        "any(result.objects, .busy == true)",
+        "result == {\"state\": \"busy\", \"other\": 1, \"rooms\": 1, \"list\": 1, \"objects\": 1}",
+    ] {
+        let body = r#"{"state":null,"other":null,"rooms":null,"list":[null,null],"objects":[{"busy":null}]}"#;
+        never_opens(condition, None, body);
+    }
+    let whole = [(Some("{.state}"), r#"{"state":null}"#), (None, "null")];
+    for (path, body) in whole {
+        for condition in [
+            "result == \"busy\"",
+            "result in [\"busy\"]",
+            "result == true",
+            "string(result) == \"busy\"",
+        ] {
+            never_opens(condition, path, body);
+        }
+    }
+    for condition in [
+        "none(result, # == \"busy\")",
+        "\"busy\" in result",
+        "count(result, # == 1) == 0",
+    ] {
+        never_opens(
+            condition,
+            Some("{.rooms[*].state}"),
+            r#"{"rooms":[{"state":null},{"state":null}]}"#,
+        );
+    }
+}
+
+#[test]
+fn another_kind_of_value_opens_nothing() {
+    for (condition, body) in [
+        ("result.busy == true", r#"{"busy":"true"}"#),
+        ("result.busy == true", r#"{"busy":1}"#),
+        ("result.busy != true", r#"{"busy":[true]}"#),
+        ("result.ready != 0", r#"{"ready":"0"}"#),
+        ("result.players == 3", r#"{"players":"3"}"#),
+        ("result.players in [1,2,3]", r#"{"players":"3"}"#),
+        ("result.players in 1..9", r#"{"players":"3"}"#),
+        ("result.state == \"busy\"", r#"{"state":["busy"]}"#),
+        ("result.state == \"busy\"", r#"{"state":{"error":"timeout"}}"#),
+        ("result.state == \"busy\"", r#"{"state":500}"#),
+        ("result.state in [\"busy\"]", r#"{"state":500}"#),
+        (
+            "none(result.rooms, .busy == true)",
+            r#"{"rooms":[{"busy":"true"}]}"#,
+        ),
+        ("none(result.rooms, .busy == true)", r#"{"rooms":[{"busy":1}]}"#),
+        ("true in result", r#"["true"]"#),
+        ("result == [true]", r#"["true"]"#),
+        ("result == {\"busy\": true}", r#"{"busy":"true"}"#),
+        ("asInt == 1", "1"),
+    ] {
+        never_opens(condition, None, body);
+    }
+}
+
+#[test]
+fn an_empty_result_is_no_data_whatever_it_came_from() {
+    for (path, body) in [
+        (None, "[]"),
+        (Some("{.rooms}"), r#"{"rooms":[]}"#),
+        (Some("{.rooms[*]}"), r#"{"rooms":[]}"#),
+        (None, "{}"),
+        (Some("{.rooms}"), r#"{"rooms":{}}"#),
+        (None, "\"\""),
+        (Some("{.state}"), r#"{"state":""}"#),
+        (None, ""),
+        (None, " \r\n"),
+    ] {
+        let answer = answer(path, body);
+        for (success, failure) in [
+            ("", ""),
+            ("all(result, .players == 0)", ""),
+            ("none(result, .busy)", ""),
+            ("sum(result) == 0", ""),
+            ("result != \"busy\"", ""),
+            ("", "any(result, .busy)"),
+            ("", "result == \"busy\""),
+        ] {
+            let (phase, message) = judged(success, failure, &answer);
+            let asked = format!("{success:?} / {failure:?} on {path:?} of {body}: {message}");
+            assert_eq!(phase, Phase::Error, "{asked}");
+            assert!(message.starts_with("no data: "), "{asked}");
+        }
+    }
 }
 
 /// A condition that handles absence or NaN explicitly is evaluated.
 #[test]
 fn what_is_asked_on_purpose_is_answered() {
     for (condition, body) in [
-        ("result.state == nil", "{}"),
-        ("nil == result.state", "{}"),
-        ("!(result.state != nil)", "{}"),
-        ("result?.data?.state == nil", "{}"),
-        ("isNil(result.state)", "{}"),
-        ("(result.state ?? \"idle\") == \"idle\"", "{}"),
-        ("default(result.state, \"idle\") == \"idle\"", "{}"),
-        ("\"state\" not in result", "{}"),
+        ("result.state == nil", r#"{"id":1}"#),
+        ("nil == result.state", r#"{"id":1}"#),
+        ("!(result.state != nil)", r#"{"id":1}"#),
+        ("result?.data?.state == nil", r#"{"id":1}"#),
+        ("isNil(result.state)", r#"{"id":1}"#),
+        ("(result.state ?? \"idle\") == \"idle\"", r#"{"id":1}"#),
+        ("default(result.state, \"idle\") == \"idle\"", r#"{"id":1}"#),
+        ("\"state\" not in result", r#"{"id":1}"#),
         ("(first(result) ?? 0) == 0", "[]"),
         ("first(result) == nil", "[]"),
         ("find(result, # > 5) == nil", "[1,2]"),
         ("none(result, .busy ?? false)", "[{}]"),
-        ("let s = result.state; s == nil || s == \"idle\"", "{}"),
-        ("result.state == nil || result.state != \"busy\"", "{}"),
+        ("let s = result.state; s == nil || s == \"idle\"", r#"{"id":1}"#),
+        ("result.state == nil || result.state != \"busy\"", r#"{"id":1}"#),
         ("isNaN(result.n / result.n)", r#"{"n":0}"#),
         ("isNaN(max(1, result.n / result.n))", r#"{"n":0}"#),
         (
@@ -235,8 +412,10 @@ fn what_is_asked_on_purpose_is_answered() {
             r#"{"n":0}"#,
         ),
         ("result.n / result.n != nil", r#"{"n":0}"#),
-        ("all(result, .players == 0)", "[]"),
-        ("sum(result) == 0", "[]"),
+        ("len(result) == 0 || all(result, .players == 0)", "[]"),
+        ("result == {} || result.players == 0", "{}"),
+        ("result == \"\"", "\"\""),
+        ("all(result.rooms, .players == 0)", r#"{"rooms":[]}"#),
     ] {
         let (phase, message) = judged(condition, "", &answer(None, body));
         assert_eq!(phase, Phase::Successful, "{condition} on {body}: {message}");
@@ -273,8 +452,12 @@ fn errors_name_the_key_and_the_keys_that_are_there() {
             r#"{"id":1,"state":"busy"}"#,
             "key \"stat\" is not found among: id, state; did you mean \"state\"?",
         ),
-        ("result.state == \"busy\"", "{}", "the object has no keys"),
-        ("first(result) == 1", "[]", "first(…) found nothing"),
+        (
+            "result.data.state == \"busy\"",
+            r#"{"data":{}}"#,
+            "the object has no keys",
+        ),
+        ("first(result.l) == 1", r#"{"l":[]}"#, "first(…) found nothing"),
         ("0/0 > 1", "1", "isNaN"),
     ] {
         let (phase, message) = judged(condition, "", &answer(None, body));

@@ -133,10 +133,9 @@ impl Reply {
     /// # Errors
     /// The reason why there is none.
     pub fn interpret(&self, request: &ProviderRequest) -> Result<ProviderResponse, MeasurementFailure> {
-        let Self { code, latency, body } = self;
         match request {
-            ProviderRequest::Web(request) => interpret_web(request, *code, *latency, body),
-            ProviderRequest::Prometheus(request) => interpret_prometheus(request, *code, *latency, body),
+            ProviderRequest::Web(request) => interpret_web(request, self.head, &self.body),
+            ProviderRequest::Prometheus(request) => interpret_prometheus(request, self.head, &self.body),
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) async fn ask(
     let url = post.url.clone();
     let send = async |client, reservation: &mut MemoryReservation| {
         let reply: Reply = exchange::send(shared, &client, post, reservation).await?;
-        if reply.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
+        if reply.head.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
             return exchange::send(shared, &client, get, reservation).await;
         }
         Ok(reply)

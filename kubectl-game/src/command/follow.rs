@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
+use super::complain;
 use crate::cluster::{Failure, News, interrupted};
 use crate::draw::Style;
 use crate::draw::screen::Screen;
+use crate::draw::text::clean;
 use crate::paint::Paint;
 
 /// Minimum time between two pictures.
@@ -54,14 +56,14 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                 }
                 let Some(picture) = &picture else {
                     if let Some(words) = trouble.take() {
-                        eprintln!("{words}; trying again");
+                        complain(&format!("{words}; trying again"));
                     }
                     continue;
                 };
                 let draw = |style: Style| {
                     let mut lines = picture.lines(style);
                     // Shows the error, because the picture may be outdated.
-                    lines.extend(trouble.iter().map(|words| format!("! {words}; trying again")));
+                    lines.extend(trouble.iter().map(|words| clean(&format!("! {words}; trying again"))));
                     lines
                 };
                 // Ends when the reader has closed the output, or nothing more can change.

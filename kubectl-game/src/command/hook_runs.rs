@@ -7,7 +7,7 @@ use serde_json::json;
 use shared_api::HookRun;
 
 use super::follow::{Picture, Source, follow};
-use super::{DONE, DisplayArgs, Outcome, none_found, print, print_answer, print_lines};
+use super::{DONE, DisplayArgs, Outcome, complain, none_found, print, print_answer, print_lines};
 use crate::cluster::{Failure, Flags, ListResult, LiveList, News, UnreadableObject, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
@@ -103,7 +103,7 @@ impl List {
             } else {
                 "HookRun"
             };
-            eprintln!("{}", none_found(which, everywhere, &cluster.namespace));
+            complain(&none_found(which, everywhere, &cluster.namespace));
         } else {
             print_lines(&RunListing::of(listed, everywhere).lines(screen::whole(paint)));
         }

@@ -5,7 +5,7 @@ use kube::api::ListParams;
 use shared_api::GameDeployment;
 
 use super::follow::{Picture, Source, follow};
-use super::{DONE, DisplayArgs, Outcome, none_found, print, print_lines};
+use super::{DONE, DisplayArgs, Outcome, complain, none_found, print, print_lines};
 use crate::cluster::{Failure, ListResult, LiveList, News};
 use crate::draw::document;
 use crate::draw::{Style, lists, screen};
@@ -50,7 +50,7 @@ impl List {
         if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
-            eprintln!("{}", none_found("GameDeployment", everywhere, &cluster.namespace));
+            complain(&none_found("GameDeployment", everywhere, &cluster.namespace));
         } else {
             print_lines(&lists::games(&listed, everywhere, screen::whole(paint)));
         }

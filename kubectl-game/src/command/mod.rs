@@ -36,7 +36,7 @@ use std::process::ExitCode;
 
 use crate::cluster::{Failure, Flags};
 use crate::draw::document::OutputFormat;
-use crate::draw::text::{clean, wrap};
+use crate::draw::text::{clean, clean_lines, wrap};
 use crate::paint::Paint;
 
 /// Exit code of a command, or the reason why it failed.
@@ -104,6 +104,11 @@ pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
+}
+
+/// Prints a remark or an error to standard error.
+pub(crate) fn complain(text: &str) {
+    eprintln!("{}", clean_lines(text));
 }
 
 /// Prints lines.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 use shared_api::GameDeployment;
 
-use super::{Outcome, print};
+use super::{Outcome, complain, print};
 use crate::cluster::{ClusterConnection, Failure, Flags, LiveList, News, interrupted, name_of};
 use crate::draw::text::clean;
 use crate::rollout_state::RolloutState;
@@ -55,13 +55,13 @@ impl Status {
         Ok(match said {
             Some(FinalState::Complete) => ExitCode::SUCCESS,
             Some(FinalState::Blocked) => {
-                eprintln!("{more}");
+                complain(&more);
                 ExitCode::from(BLOCKED)
             }
             None => {
                 let text = self.timeout.filter(|_| self.watch).map(go_duration::display);
                 let when = text.map(|text| format!(" after {text}")).unwrap_or_default();
-                eprintln!("not complete{when}; {more}");
+                complain(&format!("not complete{when}; {more}"));
                 ExitCode::from(TIMEOUT)
             }
         })
@@ -108,7 +108,7 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
             () = &mut end => return Err(Failure::Other("interrupted".to_owned())),
             news = live.news() => match news {
                 News::Changed => {}
-                News::Trouble(words) => eprintln!("{words}; trying again"),
+                News::Trouble(words) => complain(&format!("{words}; trying again")),
                 News::End(failure) => return Err(failure),
             },
         }

@@ -8,11 +8,15 @@ pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Removes line breaks and terminal control characters, because values come from untrusted sources.
+/// Makes text printable on one line, because values come from untrusted sources.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+    redact::printable(text)
+}
+
+/// Makes each line of a text printable.
+pub(crate) fn clean_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(clean).collect();
+    lines.join("\n")
 }
 
 /// Truncates text to a number of columns, and marks a truncation.
@@ -124,6 +128,6 @@ mod tests {
 
     #[test]
     fn a_value_cannot_command_the_terminal() {
-        assert_eq!(clean("a\x1b[2Jb\nc"), "a [2Jb c");
+        assert_eq!(clean("a\x1b[2Jb\nc\u{202e}d"), "a [2Jb cd");
     }
 }

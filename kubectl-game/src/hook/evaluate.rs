@@ -4,8 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use expr_conditions::{Condition, EvalInput, Response};
-use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
+use expr_conditions::{Condition, EvalInput};
+use hook_core::answer::{
+    AnswerHead, ContentType, MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web,
+};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
 use hook_core::request::ProviderRequest;
@@ -18,6 +20,7 @@ use shared_api::Phase;
 use super::exit_code;
 use super::input::{Chosen, Input, how_to_supply};
 use crate::command::ColorArgs;
+use crate::draw::text::clean;
 
 /// Maximum length of a displayed value, in bytes.
 const MAX_VALUE_BYTES: usize = 400;
@@ -72,9 +75,10 @@ impl Evaluate {
         for metric in metrics {
             let (verdict, steps) = self.judge(&chosen, metric, &body);
             let message = verdict.message.unwrap_or_default();
-            println!("{} {}: {message}", paint.phase(verdict.phase), metric.name);
+            let said = clean(&format!("{}: {message}", metric.name));
+            println!("{} {said}", paint.phase(verdict.phase));
             for step in steps {
-                println!("  {}", paint.faint(&step));
+                println!("  {}", paint.faint(&clean(&step)));
             }
             if verdict.phase.badness() > worst.badness() {
                 worst = verdict.phase;
@@ -105,11 +109,12 @@ impl Evaluate {
             Ok(rendered) => rendered,
             Err(failure) => return (error(&failure), vec![]),
         };
-        let response = Response {
+        let head = AnswerHead {
             code: self.code,
             latency: Duration::ZERO,
+            content_type: ContentType::Other,
         };
-        let outcome = answer(&rendered.request, response, body);
+        let outcome = answer(&rendered.request, head, body);
         let rules = Rules {
             success: rendered.success.as_ref(),
             failure: rendered.failure.as_ref(),
@@ -180,16 +185,14 @@ fn kind(result: &MetricValue) -> String {
 /// Interprets the body as the provider's response to the request.
 fn answer(
     request: &ProviderRequest,
-    response: Response,
+    head: AnswerHead,
     body: &str,
 ) -> Result<ProviderResponse, MeasurementFailure> {
     match request {
-        ProviderRequest::Web(request) => {
-            interpret_web(request, response.code, response.latency, body.as_bytes())
-        }
+        ProviderRequest::Web(request) => interpret_web(request, head, body.as_bytes()),
         ProviderRequest::Prometheus(request) => {
             let body = samples(body).unwrap_or_else(|| body.to_owned());
-            interpret_prometheus(request, response.code, response.latency, body.as_bytes())
+            interpret_prometheus(request, head, body.as_bytes())
         }
     }
 }

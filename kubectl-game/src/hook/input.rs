@@ -138,6 +138,7 @@ impl Input {
                 ..spec
             },
             HookDocument::Template(template) => HookRunSpec {
+                unknown: template.unknown_of_runs(),
                 metrics: template.metrics,
                 args: template.args,
                 terminate: None,

@@ -13,6 +13,9 @@ use shared_api::GameDeployment;
 use super::identity;
 use super::schema::{self, Finding, SchemaCheck};
 use super::templates::Templates;
+use crate::command::complain;
+use crate::draw::document::{OutputFormat, structured};
+use crate::draw::text::clean;
 use crate::manifest::{self, Document, HookDocument, KINDS};
 
 /// Checks hooks.
@@ -54,7 +57,8 @@ impl Lint {
                     .iter()
                     .map(|(document, found)| report(document, found, &templates))
                     .collect();
-                println!("{:#}", json!({ "objects": objects, "problems": wrong }));
+                let report = json!({ "objects": objects, "problems": wrong });
+                print!("{}", structured(&report, OutputFormat::Json)?);
             }
             None => checked
                 .iter()
@@ -63,7 +67,9 @@ impl Lint {
         if checked.is_empty() {
             let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
             let files = files.join(", ");
-            eprintln!("nothing to check: no GameDeployment, HookTemplate or HookRun in {files}");
+            complain(&format!(
+                "nothing to check: no GameDeployment, HookTemplate or HookRun in {files}"
+            ));
         }
         Ok(ExitCode::from(u8::from(wrong > 0)))
     }
@@ -71,14 +77,20 @@ impl Lint {
 
 fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     let object = format!("{} {}", document.kind(), document.name());
+    let print = |path: &str, said: &str| {
+        println!(
+            "{}",
+            clean(&format!("{}: {object}: {said}", document.place(path)))
+        );
+    };
     for Finding { path, message, .. } in problems {
-        println!("{}: {object}: {path}: {message}", document.place(path));
+        print(path, &format!("{path}: {message}"));
     }
     for (path, message) in warnings(document, templates) {
-        println!("{}: {object}: warning: {path}: {message}", document.place(&path));
+        print(&path, &format!("warning: {path}: {message}"));
     }
     if problems.is_empty() {
-        println!("{}: {object}: ok", document.place(""));
+        print("", "ok");
     }
 }
 

@@ -15,6 +15,7 @@ use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::{HookRun, HookRunStatus};
 
 use super::input::how_to_supply;
+use crate::draw::text::clean;
 use crate::paint::Paint;
 
 /// Backend of a local run.
@@ -101,9 +102,11 @@ impl LocalBackend {
         let next = next.map(|wait| format!("next in {} s", wait.as_secs_f64()));
         let aside = took.into_iter().chain(next).collect::<Vec<_>>().join(", ");
         format!(
-            "{} {metric} #{number}  {} {said} {}",
+            "{} {} #{number}  {} {} {}",
             self.paint.faint(&at.strftime("%H:%M:%S").to_string()),
+            clean(metric),
             self.paint.phase(*phase),
+            clean(&said),
             self.paint.faint(&format!("({aside})"))
         )
     }
@@ -144,3 +147,32 @@ impl ReferenceSource for LocalBackend {
 }
 
 impl EventSink for LocalBackend {}
+
+#[cfg(test)]
+mod tests {
+    use shared_api::Phase;
+
+    use super::*;
+
+    #[test]
+    fn only_our_own_colours_reach_the_terminal() {
+        let hostile = "\u{1b}]0;owned\u{7}bu\u{202e}sy\rx";
+        let measurement = Measurement {
+            phase: Phase::Failed,
+            message: Some(hostile.to_owned()),
+            ..Measurement::default()
+        };
+        for paint in [Paint::of(true, true), Paint::PLAIN] {
+            let backend = LocalBackend::new(BTreeMap::new(), BTreeMap::new(), paint, true);
+            let line = backend.line(hostile, 1, &measurement, None);
+            let colours = ["\u{1b}[0m", "\u{1b}[2m", "\u{1b}[31m"];
+            let rest = colours
+                .iter()
+                .fold(line.clone(), |line, colour| line.replace(colour, ""));
+            assert!(
+                rest.contains(" ]0;owned busy x") && rest.chars().all(redact::is_printable),
+                "{line:?}"
+            );
+        }
+    }
+}

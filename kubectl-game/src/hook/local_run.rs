@@ -14,6 +14,8 @@ use super::exit_code;
 use super::input::Input;
 use super::local::LocalBackend;
 use crate::command::ColorArgs;
+use crate::draw::document::{OutputFormat, structured};
+use crate::draw::text::clean;
 use crate::paint::Paint;
 
 /// Executes a hook.
@@ -46,10 +48,8 @@ impl LocalRun {
         let live = self.output.is_none();
         if live {
             for metric in &chosen.resolved.metrics {
-                println!(
-                    "{}",
-                    paint.faint(&format!("metric {} asks {}", metric.name, chosen.asks(metric)))
-                );
+                let asks = format!("metric {} asks {}", metric.name, chosen.asks(metric));
+                println!("{}", paint.faint(&clean(&asks)));
             }
         }
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -90,11 +90,11 @@ impl LocalRun {
         paint: Paint,
     ) -> Result<(), Box<dyn std::error::Error>> {
         match self.output {
-            Some(RunFormat::Json) => println!("{}", serde_json::to_string_pretty(status)?),
-            Some(RunFormat::Yaml) => print!("{}", serde_saphyr::to_string(status)?),
+            Some(RunFormat::Json) => print!("{}", structured(status, OutputFormat::Json)?),
+            Some(RunFormat::Yaml) => print!("{}", structured(status, OutputFormat::Yaml)?),
             None => {
-                let message = status.message.as_deref().unwrap_or_default();
-                println!("{} {name}\n  {message}", paint.phase(status.phase));
+                let message = clean(status.message.as_deref().unwrap_or_default());
+                println!("{} {}\n  {message}", paint.phase(status.phase), clean(name));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Comparison of a document with the schema of its kind: unknown fields (with a suggestion), wrong types,
 //! values outside an enum, missing fields. It reports what the API server would drop silently. The operator
-//! itself reports unknown fields that the API server preserves (those of a metric).
+//! itself reports unknown fields that the API server preserves (those of a hook's spec and its metrics).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -312,6 +312,7 @@ mod tests {
     fn what_the_api_server_would_drop_or_refuse_is_said() {
         let document = json!({ "spec": {
             "policy": "ordered", "timoutSeconds": 5,
+            "args": [{ "name": "a", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k", "kee": "k" } } }],
             "metrics": [{
                 "name": 5, "sucessCondition": "true", "count": "3",
                 "provider": { "web": { "jsonpath": "{$.a}" } }
@@ -332,11 +333,11 @@ mod tests {
         assert_eq!(
             lines,
             [
+                "spec.args[0].valueFrom.secretKeyRef.kee: unknown field: the API server would drop it; did you mean key?",
                 "spec.metrics[0].count: \"3\" is not a whole number; write it without quotes",
                 "spec.metrics[0].name: 5 is not text; put it in quotes",
                 "spec.metrics[0].provider.web: field url is missing",
                 "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
-                "spec.timoutSeconds: unknown field: the API server would drop it; did you mean timeoutSeconds?",
             ]
         );
     }

@@ -1,6 +1,6 @@
 //! `kubectl game hook lint`: reports all problems with their positions.
 
-use crate::{Manifest, examples, hook};
+use crate::{Manifest, examples, hook, template};
 
 #[test]
 fn every_problem_of_a_broken_file_is_reported_in_the_order_of_its_lines() {
@@ -215,4 +215,36 @@ spec:
     assert!(out.contains(words), "{out}");
     let (code, out) = lint("elsewhere");
     assert_eq!((code, out.contains("templateName")), (0, false), "{out}");
+}
+
+#[test]
+fn a_hostile_manifest_cannot_command_the_terminal() {
+    let is_hostile = |c: char| c != '\n' && !redact::is_printable(c);
+    let condition = r#"successCondition: "result == \"\\e[31m\\u202e\\x07""#;
+    let manifest = Manifest::template(condition, r#"url: "http://\e]0;owned\u202e/""#);
+    for format in [&[][..], &["-o", "json"]] {
+        let said = hook(&[&["lint", "-f", manifest.path()], format].concat());
+        assert_eq!(said.code, 1, "{said:?}");
+        assert!(
+            said.out.contains("owned") && !said.out.contains(is_hostile),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
+fn a_condition_beside_the_metrics_is_a_problem_with_its_place() {
+    let manifest = Manifest::new(
+        &(template("count: 1", "url: http://game/")
+            + "  successCondition: result == 0\n  comment: of ours\n"),
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let out = manifest.anonymous(&said.out);
+    for line in [
+        "HookTemplate t: spec.successCondition: unknown field; it belongs to the metric itself, beside name",
+        "HookTemplate t: warning: spec.comment: unknown field, without effect",
+    ] {
+        assert!(out.contains(line), "{out}");
+    }
 }

@@ -47,6 +47,39 @@ fn every_phase_has_its_exit_code() {
 }
 
 #[test]
+fn a_hostile_server_cannot_command_the_terminal() {
+    let hostile = "\u{1b}]0;owned\u{7}bu\u{202e}sy\rx";
+    let is_hostile = |c: char| c != '\n' && !redact::is_printable(c);
+    let game = Webhook::start().unwrap();
+    game.on("/text", Answer::text(hostile));
+    game.on("/json", Answer::json(json!({ hostile: hostile })));
+    game.on("/page", Answer::text(hostile).with_status(503));
+    for (path, metric) in [
+        ("/text", "successCondition: result != \"idle\""),
+        ("/text", "successCondition: result == \"idle\""),
+        ("/text", "successCondition: asInt(result) > 0"),
+        ("/json", "successCondition: result.x == 1"),
+        ("/json", "failureCondition: len(result) == 2"),
+        ("/page", "successCondition: result == \"idle\""),
+    ] {
+        let metric = format!("{metric}\nconsecutiveErrorLimit: 0");
+        let manifest = Manifest::template(&metric, &format!("url: {}", game.url(path)));
+        for format in [&["--no-color"][..], &["-o", "json"], &["-o", "yaml"]] {
+            let said = hook(&[&["run", "-f", manifest.path()], format].concat());
+            assert!(!said.out.contains(is_hostile), "{metric}: {said:?}");
+            assert!(!said.err.contains(is_hostile), "{metric}: {said:?}");
+            assert!(said.out.contains("owned"), "{metric}: {said:?}");
+        }
+    }
+    let manifest = Manifest::template("successCondition: result == \"idle\"", "url: http://game/");
+    let said = hook(&["evaluate", "-f", manifest.path(), "--result", hostile]);
+    assert!(
+        said.out.contains("owned") && !said.out.contains(is_hostile),
+        "{said:?}"
+    );
+}
+
+#[test]
 fn each_measurement_is_shown_when_it_was_taken() {
     let metric = "interval: 100ms\nconsecutiveSuccessfulLimit: 2\nsuccessCondition: result == 0";
     let answers = players(3).then(Answer::status(503)).then(players(0));

@@ -14,9 +14,12 @@ pub enum ConditionErrorKind {
     UnknownName,
     /// An operator or function does not accept the type of a value.
     TypeMismatch,
-    /// An operation needs a key that the response does not have, or an element that was not found.
+    /// An operation needs a key that the response does not have or that is null, or an element that was not
+    /// found.
     MissingKey,
-    /// A comparison with NaN.
+    /// A comparison of values of different kinds, such as text with a number.
+    DifferentKinds,
+    /// A comparison with NaN or an infinity.
     NotANumber,
     /// The evaluation failed on this value: an index out of range, text that is not a number.
     Runtime,
@@ -75,8 +78,9 @@ impl ConditionErrorKind {
             Self::Syntax => "it cannot be read",
             Self::UnknownName => "it names something that does not exist",
             Self::TypeMismatch => "it is given a kind of value that it does not take",
-            Self::MissingKey => "the answer has no such key",
-            Self::NotANumber => "it compares NaN",
+            Self::MissingKey => "the answer has no such key, or it is null",
+            Self::DifferentKinds => "it compares values of different kinds",
+            Self::NotANumber => "it compares NaN or an infinity",
             Self::Runtime => "it cannot be answered for this value",
             Self::Budget => "it takes too many steps or too much memory",
             Self::NotBoolean => "its outcome is neither true nor false",
@@ -134,12 +138,20 @@ impl Fault {
         Fault::new(ConditionErrorKind::NotANumber, message)
     }
 
+    /// Creates the error for a comparison with an infinity.
+    pub(crate) fn infinity() -> Self {
+        let message = "an infinity is compared, which is what n/0 returns; ask isInf(…) first";
+        Fault::new(ConditionErrorKind::NotANumber, message)
+    }
+
     /// Returns whether this is the third truth value rather than a mistake. `and`, `or` and `? :` may not
     /// need the value.
     pub(crate) fn is_unknown(&self) -> bool {
         matches!(
             self.kind,
-            ConditionErrorKind::MissingKey | ConditionErrorKind::NotANumber
+            ConditionErrorKind::MissingKey
+                | ConditionErrorKind::DifferentKinds
+                | ConditionErrorKind::NotANumber
         )
     }
 

@@ -9,6 +9,7 @@
 //! | `check` | the static check, once per kind of `result` |
 //! | `run` | evaluation, within a budget |
 //! | `value`, `absent`, `number` | what conditions calculate with |
+//! | `rules` | what hookgate adds to Go's rules |
 //! | `error` | errors with their position in the source |
 
 use std::sync::{Arc, OnceLock};
@@ -22,6 +23,7 @@ mod check;
 mod error;
 mod number;
 mod prepare;
+mod rules;
 mod run;
 mod syntax;
 mod value;
@@ -33,9 +35,11 @@ use error::Fault;
 pub use prepare::allowance::Allowance;
 use prepare::pattern::Patterns;
 use prepare::{fold, mentions};
+pub use rules::Rules;
 use run::eval::{Environment, Machine};
 use run::{budget, builtin};
 use syntax::ast::Tree;
+use syntax::names::EnvFunction;
 use syntax::parse;
 
 /// Value that a condition calls `result`.
@@ -78,6 +82,7 @@ pub struct Condition {
 #[derive(Debug)]
 struct Inner {
     source: String,
+    rules: Rules,
     /// Tree as written, for the checker.
     tree: Tree,
     /// Folded tree, for the evaluator.
@@ -85,6 +90,7 @@ struct Inner {
     patterns: Patterns,
     checked: PerKind,
     mentions_is_nan: bool,
+    mentions_is_inf: bool,
     handles_empty: bool,
 }
 
@@ -113,12 +119,20 @@ impl Condition {
         Self::compile_within(source, &mut Allowance::default())
     }
 
+    /// Like [`Condition::compile`], under other rules.
+    ///
+    /// # Errors
+    /// As for [`Condition::compile`].
+    pub fn compile_as(source: &str, rules: Rules) -> Result<Condition, ConditionError> {
+        compile(source, rules, &mut Allowance::default()).map_err(|fault| fault.bind(source))
+    }
+
     /// Like [`Condition::compile`], within the remaining allowance for the regular expressions of its spec.
     ///
     /// # Errors
     /// Also if the regular expressions exceed the allowance.
     pub fn compile_within(source: &str, allowance: &mut Allowance) -> Result<Condition, ConditionError> {
-        compile(source, allowance).map_err(|fault| fault.bind(source))
+        compile(source, Rules::Strict, allowance).map_err(|fault| fault.bind(source))
     }
 
     /// Returns the source text.
@@ -129,6 +143,11 @@ impl Condition {
     /// Returns whether the condition calls `isNaN`, and thus handles NaN itself.
     pub fn mentions_is_nan(&self) -> bool {
         self.inner.mentions_is_nan
+    }
+
+    /// Returns whether the condition calls `isInf`, and thus handles infinities itself.
+    pub fn mentions_is_inf(&self) -> bool {
+        self.inner.mentions_is_inf
     }
 
     /// Returns whether the condition handles an empty list itself (`len(result)`, `result == []`,
@@ -144,7 +163,8 @@ impl Condition {
         if !checked.reads_as_text() {
             return None;
         }
-        builtin::text_of(&bind(result), &mut budget::Budget::new()).ok()
+        let rules = self.inner.rules;
+        builtin::text_of(&bind(result, rules), &mut budget::Budget::new(rules)).ok()
     }
 
     /// Evaluates the condition for one measurement.
@@ -155,14 +175,14 @@ impl Condition {
         let inner = self.inner.as_ref();
         let checked = self.checked(kind_of(input.result)).map_err(Clone::clone)?;
         let environment = Environment {
-            result: bind(input.result),
+            result: bind(input.result, inner.rules),
             response: input.response.map(|response| {
                 let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
                 (i64::from(response.code), millis)
             }),
             now: input.now,
         };
-        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, environment);
+        let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, environment, inner.rules);
         let root = inner.folded.root();
         let outcome = machine.eval(root).and_then(|value| match value {
             value::Value::Bool(answer) => Ok(answer),
@@ -197,7 +217,7 @@ impl Condition {
     }
 }
 
-fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> {
+fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Condition, Fault> {
     if source.len() > budget::MAX_SOURCE {
         return Err(Fault::budget(format!(
             "a condition may have at most {} bytes",
@@ -205,14 +225,19 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
         )));
     }
     let tree = parse::parse(source)?;
+    if rules.are_strict() {
+        mentions::one_expression(&tree)?;
+    }
     let folded = tree
-        .rewritten(fold::fold)
+        .rewritten(|tree, id, folded| fold::fold(tree, id, folded, rules))
         .map_err(|(fault, id)| fault.at(tree.span(id)))?;
     let patterns = Patterns::of(&folded, allowance)?;
     Ok(Condition {
         inner: Arc::new(Inner {
             source: source.to_owned(),
-            mentions_is_nan: mentions::is_nan(&tree),
+            rules,
+            mentions_is_nan: mentions::calls(&tree, EnvFunction::IsNaN),
+            mentions_is_inf: mentions::calls(&tree, EnvFunction::IsInf),
             handles_empty: mentions::handles_empty(&tree),
             tree,
             folded,
@@ -222,13 +247,32 @@ fn compile(source: &str, allowance: &mut Allowance) -> Result<Condition, Fault> 
     })
 }
 
-/// Returns a number in quotes next to `<`, `<=`, `>` or `>=` (`result < "5"`), where text is compared byte by
-/// byte. Returns `None` if there is none, or if the text is not a condition.
-pub fn ordered_text(source: &str) -> Option<String> {
-    if source.len() > budget::MAX_SOURCE {
-        return None;
-    }
-    mentions::ordered_text(&parse::parse(source).ok()?)
+/// A condition that compiles, but hardly says what its author means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caution {
+    /// A number in quotes next to `<`, `<=`, `>` or `>=` (`result < "5"`), where text is compared byte by byte.
+    OrderedText(String),
+    /// The outcome does not depend on the measurement.
+    Constant,
+    /// Only one element of `result` counts, by this expression.
+    OneOfSeveral(String),
+}
+
+/// Returns what is suspicious about a condition; nothing if the text is not a condition.
+pub fn cautions(source: &str) -> Vec<Caution> {
+    let Ok(condition) = Condition::compile(source) else {
+        return Vec::new();
+    };
+    let tree = &condition.inner.tree;
+    let constant = mentions::is_constant(tree, &condition.inner.folded);
+    [
+        mentions::ordered_text(tree).map(Caution::OrderedText),
+        constant.then_some(Caution::Constant),
+        mentions::one_of_several(tree).map(Caution::OneOfSeveral),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn kind_of(value: Input<'_>) -> ResultKind {
@@ -246,9 +290,9 @@ fn kind_of(value: Input<'_>) -> ResultKind {
     }
 }
 
-fn bind(value: Input<'_>) -> value::Value<'_> {
+fn bind(value: Input<'_>, rules: Rules) -> value::Value<'_> {
     match value {
-        Input::Json(json) => value::Value::json(json),
+        Input::Json(json) => value::Value::json(json, rules),
         Input::Float(number) => value::Value::Float(number),
         Input::Floats(numbers) => value::Value::List(value::List::Floats(numbers)),
     }

@@ -17,8 +17,30 @@ pub(crate) fn from_json<'a>(number: &Number) -> Value<'a> {
         .map(i128::from)
         .or_else(|| number.as_u64().map(i128::from));
     match whole {
-        Some(whole) if whole.abs() > EXACT => Value::Whole(whole),
+        Some(large) if large.abs() > EXACT => exact(large),
         _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+/// Returns an integer as a JSON number is represented: a float, if it holds the integer exactly.
+#[expect(clippy::cast_precision_loss, reason = "the range is checked first")]
+pub(crate) fn exact<'a>(integer: i128) -> Value<'a> {
+    if integer.abs() > EXACT {
+        Value::Whole(integer)
+    } else {
+        Value::Float(integer as f64)
+    }
+}
+
+/// Returns the integer that a number is; `None` for a fraction, and for a float that may be a rounded integer.
+pub(crate) fn integer(value: &Value<'_>) -> Option<i128> {
+    match value {
+        Value::Int(n) => Some(i128::from(*n)),
+        Value::Whole(n) => Some(*n),
+        Value::Float(n) if n.fract() == 0.0 => {
+            truncate(*n).map(i128::from).filter(|whole| whole.abs() <= EXACT)
+        }
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use crate::absent::Absent;
 use crate::error::Fault;
 use crate::number;
+use crate::rules::Rules;
 
 /// Text that is borrowed from the response or the source, or was built during evaluation.
 #[derive(Debug, Clone)]
@@ -65,7 +66,7 @@ pub(crate) enum Value<'a> {
 
 #[derive(Debug, Clone)]
 pub(crate) enum List<'a> {
-    Json(&'a [Json]),
+    Json(&'a [Json], Rules),
     Floats(&'a [f64]),
     /// `from`, `from + 1`, …; an `[]int` in Go.
     Range {
@@ -95,7 +96,7 @@ pub(crate) enum Shape {
 
 #[derive(Debug, Clone)]
 pub(crate) enum Map<'a> {
-    Json(&'a serde_json::Map<String, Json>),
+    Json(&'a serde_json::Map<String, Json>, Rules),
     Made {
         entries: Arc<BTreeMap<Arc<str>, Value<'a>>>,
         depth: u8,
@@ -112,14 +113,14 @@ pub(crate) enum Map<'a> {
 const MAX_DEPTH: u8 = 100;
 
 impl<'a> Value<'a> {
-    pub(crate) fn json(json: &'a Json) -> Self {
+    pub(crate) fn json(json: &'a Json, rules: Rules) -> Self {
         match json {
-            Json::Null => Value::Nil,
+            Json::Null => Absent::null(None, rules),
             Json::Bool(b) => Value::Bool(*b),
             Json::Number(n) => number::from_json(n),
             Json::String(s) => Value::Str(Text::Borrowed(s)),
-            Json::Array(items) => Value::List(List::Json(items)),
-            Json::Object(entries) => Value::Map(Map::Json(entries)),
+            Json::Array(items) => Value::List(List::Json(items, rules)),
+            Json::Object(entries) => Value::Map(Map::Json(entries, rules)),
         }
     }
 
@@ -211,8 +212,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    pub(crate) fn is_nan(&self) -> bool {
-        matches!(self, Value::Float(number) if number.is_nan())
+    /// Fails with unknown for a number that no comparison can decide: NaN, and under strict rules an infinity.
+    pub(crate) fn comparable(&self, rules: Rules) -> Result<(), Fault> {
+        match self {
+            Value::Float(number) if number.is_nan() => Err(Fault::nan()),
+            Value::Float(number) if number.is_infinite() && rules.are_strict() => Err(Fault::infinity()),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn is_number(&self) -> bool {
@@ -280,7 +286,7 @@ fn deeper<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>>) -> Result<u8, 
 impl<'a> List<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            List::Json(items) => items.len(),
+            List::Json(items, _) => items.len(),
             List::Floats(items) => items.len(),
             List::Range { len, .. } => *len,
             List::Made { from, to, .. } => to.saturating_sub(*from),
@@ -289,7 +295,7 @@ impl<'a> List<'a> {
 
     pub(crate) fn get(&self, index: usize) -> Option<Value<'a>> {
         match self {
-            List::Json(items) => items.get(index).map(Value::json),
+            List::Json(items, rules) => items.get(index).map(|item| Value::json(item, *rules)),
             List::Floats(items) => items.get(index).copied().map(Value::Float),
             List::Range { from, len } => (index < *len)
                 .then(|| Value::Int(from.wrapping_add(i64::try_from(index).unwrap_or(i64::MAX)))),
@@ -307,7 +313,7 @@ impl<'a> List<'a> {
     /// Returns the elements `from..to`; the bounds must lie within the list.
     pub(crate) fn slice(&self, from: usize, to: usize) -> List<'a> {
         match self {
-            List::Json(items) => List::Json(items.get(from..to).unwrap_or(&[])),
+            List::Json(items, rules) => List::Json(items.get(from..to).unwrap_or(&[]), *rules),
             List::Floats(items) => List::Floats(items.get(from..to).unwrap_or(&[])),
             List::Range { from: start, .. } => List::Range {
                 from: start.wrapping_add(i64::try_from(from).unwrap_or(i64::MAX)),
@@ -330,10 +336,18 @@ impl<'a> List<'a> {
     }
 }
 
+/// Returns the value of a key; a null names the key.
+fn member<'a>(key: &'a str, value: &'a Json, rules: Rules) -> Value<'a> {
+    match value {
+        Json::Null => Absent::null(Some(key), rules),
+        value => Value::json(value, rules),
+    }
+}
+
 impl<'a> Map<'a> {
     pub(crate) fn len(&self) -> usize {
         match self {
-            Map::Json(entries) => entries.len(),
+            Map::Json(entries, _) => entries.len(),
             Map::Made { entries, .. } => entries.len(),
             Map::Pairs { entries, .. } => entries.len(),
         }
@@ -341,7 +355,10 @@ impl<'a> Map<'a> {
 
     pub(crate) fn get(&self, key: &str) -> Option<Value<'a>> {
         match self {
-            Map::Json(entries) => entries.get(key).map(Value::json),
+            Map::Json(entries, rules) => {
+                let (key, value) = entries.get_key_value(key)?;
+                Some(member(key, value, *rules))
+            }
             Map::Made { entries, .. } => entries.get(key).cloned(),
             Map::Pairs { entries, .. } => entries
                 .iter()
@@ -354,9 +371,9 @@ impl<'a> Map<'a> {
     /// were added.
     pub(crate) fn entries(&self) -> Vec<(Value<'a>, Value<'a>)> {
         match self {
-            Map::Json(entries) => entries
+            Map::Json(entries, rules) => entries
                 .iter()
-                .map(|(key, value)| (Value::Str(Text::Borrowed(key)), Value::json(value)))
+                .map(|(key, value)| (Value::Str(Text::Borrowed(key)), member(key, value, *rules)))
                 .collect(),
             Map::Made { entries, .. } => entries
                 .iter()

@@ -1,6 +1,6 @@
 //! Tests random, structured and mutated sources: no panic, and no error without a position.
 
-use expr_conditions::{Condition, EvalInput, Input, Response, Span};
+use expr_conditions::{Condition, EvalInput, Input, Response, Rules, Span};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn documents() -> [Value; 7] {
         json!(9_007_199_254_740_993_i64),
         json!("é45"),
         json!([1, "a", null, [2]]),
-        json!({"a": {"b": 1}, "l": [1, 2], "s": "x", "n": null}),
+        json!({"a": {"b": 1}, "l": [1, 2, null], "s": "x", "n": null, "t": "1"}),
     ]
 }
 
@@ -45,6 +45,13 @@ fn survives(source: &str) {
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         let first = condition.evaluate(&input);
+        let go = Condition::compile_as(source, Rules::Go).and_then(|condition| condition.evaluate(&input));
+        if let (Ok(strict), Ok(go)) = (&first, &go) {
+            assert_eq!(
+                strict, go,
+                "strict rules turn an answer into an error only: {source} on {result:?}"
+            );
+        }
         if let Err(error) = &first {
             bounds(error.span);
             assert!(error.line >= 1 && error.column >= 1 && !error.message.is_empty());
@@ -58,7 +65,7 @@ fn survives(source: &str) {
 }
 
 fn atom() -> impl Strategy<Value = String> {
-    let fixed = r#"result; result.a; result.l; result.s; result[0]; result.zz; response.code; 1; 0; -1; 2.5; "a";
+    let fixed = r#"result; result.a; result.l; result.s; result.n; result.t; result[0]; result.zz; response.code; 1; 0; -1; 2.5; "a";
         "45"; true; false; nil; [1, 2]; []; {"a": 1}; 1..3; #; #.a; .a; #index; now(); 1e300;
         9223372036854775807"#;
     let fixed: Vec<&str> = fixed.split(';').map(str::trim).collect();

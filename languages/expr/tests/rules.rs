@@ -52,8 +52,9 @@ fn numbers_compare_across_kinds_and_divide_to_floats() {
         ("result % 2 == 0", "4", "TypeMismatch"),
         ("asInt(result) % 2 == 0", "4", "T"),
         ("1 % 0 == 0", "0", "Runtime"),
-        ("1 / 0 > 1e308", "0", "T"),
-        ("9223372036854775807 + 1 < 0", "0", "T"),
+        ("1 / 0 > 1e308", "0", "NotANumber"),
+        ("isInf(1 / 0)", "0", "T"),
+        ("9223372036854775807 + 1 < 0", "0", "Runtime"),
         ("1 < 2 < 3", "0", "T"),
         ("3 > 2 > 2", "0", "F"),
     ]);
@@ -75,8 +76,8 @@ fn a_scalar_is_read_as_text_only_where_its_own_kind_does_not_fit() {
         ("result == \"9007199254740993\"", "9007199254740993", "T"),
         ("result + 1 == 46", "45", "T"),
         ("result > 30", "\"45\"", "TypeMismatch"),
-        ("result.a == \"45\"", "{\"a\":45}", "F"),
-        ("result == \"null\"", "null", "F"),
+        ("result.a == \"45\"", "{\"a\":45}", "DifferentKinds"),
+        ("result == \"null\"", "null", "MissingKey"),
         ("len(result) > 0", "null", "TypeMismatch"),
     ]);
 }
@@ -100,7 +101,6 @@ fn a_missing_key_is_nil_for_who_asks_about_absence_and_unknown_to_all_others() {
         ("result.state == \"busy\"", "{}", "MissingKey"),
         ("result.state != \"busy\"", "{}", "MissingKey"),
         ("\"busy\" != result.state", "{}", "MissingKey"),
-        ("result.state != \"busy\"", "{\"state\":null}", "T"),
         ("let s = result.state; s != \"busy\"", "{}", "MissingKey"),
         ("result?.a?.b != 1", "{}", "MissingKey"),
         ("(result.state ?? \"\") != \"busy\"", "{}", "T"),
@@ -115,6 +115,170 @@ fn a_missing_key_is_nil_for_who_asks_about_absence_and_unknown_to_all_others() {
 }
 
 #[test]
+fn null_is_absent_like_a_missing_key() {
+    table(&[
+        ("result == nil", "null", "T"),
+        ("result != nil", "null", "F"),
+        ("result.n == nil", r#"{"n":null}"#, "T"),
+        ("isNil(result.n)", r#"{"n":null}"#, "T"),
+        ("(result.n ?? 0) == 0", r#"{"n":null}"#, "T"),
+        ("default(result.n, 0) == 0", r#"{"n":null}"#, "T"),
+        ("result.n?.a == nil", r#"{"n":null}"#, "T"),
+        ("any(result, # == nil)", "[1,null]", "T"),
+        ("nil in result", "[1,null]", "T"),
+        ("nil not in result", "[1,2]", "T"),
+        ("count(result, # != nil) == 1", "[1,null]", "T"),
+        ("len(result) == 2", "[1,null]", "T"),
+        ("result.n != \"busy\"", r#"{"n":null}"#, "MissingKey"),
+        ("result.n == result.m", r#"{"n":null,"m":null}"#, "MissingKey"),
+        ("(result.n ?? nil) != \"busy\"", r#"{"n":null}"#, "MissingKey"),
+        ("result.n contains \"a\"", r#"{"n":null}"#, "MissingKey"),
+        ("result.n not matches \"a\"", r#"{"n":null}"#, "MissingKey"),
+        ("\"n\" not in result", r#"{"n":null}"#, "MissingKey"),
+        ("result.n < 1", r#"{"n":null}"#, "MissingKey"),
+        ("result.n + 1 > 0", r#"{"n":null}"#, "MissingKey"),
+        ("max(result) < 5", "[1,null]", "MissingKey"),
+        ("sum(result) < 5", "[1,null]", "MissingKey"),
+        ("sort(result) == [1]", "[null,1]", "Runtime"),
+        ("uniq(result) != [1]", "[null,null]", "MissingKey"),
+        ("string(result) != \"1\"", r#"{"n":[null]}"#, "MissingKey"),
+        ("toJSON(result) != \"1\"", r#"{"n":[null]}"#, "MissingKey"),
+        ("fromJSON(result) != 1", r#""null""#, "MissingKey"),
+        ("values(result)[0] != \"busy\"", r#"{"n":null}"#, "MissingKey"),
+        ("result != {\"n\": 1}", r#"{"n":null}"#, "MissingKey"),
+        ("result.n || true", r#"{"n":null}"#, "T"),
+        ("result.n || result.yes", r#"{"n":null,"yes":true}"#, "Runtime"),
+        ("!result.n", r#"{"n":null}"#, "Runtime"),
+        ("result.yes || result.n == 1", r#"{"n":null,"yes":true}"#, "T"),
+    ]);
+}
+
+#[test]
+fn another_kind_of_value_is_not_a_no() {
+    table(&[
+        ("result.b != true", r#"{"b":"true"}"#, "DifferentKinds"),
+        ("!(result.b == true)", r#"{"b":1}"#, "DifferentKinds"),
+        ("result.n != 0", r#"{"n":"0"}"#, "DifferentKinds"),
+        ("result.n not in [1, 2]", r#"{"n":"3"}"#, "DifferentKinds"),
+        ("result.n not in 1..9", r#"{"n":"3"}"#, "DifferentKinds"),
+        ("result.n not in [\"a\"]", r#"{"n":3}"#, "DifferentKinds"),
+        ("result.s != \"busy\"", r#"{"s":["busy"]}"#, "DifferentKinds"),
+        (
+            "result.s != \"busy\"",
+            r#"{"s":{"error":"timeout"}}"#,
+            "DifferentKinds",
+        ),
+        ("[result.s] != [\"busy\"]", r#"{"s":1}"#, "DifferentKinds"),
+        ("result != {\"s\": \"busy\"}", r#"{"s":1}"#, "DifferentKinds"),
+        ("result != {\"n\": 1}", r#"{"n":1}"#, "DifferentKinds"),
+        ("result != {\"n\": 1}", r#"{"n":2}"#, "T"),
+        ("result != {\"n\": 1}", r#"{"m":1}"#, "T"),
+        ("none(result, # == true)", r#"["true"]"#, "DifferentKinds"),
+        ("uniq(result) != []", r#"[1,"1"]"#, "DifferentKinds"),
+        ("any(result, # == \"busy\")", r#"[1,"busy"]"#, "T"),
+        ("\"busy\" in result", r#"[1,"busy"]"#, "T"),
+        (
+            "result.n == 3 || result.ok == true",
+            r#"{"n":"3","ok":true}"#,
+            "T",
+        ),
+        ("result.a == result.b", r#"{"a":1,"b":1.0}"#, "T"),
+        ("now() != 1", "0", "TypeMismatch"),
+    ]);
+}
+
+#[test]
+fn arithmetic_neither_wraps_nor_rounds() {
+    let (large, larger) = ("18446744073709551614", "18446744073709551615");
+    let rows = [
+        (
+            "asInt(result.a) + asInt(result.b) < 5",
+            "9223372036854775807",
+            "1",
+            "Runtime",
+        ),
+        (
+            "asInt(result.a) - asInt(result.b) < 1",
+            "9223372036854775807",
+            "-1",
+            "Runtime",
+        ),
+        (
+            "asInt(result.a) * 100 / asInt(result.b) < 80",
+            "144115188075855872",
+            "144115188075855873",
+            "Runtime",
+        ),
+        (
+            "sum([asInt(result.a), asInt(result.b)]) < 1000",
+            "9000000000000000000",
+            "9000000000000000000",
+            "Runtime",
+        ),
+        ("abs(asInt(result.a)) < 5", "-9223372036854775808", "0", "Runtime"),
+        ("-asInt(result.a) < 5", "-9223372036854775808", "0", "Runtime"),
+        ("bitshl(asInt(result.a), 40) < 5", "16777216", "0", "Runtime"),
+        (
+            "sum([result.a, result.b]) < 1000",
+            "9000000000000000000",
+            "9000000000000000000",
+            "F",
+        ),
+        ("result.b - result.a < 1", large, larger, "F"),
+        ("result.b - result.a == 1", large, larger, "T"),
+        ("result.a + 1 == result.b", large, larger, "T"),
+        ("result.a * 2 > result.b", large, larger, "T"),
+        (
+            "result.a + result.b == 18014398509481983",
+            "9007199254740992",
+            "9007199254740991",
+            "T",
+        ),
+        (
+            "result.a == result.b",
+            "9007199254740993",
+            "9007199254740992",
+            "F",
+        ),
+        (
+            "result.a <= result.b",
+            "9007199254740993",
+            "9007199254740992",
+            "F",
+        ),
+        (
+            "result.a == result.b",
+            "18446744073709551616",
+            "18446744073709551617",
+            "Runtime",
+        ),
+        (
+            "result.a <= result.b",
+            "18446744073709551617",
+            "18446744073709551616",
+            "Runtime",
+        ),
+        ("asInt(result.a) == 0", "0.9", "0", "Runtime"),
+        ("asInt(result.a) == 1", "1.0", "0", "T"),
+        ("int(result.a) == 0", "0.9", "0", "T"),
+    ];
+    for (condition, a, b, want) in rows {
+        table(&[(condition, &format!("{{\"a\":{a},\"b\":{b}}}"), want)]);
+    }
+}
+
+#[test]
+fn only_one_expression_counts() {
+    table(&[
+        ("result.state == 'idle'; result.players == 0", "{}", "Syntax"),
+        ("let n = result; n > 1; true", "2", "Syntax"),
+        ("all(result, {# > 1; true})", "[2]", "Syntax"),
+        ("let n = result; n > 1", "2", "T"),
+        ("result > 1;", "2", "T"),
+    ]);
+}
+
+#[test]
 fn lists() {
     table(&[
         ("result[0] == 1", "[1,2]", "T"),
@@ -125,7 +289,8 @@ fn lists() {
         ("result[0:99] == [1, 2]", "[1,2]", "T"),
         ("result == [1.0, 2]", "[1,2]", "T"),
         ("1 in result", "[1,2]", "T"),
-        ("\"a\" not in result", "[1,2]", "T"),
+        ("\"a\" not in result", "[1,2]", "DifferentKinds"),
+        ("3 not in result", "[1,2]", "T"),
         ("all(result, {# > 0})", "[1,2]", "T"),
         ("all(result, # > 0)", "[]", "T"),
         ("any(result, {.ok})", "[{\"ok\":false},{\"ok\":true}]", "T"),
@@ -178,7 +343,6 @@ fn only_a_bool_is_an_answer() {
 #[test]
 fn text_operators_and_nil() {
     table(&[
-        ("result.n contains \"a\"", "{\"n\":null}", "F"),
         ("result.n matches \"a\"", "{\"n\":3}", "Runtime"),
         ("result matches \"[\"", "\"a\"", "Runtime"),
         ("result matches \"(?=a)\"", "\"a\"", "Runtime"),
@@ -244,6 +408,38 @@ fn floats_that_are_no_json() {
         ("result > 1 || result <= 1", Input::Float(f64::NAN), Err(nan)),
         ("isInf(result)", Input::Float(f64::INFINITY), Ok(true)),
         ("asInt(result) == 1", Input::Float(f64::INFINITY), Err(runtime)),
+        ("result < 0.05", Input::Float(f64::NEG_INFINITY), Err(nan)),
+        ("result != 5", Input::Float(f64::INFINITY), Err(nan)),
+        ("1 / result < 0.05", Input::Float(f64::INFINITY), Err(nan)),
+        ("2 ** result < 0.05", Input::Float(f64::NEG_INFINITY), Err(nan)),
+        ("result ** 0 == 1", Input::Float(f64::NAN), Err(nan)),
+        ("result not in 1..9", Input::Float(f64::INFINITY), Err(nan)),
+        ("string(result) != \"0\"", Input::Float(f64::INFINITY), Err(nan)),
+        (
+            "max(result) < 5",
+            Input::Floats(&[f64::NEG_INFINITY, 3.0]),
+            Err(nan),
+        ),
+        (
+            "median(result) < 5",
+            Input::Floats(&[1.0, f64::NEG_INFINITY, 3.0]),
+            Err(nan),
+        ),
+        (
+            "sort(result)[1] < 5",
+            Input::Floats(&[f64::NEG_INFINITY, 3.0]),
+            Err(nan),
+        ),
+        (
+            "isInf(result) || result < 5",
+            Input::Float(f64::INFINITY),
+            Ok(true),
+        ),
+        (
+            "!isInf(result) && result < 5",
+            Input::Float(f64::NEG_INFINITY),
+            Ok(false),
+        ),
         ("result == \"2\"", Input::Float(2.0), Err(mismatch)),
         ("result[0] >= 0.95", Input::Floats(&[0.97]), Ok(true)),
         ("result[0] >= 0.95", Input::Floats(&[]), Err(runtime)),
@@ -259,6 +455,7 @@ fn floats_that_are_no_json() {
 #[test]
 fn what_a_condition_handles_itself() {
     for (source, nan, empty) in [
+        ("result == {}", false, true),
         ("isNaN(result[0]) || result[0] < 1", true, false),
         ("any(result, {isNaN(#)})", true, false),
         ("len(result) == 0 || result[0] < 5", false, true),
@@ -286,7 +483,23 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
             "unknown name `asint`; did you mean `asInt`? (1:1)",
         ),
         ("result.ok &&\n  foo", "{}", "(2:3)"),
-        ("result > 1", "[1]", "result is a list: use result[0]"),
+        ("result > 1", "[1]", "result is a list: use all(result, # > 1)"),
+        (
+            "result.state != 1",
+            r#"{"state":null}"#,
+            "key \"state\" is null; ask `x ?? default` or `x != nil` where it may be absent (1:1)",
+        ),
+        (
+            "result.n != 3",
+            r#"{"n":"3"}"#,
+            "text is compared with an integer; use asFloat(…) on the text (1:1)",
+        ),
+        (
+            "asInt(result) == 0",
+            "0.9",
+            "asInt: 0.9 is not an integer; use asFloat(…)",
+        ),
+        ("result > 1; true", "2", "join them with && instead of `;` (1:13)"),
         (
             "result[3] == 1",
             "[1]",

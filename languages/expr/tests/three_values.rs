@@ -79,16 +79,21 @@ fn an_unknown_that_cannot_change_the_outcome_does_not_matter() {
         ("[result.o, 0/0] == [2, 1]", Some(false)),
         ("[result.o, 0/0] == [1, 1]", None),
     ] {
-        let outcome = ask(condition, r#"{"yes":true,"o":1,"l":[{"b":0},{"a":1},{"a":2}]}"#);
-        assert_eq!(outcome.clone().ok(), want, "{condition}: {outcome:?}");
-        if let Err(error) = outcome {
-            assert!(
-                matches!(
-                    error.kind,
-                    ConditionErrorKind::MissingKey | ConditionErrorKind::NotANumber
-                ),
-                "{condition}: {error}"
+        for unknown in [r#"{"b":0}"#, r#"{"a":null}"#] {
+            let outcome = ask(
+                condition,
+                &format!(r#"{{"yes":true,"o":1,"l":[{unknown},{{"a":1}},{{"a":2}}]}}"#),
             );
+            assert_eq!(outcome.clone().ok(), want, "{condition}: {outcome:?}");
+            if let Err(error) = outcome {
+                assert!(
+                    matches!(
+                        error.kind,
+                        ConditionErrorKind::MissingKey | ConditionErrorKind::NotANumber
+                    ),
+                    "{condition}: {error}"
+                );
+            }
         }
     }
 }

@@ -5,13 +5,13 @@ use serde_json::Value;
 
 use super::compare::{Comparable, compare};
 use super::found::{Item, Items, bounds, constant_value, copy_out, written};
-use super::{Block, Constant, Filter, Found, JsonPathError, Operand, Slice, Step, StepKind};
+use super::{Block, Constant, Filter, Found, JsonPathError, Operand, Rules, Slice, Step, StepKind};
 
 /// Maximum number of values visited by one evaluation: milliseconds of work for the most hostile document.
 const MAX_VISITS: usize = 500_000;
 
-/// Reason why an evaluation ended. A missing key makes an existence filter false; any other failure is an
-/// error there too.
+/// Reason why an evaluation ended. A missing key, or null where a value is needed, makes an existence filter
+/// false; any other failure is an error there too.
 struct EvalFailure {
     error: JsonPathError,
     missing: bool,
@@ -24,11 +24,23 @@ impl EvalFailure {
             missing: false,
         }
     }
+
+    fn missing(at: usize, message: impl Into<String>) -> Self {
+        Self {
+            missing: true,
+            ..Self::at(at, message)
+        }
+    }
 }
 
 /// Finds the value of a template: that of the first block that is not empty.
-pub(super) fn find<'a>(blocks: &'a [Block], document: &'a Value) -> Result<Found, JsonPathError> {
+pub(super) fn find<'a>(
+    blocks: &'a [Block],
+    rules: Rules,
+    document: &'a Value,
+) -> Result<Found, JsonPathError> {
     let mut walk = Walk {
+        strict: rules == Rules::Strict,
         visits: 0,
         first: Items::new(),
         constant: None,
@@ -42,6 +54,7 @@ pub(super) fn find<'a>(blocks: &'a [Block], document: &'a Value) -> Result<Found
 }
 
 struct Walk<'a> {
+    strict: bool,
     visits: usize,
     /// Result of the first block with a value.
     first: Items<'a>,
@@ -124,8 +137,11 @@ impl<'a> Walk<'a> {
 
     fn steps(&mut self, mut items: Items<'a>, steps: &[Step]) -> Result<Items<'a>, EvalFailure> {
         let mut searches = false;
-        for step in steps {
+        for (index, step) in steps.iter().enumerate() {
             self.charge(step.at, 1 + items.len())?;
+            if self.strict {
+                check_walkable(step, &items)?;
+            }
             items = match &step.kind {
                 StepKind::Field(name) => field(&items, name, step.at, searches)?,
                 StepKind::Wildcard => {
@@ -135,7 +151,7 @@ impl<'a> Walk<'a> {
                     }
                     found
                 }
-                StepKind::Descend => self.descend(step.at, items)?,
+                StepKind::Descend => self.descend(step.at, &items, steps.get(index + 1))?,
                 StepKind::Slice(slice) => self.slice(step.at, &items, slice)?,
                 StepKind::Union(parts) => {
                     let mut found = Items::new();
@@ -177,11 +193,30 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Returns each value that has children, and its descendants, parents first.
-    fn descend(&mut self, at: usize, items: Items<'a>) -> Result<Items<'a>, EvalFailure> {
+    /// Returns each value that has children, and its descendants, parents first. Under strict rules, the
+    /// `next` step must have something to walk under each item, and find its key there.
+    fn descend(
+        &mut self,
+        at: usize,
+        items: &[Item<'a>],
+        next: Option<&Step>,
+    ) -> Result<Items<'a>, EvalFailure> {
         let mut found = Items::new();
-        let mut pending = items;
-        pending.reverse();
+        for (index, item) in items.iter().enumerate() {
+            let under = self.under(at, *item)?;
+            if self.strict {
+                let place = place(index, items.len());
+                check_search(next, &under).map_err(|what| EvalFailure::missing(at, what + &place))?;
+            }
+            found.extend(under);
+        }
+        Ok(found)
+    }
+
+    /// Returns a value and its descendants, without those that have no children.
+    fn under(&mut self, at: usize, item: Item<'a>) -> Result<Items<'a>, EvalFailure> {
+        let mut found = Items::new();
+        let mut pending = vec![item];
         let mut children = Items::new();
         while let Some(item) = pending.pop() {
             self.charge(at, 1)?;
@@ -244,6 +279,8 @@ impl<'a> Walk<'a> {
 
     fn filter(&mut self, at: usize, items: &[Item<'a>], filter: &Filter) -> Result<Items<'a>, EvalFailure> {
         let mut found = Items::new();
+        let mut lacking = None;
+        let mut exists = false;
         for item in items {
             let Item::Json(Value::Array(list)) = item else {
                 return Err(EvalFailure::at(
@@ -253,12 +290,28 @@ impl<'a> Walk<'a> {
             };
             for element in list {
                 self.charge(at, 1)?;
-                if self.passes(at, element, filter)? {
-                    found.push(Item::Json(element));
+                match self.passes(at, element, filter) {
+                    Ok(passes) => {
+                        exists = true;
+                        found.extend(passes.then_some(Item::Json(element)));
+                    }
+                    Err(failure) if failure.missing && filter.test.is_none() => {
+                        // Charges for the message.
+                        self.charge(at, 8)?;
+                        lacking.get_or_insert(failure);
+                    }
+                    Err(failure) => return Err(failure),
                 }
             }
         }
-        Ok(found)
+        match lacking {
+            Some(mut failure) if self.strict && !exists => {
+                let what = failure.error.message;
+                failure.error.message = format!("no element has what the filter looks for: {what}");
+                Err(failure)
+            }
+            Some(_) | None => Ok(found),
+        }
     }
 
     fn passes(&mut self, at: usize, element: &'a Value, filter: &Filter) -> Result<bool, EvalFailure> {
@@ -266,15 +319,12 @@ impl<'a> Walk<'a> {
             let Operand::Path(steps) = &filter.left else {
                 return Ok(true);
             };
-            return match self.steps(vec![Item::Json(element)], steps) {
-                Ok(found) => Ok(!found.is_empty()),
-                Err(failure) if failure.missing => {
-                    // Charges for the message that was built in vain.
-                    self.charge(at, 8)?;
-                    Ok(false)
-                }
-                Err(failure) => Err(failure),
-            };
+            let found = self.steps(vec![Item::Json(element)], steps)?;
+            let null = |item: &Item<'_>| matches!(item, Item::Json(Value::Null));
+            if self.strict && !found.is_empty() && found.iter().all(null) {
+                return Err(EvalFailure::missing(at, "the value there is null"));
+            }
+            return Ok(!found.is_empty());
         };
         let left = self.operand(at, element, &filter.left)?;
         let right = self.operand(at, element, right)?;
@@ -318,22 +368,71 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Rejects values that a step cannot walk, and that client-go skips or splits into bytes.
+fn check_walkable(step: &Step, items: &[Item<'_>]) -> Result<(), EvalFailure> {
+    let (written, needs) = match &step.kind {
+        StepKind::Wildcard => (".*".to_owned(), "an object or a list"),
+        StepKind::Descend => ("..".to_owned(), "an object or a list"),
+        StepKind::Slice(slice) => (written(slice), "a list"),
+        StepKind::Field(_) | StepKind::Union(_) | StepKind::Filter(_) => return Ok(()),
+    };
+    let walkable = |item: &Item<'_>| matches!(item, Item::Json(Value::Object(_) | Value::Array(_)));
+    let Some(index) = items.iter().position(|item| !walkable(item)) else {
+        return Ok(());
+    };
+    let found = items.get(index).map_or("null", |item| item.describe());
+    let place = place(index, items.len());
+    Err(EvalFailure {
+        missing: found == "null",
+        ..EvalFailure::at(step.at, format!("{written} needs {needs}, not {found}{place}"))
+    })
+}
+
+/// Checks the values that a search walks: it must find something, and one of them must have the key of the
+/// `next` step. Returns what is not found.
+fn check_search(next: Option<&Step>, under: &[Item<'_>]) -> Result<(), String> {
+    if under.is_empty() {
+        return Err(".. finds nothing, because the value there is empty".to_owned());
+    }
+    match next.map(|step| &step.kind) {
+        Some(StepKind::Field(name)) if !under.iter().any(|item| member(item, name).is_some()) => Err(
+            format!("key {name:?} is not found in any of {} values", under.len()),
+        ),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Names the element that a message is about, if there are several.
+fn place(index: usize, total: usize) -> String {
+    if total > 1 {
+        format!(" in element {} of {total}", index + 1)
+    } else {
+        String::new()
+    }
+}
+
+fn member<'a>(item: &Item<'a>, name: &str) -> Option<Item<'a>> {
+    match item {
+        Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),
+        Item::Json(_) | Item::Byte(_) | Item::NullDocument => None,
+    }
+}
+
 /// Returns the key's value in each object. Fails if one object lacks the key, or, in a search (`..name`), if
 /// all do.
 fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Result<Items<'a>, EvalFailure> {
-    let value = |item: &Item<'a>| match item {
-        Item::Json(Value::Object(map)) => map.get(name).map(Item::Json),
-        Item::Json(_) | Item::Byte(_) | Item::NullDocument => None,
-    };
-    let found: Items<'a> = items.iter().filter_map(value).collect();
+    let found: Items<'a> = items.iter().filter_map(|item| member(item, name)).collect();
     if found.len() == items.len() || (searches && !found.is_empty()) {
         return Ok(found);
     }
-    let lacking = items.iter().enumerate().find(|(_, item)| value(item).is_none());
+    let lacking = items
+        .iter()
+        .enumerate()
+        .find(|(_, item)| member(item, name).is_none());
     let place = match lacking {
         _ if searches => format!(" in any of {} values", items.len()),
-        Some((index, _)) if items.len() > 1 => format!(" in element {} of {}", index + 1, items.len()),
-        _ => String::new(),
+        Some((index, _)) => place(index, items.len()),
+        None => String::new(),
     };
     let there = match lacking {
         _ if searches => String::new(),

@@ -67,6 +67,7 @@ pub(super) fn bounds(slice: &Slice, length: usize) -> (i128, i128) {
 
 pub(super) fn written(slice: &Slice) -> String {
     match slice.until {
+        Until::End if slice.from == 0 => "[*]".to_owned(),
         Until::Next => format!("[{}]", slice.from),
         Until::At(until) => format!("[{}:{until}]", slice.from),
         Until::End => format!("[{}:]", slice.from),

@@ -29,6 +29,16 @@ pub const MAX_FOUND: usize = 10_000;
 pub struct JsonPath {
     source: String,
     blocks: Vec<Block>,
+    rules: Rules,
+}
+
+/// Rules of evaluation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rules {
+    /// Values that a path cannot walk, searches and filters whose key does not exist are errors.
+    Strict,
+    /// The rules of client-go, which finds nothing, or the bytes of a text, in such cases.
+    ClientGo,
 }
 
 /// Result of a path.
@@ -140,19 +150,25 @@ enum Operator {
 }
 
 impl JsonPath {
-    /// Parses a path in Kubernetes syntax. `$.age` and `.age` without braces are parsed as `{$.age}` and
-    /// `{.age}`.
+    /// Parses a path in Kubernetes syntax, with strict rules. `$.age` and `.age` without braces are parsed as
+    /// `{$.age}` and `{.age}`.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
+        Self::parse_as(text, Rules::Strict)
+    }
+
+    /// Parses a path that is evaluated by the given rules.
+    pub fn parse_as(text: &str, rules: Rules) -> Result<Self, JsonPathError> {
         Ok(Self {
             source: text.to_owned(),
             blocks: parse::template(text)?,
+            rules,
         })
     }
 
     /// Finds the value of the path in a document. A missing key is an error; an empty list is
     /// [`Found::Nothing`].
     pub fn find(&self, document: &Value) -> Result<Found, JsonPathError> {
-        eval::find(&self.blocks, document)
+        eval::find(&self.blocks, self.rules, document)
     }
 
     /// Returns whether the path may find several values (`[*]`, `.*`, `..`, `[1:]`, a filter). Its result is

@@ -4,7 +4,7 @@
 //! A rule depends on the row and on the kind of our error, never on an id. `docs/differences.md` describes
 //! the rules, with reasons and examples.
 
-use expr_conditions::{Condition, ConditionErrorKind, EvalInput, Input};
+use expr_conditions::{Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Rules};
 use serde_json::Value;
 
 use super::Judged;
@@ -56,7 +56,7 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
         return Judged::Outside;
     }
     let target = if text_dialect { old } else { new };
-    let compiled = Condition::compile(condition);
+    let compiled = Condition::compile_as(condition, Rules::Go);
     let reads_as_text = compiled
         .as_ref()
         .is_ok_and(|condition| condition.text_read(result.input()).is_some());
@@ -97,6 +97,54 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
         Judged::Unsafe(message)
     } else {
         Judged::Unexplained(message)
+    }
+}
+
+/// Classifies the change that strict rules make to the result of a row: `None` if there is none, or the rule that
+/// closes it.
+///
+/// # Errors
+/// Describes a change that strict rules must not make.
+pub(crate) fn strict_change(row: &Value, text_dialect: bool) -> Result<Option<&'static str>, String> {
+    let condition = row["condition"].as_str().unwrap_or_default();
+    let Some(result) = source(row) else {
+        return Ok(None);
+    };
+    if matches!(judge(row, text_dialect), Judged::Outside) {
+        return Ok(None);
+    }
+    let input = EvalInput {
+        result: result.input(),
+        response: None,
+        now: jiff::Timestamp::UNIX_EPOCH,
+    };
+    let ask =
+        |rules| Condition::compile_as(condition, rules).and_then(|condition| condition.evaluate(&input));
+    let closed = |error: &ConditionError| {
+        let message = |part: &str| error.message.contains(part);
+        match error.kind {
+            ConditionErrorKind::MissingKey => Some("null-is-absence"),
+            ConditionErrorKind::DifferentKinds => Some("different-kinds"),
+            ConditionErrorKind::NotANumber => Some("infinity"),
+            ConditionErrorKind::Syntax if message("several expressions") => Some("one-expression"),
+            ConditionErrorKind::Runtime if message("is not an integer") => Some("integer-fraction"),
+            ConditionErrorKind::Runtime if message("integer overflow") => Some("integer-overflow"),
+            ConditionErrorKind::Runtime if message("are rounded") => Some("rounded-numbers"),
+            ConditionErrorKind::Syntax
+            | ConditionErrorKind::UnknownName
+            | ConditionErrorKind::TypeMismatch
+            | ConditionErrorKind::Runtime
+            | ConditionErrorKind::Budget
+            | ConditionErrorKind::NotBoolean => None,
+        }
+    };
+    match (ask(Rules::Go), ask(Rules::Strict)) {
+        (Ok(before), Ok(strict)) if before == strict => Ok(None),
+        (Err(_), Err(_)) => Ok(None),
+        (Ok(_), Err(error)) if let Some(rule) = closed(&error) => Ok(Some(rule)),
+        (before, strict) => Err(format!(
+            "{condition} on {result:?}: strict {strict:?}, else {before:?}"
+        )),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use ::json_path::{Found, JsonPath};
+use ::json_path::{Found, JsonPath, Rules};
 use serde_json::Value;
 
 use super::{Judged, difference, text};
@@ -51,7 +51,7 @@ pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
         Some(expected) => expected,
         None => return Judged::Malformed("neither results nor error".to_owned()),
     };
-    let ours = find(path, body);
+    let ours = find(path, body, Rules::ClientGo);
     if same(&expected, &ours) {
         return Judged::Same;
     }
@@ -77,8 +77,69 @@ pub(crate) fn judge(row: &Value, bodies: &Bodies) -> Judged {
     }
 }
 
-fn find(path: &str, body: &str) -> Result<Found, String> {
-    let path = JsonPath::parse(path).map_err(|error| error.message)?;
+/// Names the rule by which strict evaluation closes a row; `None` if it changes nothing. Each rule is documented
+/// in docs/differences.md.
+///
+/// # Errors
+/// Describes a change that strict evaluation must not make.
+pub(crate) fn strict_change(row: &Value, bodies: &Bodies) -> Result<Option<&'static str>, String> {
+    let (Some(path), Some(body)) = (text(row, "path"), bodies.of(row)) else {
+        return Ok(None);
+    };
+    let before = find(path, body, Rules::ClientGo);
+    let strict = find(path, body, Rules::Strict);
+    let rule = match (&before, &strict) {
+        (Err(_), Err(_)) => return Ok(None),
+        (Ok(before), Ok(strict)) if before == strict => return Ok(None),
+        (Ok(_), Err(reason)) => closed(reason),
+        (Ok(before), Ok(strict)) => {
+            (path.contains("[?(") && leaves_out(before, strict)).then_some("filter-null")
+        }
+        (Err(_), Ok(_)) => None,
+    };
+    match rule {
+        Some(rule) => Ok(Some(rule)),
+        None => Err(difference(
+            &format!("{path} on {body}"),
+            &format!("{before:?}"),
+            &format!("{strict:?}"),
+        )),
+    }
+}
+
+/// Returns the rule of an error of strict evaluation.
+fn closed(reason: &str) -> Option<&'static str> {
+    [
+        ("no element has what the filter looks for", "filter-without-key"),
+        ("list, not null", "null-children"),
+        ("needs a list, not ", "scalar-children"),
+        ("needs an object or a list, not ", "scalar-children"),
+        (".. finds nothing", "search-without-key"),
+        ("is not found in any of", "search-without-key"),
+    ]
+    .into_iter()
+    .find(|(words, _)| reason.contains(words))
+    .map(|(_, rule)| rule)
+}
+
+/// Returns whether the strict result is a part of the other one, in the same order.
+fn leaves_out(before: &Found, strict: &Found) -> bool {
+    let mut before = values(before).iter();
+    values(strict)
+        .iter()
+        .all(|value| before.any(|other| other == value))
+}
+
+fn values(found: &Found) -> &[Value] {
+    match found {
+        Found::One(value) => std::slice::from_ref(value),
+        Found::Many(values) => values,
+        Found::Nothing => &[],
+    }
+}
+
+fn find(path: &str, body: &str, rules: Rules) -> Result<Found, String> {
+    let path = JsonPath::parse_as(path, rules).map_err(|error| error.message)?;
     let document: Value = serde_json::from_str(body).map_err(|error| format!("not JSON: {error}"))?;
     path.find(&document).map_err(|error| error.message)
 }
@@ -119,11 +180,7 @@ fn same(expected: &Expected, ours: &Result<Found, String>) -> bool {
         (Expected::One(expected), Ok(Found::One(ours))) => equal(expected, ours),
         (Expected::Many(expected), Ok(Found::Many(ours))) => all_equal(expected, ours),
         (Expected::Unordered(expected), Ok(ours)) => {
-            let mut ours = match ours {
-                Found::One(value) => vec![value.clone()],
-                Found::Many(values) => values.clone(),
-                Found::Nothing => Vec::new(),
-            };
+            let mut ours = values(ours).to_vec();
             // Sorts both sides in the same order.
             let key = |value: &Value| as_floats(value).to_string();
             ours.sort_by_key(key);
@@ -229,9 +286,8 @@ fn drops_the_rest(expected: &Expected, ours: &Result<Found, String>) -> bool {
         Expected::Error => return false,
     };
     let ours = match ours {
-        Ok(Found::Many(values)) => values.as_slice(),
-        Ok(Found::One(value)) => std::slice::from_ref(value),
         Ok(Found::Nothing) => return false,
+        Ok(ours) => values(ours),
         Err(reason) => return reason.contains("is not a list") || reason.contains("index out of range"),
     };
     ours.len() > first.len() && first.iter().zip(ours).all(|(first, ours)| equal(first, ours))
@@ -330,6 +386,28 @@ mod tests {
             judged(&json!({"path": "{.x}", "body_ref": "doc", "results": [[33]]})),
             Judged::Unexplained(_)
         ));
+    }
+
+    #[test]
+    fn strict_evaluation_may_close_a_row_and_leave_out_null_but_find_nothing_else() {
+        let change = |path: &str, body: &str| {
+            strict_change(&json!({"path": path, "body": body}), &Bodies(Value::Null)).unwrap()
+        };
+        for (path, body, rule) in [
+            ("{.l[*]}", r#"{"l": [1]}"#, None),
+            ("{.x}", r#"{"l": [1]}"#, None),
+            ("{.l.*}", r#"{"l": "x"}"#, Some("scalar-children")),
+            ("{.l[*]}", r#"{"l": null}"#, Some("null-children")),
+            ("{..x}", "{}", Some("search-without-key")),
+            ("{[?(@.x)]}", r#"[{"y": 1}]"#, Some("filter-without-key")),
+            ("{[?(@.x)]}", r#"[{"x": 1}, {"x": null}]"#, Some("filter-null")),
+        ] {
+            assert_eq!(change(path, body), rule, "{path} on {body}");
+        }
+        let found = |values: &[i64]| Found::Many(values.iter().copied().map(Value::from).collect());
+        assert!(leaves_out(&found(&[1, 2, 3]), &found(&[1, 3])));
+        assert!(!leaves_out(&found(&[1, 2, 3]), &found(&[3, 1])));
+        assert!(!leaves_out(&found(&[1, 2]), &found(&[1, 4])));
     }
 
     #[test]

@@ -46,6 +46,10 @@ enum Judged {
 /// Judges one row of a table.
 type Judge = Box<dyn Fn(&Value) -> Judged>;
 
+/// Names the rule by which strict evaluation closes a row; `None` if it changes nothing. An error describes a
+/// change that is not allowed: strict evaluation only turns results into errors, or true into false.
+type StrictChange = Box<dyn Fn(&Value) -> Result<Option<&'static str>, String>>;
+
 /// A comparison table for a language.
 #[derive(Debug, Clone, Copy)]
 pub struct Table {
@@ -57,6 +61,8 @@ pub struct Table {
     pub limit: u32,
     /// Creates the judge of the rows, which may need other files of the table's directory.
     judge: fn(&Path) -> Judge,
+    /// Creates the comparison with strict evaluation, where a language has it.
+    strict_change: Option<fn(&Path) -> StrictChange>,
 }
 
 /// All tables, in the order of the report.
@@ -66,12 +72,14 @@ pub const TABLES: [Table; 5] = [
         language: "expr",
         limit: 4,
         judge: |_| Box::new(|row| conditions::judge(row, false)),
+        strict_change: Some(|_| Box::new(|row| conditions::strict_change(row, false))),
     },
     Table {
         file: "conditions-text.jsonl",
         language: "expr",
         limit: 4,
         judge: |_| Box::new(|row| conditions::judge(row, true)),
+        strict_change: Some(|_| Box::new(|row| conditions::strict_change(row, true))),
     },
     Table {
         file: "jsonpath.jsonl",
@@ -81,18 +89,24 @@ pub const TABLES: [Table; 5] = [
             let bodies = json_path::Bodies::read(&dir.join("jsonpath-bodies.json"));
             Box::new(move |row| json_path::judge(row, &bodies))
         },
+        strict_change: Some(|dir| {
+            let bodies = json_path::Bodies::read(&dir.join("jsonpath-bodies.json"));
+            Box::new(move |row| json_path::strict_change(row, &bodies))
+        }),
     },
     Table {
         file: "template.jsonl",
         language: "placeholder",
         limit: 4,
         judge: |_| Box::new(template::judge),
+        strict_change: None,
     },
     Table {
         file: "duration.jsonl",
         language: "go-duration",
         limit: 30,
         judge: |_| Box::new(duration::judge),
+        strict_change: None,
     },
 ];
 
@@ -118,7 +132,8 @@ impl Table {
     /// If the file does not exist (`NotFound`) or cannot be read.
     pub fn check(&self, dir: &Path, shown: usize) -> std::io::Result<Checked> {
         let (dir, file) = self.open(dir)?;
-        let tally = tally(file, &(self.judge)(&dir))?;
+        let strict_change = self.strict_change.map(|create| create(&dir));
+        let tally = tally(file, &(self.judge)(&dir), strict_change.as_ref())?;
         Ok(Checked {
             passed: tally.passes(self.limit),
             report: tally.render(self.file, self.limit, shown),
@@ -142,14 +157,18 @@ impl Table {
     }
 }
 
-fn tally(file: File, judge: &Judge) -> std::io::Result<Tally> {
+fn tally(file: File, judge: &Judge, strict_change: Option<&StrictChange>) -> std::io::Result<Tally> {
     let mut tally = Tally::default();
     for (index, line) in BufReader::new(file).lines().enumerate() {
         let line = line?;
         if line.trim().is_empty() {
             continue;
         }
-        let (id, judged) = match serde_json::from_str::<Value>(&line) {
+        let parsed = serde_json::from_str::<Value>(&line);
+        if let (Ok(row), Some(strict_change)) = (&parsed, strict_change) {
+            tally.add_strict(text(row, "id").unwrap_or_default(), strict_change(row));
+        }
+        let (id, judged) = match parsed {
             // The original operator answered without calling the library, so the library's result is
             // meaningless.
             Ok(row) if row.get("not_reached") == Some(&Value::Bool(true)) => (None, Judged::Outside),

@@ -15,9 +15,22 @@ pub(crate) struct Tally {
     unexplained: Vec<String>,
     dangerous: Vec<String>,
     malformed: Vec<String>,
+    /// Number of rows that strict evaluation closes, by rule.
+    closed: BTreeMap<&'static str, usize>,
+    /// Rows that strict evaluation changes in a way that is not allowed.
+    opened: Vec<String>,
 }
 
 impl Tally {
+    /// Adds the change that strict evaluation makes to a row.
+    pub(crate) fn add_strict(&mut self, id: &str, change: Result<Option<&'static str>, String>) {
+        match change {
+            Ok(None) => {}
+            Ok(Some(rule)) => *self.closed.entry(rule).or_default() += 1,
+            Err(words) => self.opened.push(format!("{id}  {words}")),
+        }
+    }
+
     pub(crate) fn add(&mut self, id: &str, judged: Judged) {
         match judged {
             Judged::Same => self.same += 1,
@@ -47,7 +60,8 @@ impl Tally {
         let within = |count: usize| count * 100 <= self.compared() * usize::try_from(limit).unwrap_or(0);
         let within = within(self.differences()) && within(self.newer);
         let compared = self.compared() > 0 || self.malformed.is_empty();
-        self.unexplained.is_empty() && self.dangerous.is_empty() && within && compared
+        let explained = self.unexplained.is_empty() && self.dangerous.is_empty() && self.opened.is_empty();
+        explained && within && compared
     }
 
     /// Renders the report of the table, with at most `shown` rows of each list.
@@ -79,10 +93,17 @@ impl Tally {
         line("unsafe", self.dangerous.len(), "");
         line("outside the comparison", self.outside, "");
         line("malformed", self.malformed.len(), "");
+        let closed = self.closed.values().sum();
+        line("closed by strict rules", closed, &percent(closed, compared));
+        for (rule, count) in &self.closed {
+            line(&format!("  {rule}"), *count, &percent(*count, compared));
+        }
+        line("opened by strict rules", self.opened.len(), "");
         for (label, rows) in [
             ("unsafe", &self.dangerous),
             ("unexplained", &self.unexplained),
             ("malformed", &self.malformed),
+            ("opened", &self.opened),
         ] {
             for row in rows.iter().take(shown) {
                 let _ = writeln!(output, "    {label}: {row}");

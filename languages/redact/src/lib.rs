@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod layer;
+mod printable;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use layer::{Layer, layers};
+pub use printable::{is_printable, printable};
 
 /// Replacement for a secret.
 const MASK: &str = "*****";

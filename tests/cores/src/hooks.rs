@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use expr_conditions::{Condition, EvalInput, Input, Response};
-use hook_core::answer::interpret_web;
+use hook_core::answer::{AnswerHead, ContentType, interpret_web};
 use hook_core::decide::{DecisionInput, MeasurementKey, MeasurementOutcome, RunPlan, decide};
 use hook_core::judge::MeasurementResult;
 use hook_core::render::{References, render};
@@ -108,9 +108,13 @@ fn paths(meter: &Meter) -> Outcome<()> {
     };
     for (of, document) in [("a small answer", small), ("an answer of 100 kB", large)] {
         let body = document.to_string();
-        let took = Duration::from_millis(12);
+        let head = AnswerHead {
+            code: 200,
+            latency: Duration::from_millis(12),
+            content_type: ContentType::Json,
+        };
         meter.cost(&format!("read {of}, and find the value in it"), None, || {
-            interpret_web(&request, 200, took, black_box(body.as_bytes()))
+            interpret_web(&request, head, black_box(body.as_bytes()))
         })?;
     }
     Ok(())

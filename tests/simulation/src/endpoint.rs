@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web,
+    AnswerHead, ContentType, FailureKind, MeasurementFailure, ProviderResponse, interpret_prometheus,
+    interpret_web,
 };
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
@@ -218,7 +219,11 @@ fn host_of(url: &str) -> &str {
 
 /// Returns the operator's reading of a response from a game, or from the Prometheus that scrapes it.
 fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderResponse, MeasurementFailure> {
-    let took = Duration::from_millis(5);
+    let head = |code| AnswerHead {
+        code,
+        latency: Duration::from_millis(5),
+        content_type: ContentType::Other,
+    };
     let reply = |answer: String| match behaviour.manner {
         Manner::Stumbles => (503, "busy".to_owned()),
         Manner::Babbles => (200, "<html>welcome</html>".to_owned()),
@@ -228,7 +233,7 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
     match request {
         ProviderRequest::Web(web) => {
             let (code, body) = reply(page(behaviour).to_string());
-            interpret_web(web, code, took, body.as_bytes())
+            interpret_web(web, head(code), body.as_bytes())
         }
         ProviderRequest::Prometheus(server) => {
             let value = match behaviour.manner {
@@ -243,7 +248,7 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
                 answer["warnings"] = json!(["a store is down"]);
             }
             let (code, body) = reply(answer.to_string());
-            interpret_prometheus(server, code, took, body.as_bytes())
+            interpret_prometheus(server, head(code), body.as_bytes())
         }
     }
 }

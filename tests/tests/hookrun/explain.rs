@@ -27,7 +27,7 @@ async fn kubectl_explains_every_field() {
         ("gd.spec.preDeleteUpdateStrategy.hook", &["templateName", "args"]),
         ("gd.status", &["observedGeneration", "preDeleteHookCondition"]),
         ("hr.status", &["phase", "metricResults"]),
-        ("ht.spec", &["metrics", "args", "policy"]),
+        ("ht.status", &["observedGeneration", "conditions"]),
     ] {
         let shown = shown(control_plane, path);
         for field in fields {

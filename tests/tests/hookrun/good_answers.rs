@@ -69,8 +69,8 @@ async fn values_are_typed_exact_and_whole() {
             "plain",
             Answer::text("ready\n"),
             whole.clone(),
-            "trim(result) == \"ready\"",
-            "ready\n",
+            "result == \"ready\"",
+            "ready",
         ),
         (
             "gzip",

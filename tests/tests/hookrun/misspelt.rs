@@ -36,16 +36,25 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
             "did you mean jsonPath?",
         ),
     ];
-    for (name, more, words) in cases {
-        let metric = at_once(web("webtest", &url, more.clone()));
-        env.create(name, json!({ "metrics": [metric] })).await;
+    let beside =
+        json!({ "metrics": [at_once(web("webtest", &url, json!({})))], "successCondition": "result == 0" });
+    let cases = cases.map(|(name, more, words)| {
+        let metric = at_once(web("webtest", &url, more));
+        (name, json!({ "metrics": [metric] }), words)
+    });
+    let of_spec = (
+        "beside",
+        beside,
+        "successCondition: unknown field; it belongs to the metric itself",
+    );
+    for (name, spec, words) in cases.into_iter().chain([of_spec]) {
+        env.create(name, spec.clone()).await;
         let status = env.settled(name).await;
         assert_eq!(status.phase, Phase::Error, "{name}");
         assert_eq!(status.reason.as_deref(), Some("InvalidSpec"), "{name}");
         let message = status.message.unwrap();
         assert_has(&message, words);
-        let template = json!({ "metrics": [web("webtest", &url, more)] });
-        env.create_template(name, template).await;
+        env.create_template(name, spec).await;
         let invalid = condition(&env, name, "False").await;
         assert_has(&invalid.message, words);
     }

@@ -152,6 +152,7 @@ fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec
         policy,
         timeout_seconds,
         ttl_seconds_after_finished: _,
+        unknown: _,
     } = template;
     HookRunSpec {
         metrics: metrics.clone(),
@@ -161,6 +162,8 @@ fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec
         // The workload deletes its runs itself: a verdict must not vanish before it is read.
         ttl_seconds_after_finished: None,
         terminate: None,
+        // A misplaced condition must make the run invalid, not leave it without a condition.
+        unknown: template.unknown_of_runs(),
     }
 }
 

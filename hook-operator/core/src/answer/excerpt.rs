@@ -1,7 +1,7 @@
 //! Excerpt of a refused answer's body for messages: short, on one line, and without sensitive data of the
 //! request.
 
-use redact::Redactor;
+use redact::{Redactor, printable};
 
 use super::{FailureKind, HIDDEN, MeasurementFailure};
 
@@ -65,20 +65,11 @@ pub(super) fn refused_status(code: u16, body: &[u8], shown: &Shown<'_>) -> Measu
     MeasurementFailure::new(FailureKind::Status, message)
 }
 
-/// Returns at most `max_chars` characters, with runs of whitespace collapsed and control characters removed.
+/// Returns at most `max_chars` printable characters, with runs of whitespace collapsed.
 fn one_line(text: &str, max_chars: usize) -> String {
+    let text = printable(text);
     let words: Vec<&str> = text.split_whitespace().take(max_chars).collect();
-    words
-        .join(" ")
-        .chars()
-        .filter(|c| !c.is_control() && !turns_text_around(*c))
-        .take(max_chars)
-        .collect()
-}
-
-/// Returns whether a character changes the text direction. A page could use it to disguise a message.
-fn turns_text_around(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    words.join(" ").chars().take(max_chars).collect()
 }
 
 /// Returns the parts of a request that an error page may echo and no message may repeat: header values, their

@@ -1,6 +1,6 @@
 //! Turns the bytes that a provider read into a value, or into the reason why there is none. Pure: no I/O.
 //!
-//! [`interpret_web`] and [`interpret_prometheus`] each take the request, the status and the bytes. This
+//! [`interpret_web`] and [`interpret_prometheus`] each take the request, the response's head and the bytes. This
 //! module does not know how the bytes were fetched and does not judge conditions.
 
 mod excerpt;
@@ -9,6 +9,8 @@ mod web;
 
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
+
+use std::time::Duration;
 
 use expr_conditions::Response;
 
@@ -21,6 +23,48 @@ pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 /// Text shown instead of a hidden answer.
 pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
 
+/// Head of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerHead {
+    /// HTTP status code.
+    pub code: u16,
+    /// Time from the first byte sent to the last byte read.
+    pub latency: Duration,
+    /// Declared kind of the body.
+    pub content_type: ContentType,
+}
+
+impl AnswerHead {
+    fn response(self) -> Response {
+        Response {
+            code: self.code,
+            latency: self.latency,
+        }
+    }
+}
+
+/// Kind of body that the Content-Type of an answer declares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContentType {
+    /// `application/json`, `text/json` or `…+json`.
+    Json,
+    /// Anything else, or nothing.
+    Other,
+}
+
+impl ContentType {
+    /// Parses a Content-Type header.
+    pub fn parse(header: &[u8]) -> Self {
+        let essence = header.split(|byte| *byte == b';').next().unwrap_or_default();
+        let essence = essence.trim_ascii().to_ascii_lowercase();
+        if essence.ends_with(b"/json") || essence.ends_with(b"+json") {
+            Self::Json
+        } else {
+            Self::Other
+        }
+    }
+}
+
 /// Response of a provider.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ProviderResponse {
@@ -31,11 +75,12 @@ pub enum ProviderResponse {
         /// Status and latency of the exchange; `None` in local evaluation without one.
         response: Option<Response>,
     },
-    /// Valid answer without data: an empty vector, an empty body, or a path that matched nothing in a list.
+    /// Valid answer without data: an empty vector, or an empty list, object or text, as the whole answer or as
+    /// the part that a path finds.
     NoData {
         /// Description of the missing data.
         message: String,
-        /// `[]`, or `""` for an empty body, for conditions that handle emptiness themselves.
+        /// The empty value (`[]`, `{}`, `""`), for conditions that handle emptiness themselves.
         result: MetricValue,
         /// Status and latency of the exchange.
         response: Option<Response>,

@@ -1,12 +1,9 @@
 //! Answer of Prometheus' instant query API (<https://prometheus.io/docs/prometheus/latest/querying/api/>).
 
-use std::time::Duration;
-
-use expr_conditions::Response;
 use serde_json::Value;
 
 use super::{
-    FailureKind, MeasurementFailure, ProviderResponse, check_size,
+    AnswerHead, FailureKind, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
 };
@@ -25,8 +22,7 @@ const EXPLANATION_CHARS: usize = 300;
 /// the request accepts it and it is not empty.
 pub fn interpret_prometheus(
     request: &PrometheusRequest,
-    code: u16,
-    latency: Duration,
+    head: AnswerHead,
     body: &[u8],
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let size = check_size(body);
@@ -41,8 +37,8 @@ pub fn interpret_prometheus(
         let message = format!("Prometheus refused the query: {words}");
         return Err(MeasurementFailure::new(FailureKind::QueryFailed, message));
     }
-    if !is_success(code) {
-        return Err(refused_status(code, body, &shown()));
+    if !is_success(head.code) {
+        return Err(refused_status(head.code, body, &shown()));
     }
     size?;
     let document = document.ok_or_else(|| {
@@ -57,7 +53,7 @@ pub fn interpret_prometheus(
             "the answer has no status \"success\"; does the address lead to a Prometheus server?",
         ));
     }
-    let response = Some(Response { code, latency });
+    let response = Some(head.response());
     let result = numbers(&document)?;
     let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
     // An incomplete answer without series is never a measurement: the missing series may be the only ones.
@@ -167,6 +163,9 @@ fn malformed(message: impl Into<String>) -> MeasurementFailure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::ContentType;
     use super::*;
     use crate::request::Tls;
     use redact::Redactor;
@@ -183,8 +182,16 @@ mod tests {
         }
     }
 
+    fn head(code: u16) -> AnswerHead {
+        AnswerHead {
+            code,
+            latency: Duration::ZERO,
+            content_type: ContentType::Json,
+        }
+    }
+
     fn interpret(code: u16, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
-        interpret_prometheus(&request(), code, Duration::ZERO, body.as_bytes())
+        interpret_prometheus(&request(), head(code), body.as_bytes())
     }
 
     /// Returns the value's text for a `data` object.
@@ -300,7 +307,7 @@ mod tests {
         };
         let ask = |data: &str| {
             let body = format!(r#"{{"status":"success","isPartial":true,{data}}}"#);
-            interpret_prometheus(&request, 200, Duration::ZERO, body.as_bytes())
+            interpret_prometheus(&request, head(200), body.as_bytes())
         };
         assert!(matches!(ask(ZERO), Ok(ProviderResponse::Value { .. })));
         assert_eq!(ask(NOTHING).unwrap_err().kind, FailureKind::PartialAnswer);

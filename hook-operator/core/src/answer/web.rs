@@ -1,66 +1,76 @@
 //! Answer of a web endpoint: JSON or text, whole or in part.
 
-use std::time::Duration;
-
-use expr_conditions::Response;
 use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
-    FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
+    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
 };
 use crate::{request::WebRequest, value::MetricValue};
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Extracts the value from a web endpoint's answer. `body` is decompressed and at most one byte longer than
 /// [`super::MAX_ANSWER_BYTES`].
 ///
 /// # Errors
-/// `Status` unless the status is 2xx; `MalformedAnswer` if the body is too large, is not UTF-8, or is not
-/// JSON although a path is set; `PathNotFound` if the path's key is missing.
+/// `Status` unless the status is 2xx; `MalformedAnswer` if the body is too large, or is neither JSON nor a text
+/// that cannot be mistaken for it, or is not JSON although a path is set; `PathNotFound` if the path finds
+/// nothing.
 pub fn interpret_web(
     request: &WebRequest,
-    code: u16,
-    latency: Duration,
+    head: AnswerHead,
     body: &[u8],
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let shown = || Shown::new(&request.redactor, &request.url, &request.headers);
-    if !is_success(code) {
-        return Err(refused_status(code, body, &shown()));
+    if !is_success(head.code) {
+        return Err(refused_status(head.code, body, &shown()));
     }
     check_size(body)?;
-    let response = Some(Response { code, latency });
-    let Some(path) = &request.json_path else {
-        if body.trim_ascii().is_empty() {
-            return Ok(ProviderResponse::NoData {
-                message: "the answer's body is empty".into(),
-                result: MetricValue::Json(Value::String(String::new())),
-                response,
-            });
-        }
-        let result = MetricValue::Json(whole(body)?);
-        return Ok(ProviderResponse::Value { result, response });
-    };
-    let found = path
-        .find(&document(body, &shown)?)
-        .map_err(|error| not_found(path, error, request.redactor.hides()))?;
-    let value = match found {
-        Found::One(value) if path.is_plural() => Value::Array(vec![value]),
-        Found::One(value) => value,
-        Found::Many(values) => Value::Array(values),
-        Found::Nothing => {
-            return Ok(ProviderResponse::NoData {
-                message: "jsonPath matched no item of the list that it walks over".into(),
-                result: MetricValue::Json(Value::Array(Vec::new())),
-                response,
-            });
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+    let (place, value) = match &request.json_path {
+        None => ("the answer", whole(body, head.content_type, &shown)?),
+        Some(path) => {
+            let found = path
+                .find(&document(body, &shown)?)
+                .map_err(|error| not_found(path, error, request.redactor.hides()))?;
+            let value = match found {
+                Found::One(value) if path.is_plural() => Value::Array(vec![value]),
+                Found::One(value) => value,
+                Found::Many(values) => Value::Array(values),
+                Found::Nothing => Value::Array(Vec::new()),
+            };
+            ("what jsonPath finds", value)
         }
     };
-    Ok(ProviderResponse::Value {
-        result: MetricValue::Json(value),
-        response,
+    let empty = empty(&value);
+    let result = MetricValue::Json(value);
+    let response = Some(head.response());
+    Ok(match empty {
+        Some(kind) => ProviderResponse::NoData {
+            message: format!("{place} is {kind}"),
+            result,
+            response,
+        },
+        None => ProviderResponse::Value { result, response },
     })
+}
+
+/// Returns the kind of an empty value; `None` if there is something to judge.
+fn empty(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => Some("an empty text"),
+        Value::Array(items) if items.is_empty() => Some("an empty list"),
+        Value::Object(members) if members.is_empty() => Some("an empty object"),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
+    }
 }
 
 /// Parses the body as JSON for a path. The parser's nesting limit stays on.
@@ -88,18 +98,40 @@ fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementF
     MeasurementFailure::new(FailureKind::PathNotFound, message)
 }
 
-/// Returns the body as JSON if it parses, otherwise as text.
-fn whole(body: &[u8]) -> Result<Value, MeasurementFailure> {
-    if let Ok(value) = serde_json::from_slice(body) {
-        return Ok(value);
+/// Returns the body as JSON if it parses, otherwise as text without whitespace around it. A body that is JSON
+/// by its first character or its Content-Type is never text: half of it would pass for another value.
+fn whole<'a>(
+    body: &[u8],
+    content_type: ContentType,
+    shown: &impl Fn() -> Shown<'a>,
+) -> Result<Value, MeasurementFailure> {
+    let error = match serde_json::from_slice(body) {
+        Ok(value) => return Ok(value),
+        Err(error) => error,
+    };
+    let text = std::str::from_utf8(body).map_err(|error| {
+        let at = error.valid_up_to();
+        malformed(format!("the answer is neither JSON nor UTF-8 text (byte {at})"))
+    })?;
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    let page = || shown().body(body).replacen(": ", "; it begins: ", 1);
+    if text.starts_with(['{', '[', '"']) {
+        let message = format!("the answer begins as JSON but is not JSON: {error}{}", page());
+        return Err(malformed(message));
     }
-    match std::str::from_utf8(body) {
-        Ok(text) => Ok(Value::String(text.to_owned())),
-        Err(error) => Err(malformed(format!(
-            "the answer is neither JSON nor UTF-8 text (byte {})",
-            error.valid_up_to()
-        ))),
+    if content_type == ContentType::Json && !text.is_empty() {
+        let message = format!(
+            "the answer's Content-Type is JSON but it is not JSON: {error}; the server must send text as \
+             text/plain{}",
+            page()
+        );
+        return Err(malformed(message));
     }
+    if let Some(at) = text.find('\0') {
+        let message = format!("the answer is neither JSON nor UTF-8 text (character 0 at byte {at})");
+        return Err(malformed(message));
+    }
+    Ok(Value::String(text.to_owned()))
 }
 
 fn malformed(message: impl Into<String>) -> MeasurementFailure {
@@ -110,6 +142,8 @@ fn malformed(message: impl Into<String>) -> MeasurementFailure {
 mod tests {
     use redact::Redactor;
     use serde_json::json;
+
+    use std::time::Duration;
 
     use super::{super::MAX_ANSWER_BYTES, *};
     use crate::request::{Method, Tls};
@@ -127,19 +161,28 @@ mod tests {
         }
     }
 
+    const OK: AnswerHead = AnswerHead {
+        code: 200,
+        latency: Duration::ZERO,
+        content_type: ContentType::Other,
+    };
+    const JSON: AnswerHead = AnswerHead {
+        content_type: ContentType::Json,
+        ..OK
+    };
+
     fn interpret(code: u16, body: &[u8]) -> Result<Value, MeasurementFailure> {
-        match interpret_web(&request(), code, Duration::from_millis(7), body)? {
+        let head = AnswerHead {
+            code,
+            latency: Duration::from_millis(7),
+            ..OK
+        };
+        match interpret_web(&request(), head, body)? {
             ProviderResponse::Value {
                 result: MetricValue::Json(value),
                 response,
             } => {
-                assert_eq!(
-                    response,
-                    Some(Response {
-                        code,
-                        latency: Duration::from_millis(7)
-                    })
-                );
+                assert_eq!(response, Some(head.response()));
                 Ok(value)
             }
             other => panic!("{other:?}"),
@@ -148,7 +191,7 @@ mod tests {
 
     #[test]
     fn without_a_path_the_whole_body_is_the_value() {
-        let cases: [(&[u8], Value); 11] = [
+        let cases: [(&[u8], Value); 17] = [
             (b"{\"players\": 0}", json!({"players": 0})),
             (b"45", json!(45)),
             (b" 45\n", json!(45)),
@@ -158,18 +201,17 @@ mod tests {
             (b"null", json!(null)),
             (b"\"ok\"", json!("ok")),
             (b"ok", json!("ok")),
-            (b"{\"cut\": ", json!("{\"cut\": ")),
             ("späť".as_bytes(), json!("späť")),
+            (b"busy\n", json!("busy")),
+            (b"\r\n busy \t\r\n", json!("busy")),
+            ("\u{feff}busy".as_bytes(), json!("busy")),
+            ("\n\u{feff}busy".as_bytes(), json!("busy")),
+            ("\u{feff}\"busy\"".as_bytes(), json!("busy")),
+            ("\u{feff} {\"players\": 0}".as_bytes(), json!({"players": 0})),
+            (b"a \"b\" [c]", json!("a \"b\" [c]")),
         ];
         for (body, value) in cases {
             assert_eq!(interpret(200, body), Ok(value));
-        }
-        for empty in [b"".as_slice(), b" \r\n"] {
-            let answer = interpret_web(&request(), 200, Duration::ZERO, empty);
-            assert!(
-                matches!(answer, Ok(ProviderResponse::NoData { .. })),
-                "{answer:?}"
-            );
         }
         assert_eq!(interpret(299, b"{\"a\":1,\"a\":2}"), Ok(json!({"a": 2})));
     }
@@ -196,6 +238,110 @@ mod tests {
     }
 
     #[test]
+    fn an_empty_result_is_no_data_whatever_it_came_from() {
+        let list = r#"{"rooms": [], "state": "", "config": {}}"#;
+        for (path, body, message, value) in [
+            (None, "", "the answer is an empty text", json!("")),
+            (None, " \r\n", "the answer is an empty text", json!("")),
+            (None, "\u{feff}\n", "the answer is an empty text", json!("")),
+            (None, "\"\"", "the answer is an empty text", json!("")),
+            (None, "\" \\n\"", "the answer is an empty text", json!(" \n")),
+            (None, "[]", "the answer is an empty list", json!([])),
+            (None, "\u{feff}{ }", "the answer is an empty object", json!({})),
+            (
+                Some("{.rooms}"),
+                list,
+                "what jsonPath finds is an empty list",
+                json!([]),
+            ),
+            (
+                Some("{.rooms[*].id}"),
+                list,
+                "what jsonPath finds is an empty list",
+                json!([]),
+            ),
+            (
+                Some("{.state}"),
+                list,
+                "what jsonPath finds is an empty text",
+                json!(""),
+            ),
+            (
+                Some("{.config}"),
+                list,
+                "what jsonPath finds is an empty object",
+                json!({}),
+            ),
+        ] {
+            let request = WebRequest {
+                json_path: path.map(|path| JsonPath::parse(path).unwrap()),
+                ..request()
+            };
+            for head in [OK, JSON] {
+                let expected = ProviderResponse::NoData {
+                    message: message.into(),
+                    result: MetricValue::Json(value.clone()),
+                    response: Some(head.response()),
+                };
+                let answer = interpret_web(&request, head, body.as_bytes());
+                assert_eq!(answer, Ok(expected), "{path:?} on {body:?}");
+            }
+        }
+        for value in ["null", "0", "false", "[null]", "[\"\"]", "[[]]", "{\"a\": null}"] {
+            assert!(interpret(200, value.as_bytes()).is_ok(), "{value}");
+        }
+    }
+
+    #[test]
+    fn broken_json_is_never_text() {
+        let utf_16: Vec<u8> = "busy".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for (body, words) in [
+            (
+                b"{\"state\":\"bu".as_slice(),
+                "begins as JSON but is not JSON: EOF",
+            ),
+            (b"{\"rooms\":[{\"state\":\"idle\"},{\"sta", "begins as JSON"),
+            (b"\"busy\" x", "begins as JSON"),
+            (b"\"busy\"\n\"busy\"", "begins as JSON"),
+            (b"\xef\xbb\xbf \n[1, ", "begins as JSON"),
+            (b"[busy]", "it begins: [busy]"),
+            (b"b\0usy", "character 0 at byte 1"),
+            (&utf_16, "character 0 at byte 1"),
+            (b"\xff\xfeb\0", "nor UTF-8 text"),
+        ] {
+            let failure = interpret(200, body).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{failure}");
+            assert!(failure.message.contains(words), "{failure}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_declared_as_json_is_refused_with_the_remedy() {
+        for (header, content_type) in [
+            ("application/json", ContentType::Json),
+            ("Application/JSON; charset=utf-8", ContentType::Json),
+            (" text/json ;charset=utf-8", ContentType::Json),
+            ("application/vnd.game+json", ContentType::Json),
+            ("application/problem+JSON", ContentType::Json),
+            ("text/plain", ContentType::Other),
+            ("text/plain; note=application/json", ContentType::Other),
+            ("application/jsonlines", ContentType::Other),
+            ("", ContentType::Other),
+        ] {
+            assert_eq!(ContentType::parse(header.as_bytes()), content_type, "{header}");
+        }
+        let failure = interpret_web(&request(), JSON, b"busy\n").unwrap_err();
+        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(
+            failure.message,
+            "the answer's Content-Type is JSON but it is not JSON: expected value at line 1 column 1; the server \
+             must send text as text/plain; it begins: busy"
+        );
+        let answer = interpret_web(&request(), JSON, b"\"busy\"");
+        assert!(matches!(answer, Ok(ProviderResponse::Value { .. })), "{answer:?}");
+    }
+
+    #[test]
     fn bytes_that_are_no_text_are_refused() {
         let failure = interpret(200, b"ok\xff").unwrap_err();
         assert_eq!(failure.kind, FailureKind::MalformedAnswer);
@@ -208,9 +354,10 @@ mod tests {
     #[test]
     fn deep_json_ends_in_a_value_or_an_error_never_in_an_overflow() {
         let deep = "[".repeat(MAX_ANSWER_BYTES);
-        assert!(interpret(200, deep.as_bytes()).is_ok_and(|value| value.is_string()));
-        let failure = find("{.a}", &deep).unwrap_err();
-        assert!(failure.message.contains("recursion limit exceeded"), "{failure}");
+        for failure in [interpret(200, deep.as_bytes()).err(), find("{.a}", &deep).err()] {
+            let message = failure.unwrap().message;
+            assert!(message.contains("recursion limit exceeded"), "{message}");
+        }
     }
 
     fn find(path: &str, body: &str) -> Result<ProviderResponse, MeasurementFailure> {
@@ -219,7 +366,7 @@ mod tests {
             json_path: Some(path),
             ..request()
         };
-        interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
+        interpret_web(&request, OK, body.as_bytes())
     }
 
     #[test]
@@ -296,9 +443,7 @@ mod tests {
                 redactor: redactor.clone(),
                 ..request()
             };
-            interpret_web(&request, 200, Duration::ZERO, body.as_bytes())
-                .unwrap_err()
-                .message
+            interpret_web(&request, OK, body.as_bytes()).unwrap_err().message
         };
         for body in ["<html>ROOMS", r#"{"ROOMS": 1}"#] {
             let hidden = ask(&redactor, body);

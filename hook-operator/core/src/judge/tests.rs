@@ -291,3 +291,37 @@ fn a_success_without_a_condition_says_so() {
         Some("\"20\" was answered; no condition: any 2xx answer is a success")
     );
 }
+
+#[test]
+fn an_answer_cannot_command_the_terminal_of_who_reads_the_status() {
+    let hostile = "\u{1b}]0;owned\u{7}\r\nbu\u{9b}sy\u{202e}\u{200f}\u{2028}x\0";
+    let failed = MeasurementFailure::new(FailureKind::PathNotFound, format!("among: {hostile}"));
+    let value = |json| {
+        Ok(ProviderResponse::Value {
+            result: MetricValue::Json(json),
+            response: None,
+        })
+    };
+    for (outcome, success, phase) in [
+        (value(json!(hostile)), "result != \"idle\"", Phase::Successful),
+        (value(json!(hostile)), "result ==\n\"idle\"", Phase::Failed),
+        (value(json!(hostile)), "asInt(result) > 0", Phase::Error),
+        (value(json!({ hostile: hostile })), "result.x == 1", Phase::Error),
+        (Err(failed), "result == 1", Phase::Error),
+    ] {
+        let success = Condition::compile(success).unwrap();
+        let rules = Rules {
+            success: Some(&success),
+            failure: None,
+            on_no_data: Phase::Error,
+        };
+        let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &Redactor::default());
+        assert_eq!(verdict.phase, phase, "{verdict:?}");
+        for text in [verdict.value, verdict.message].into_iter().flatten() {
+            assert!(text.chars().all(redact::is_printable), "{text:?}");
+            assert!(text.contains("owned"), "{text:?}");
+        }
+    }
+    let verdict = judged("result == \"x\"", "", MetricValue::Json(json!("busy\nx")));
+    assert_eq!(verdict.value.as_deref(), Some("busy x"));
+}

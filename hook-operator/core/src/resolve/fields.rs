@@ -3,14 +3,17 @@
 //! says so.
 
 use serde_json::Value;
-use shared_api::metric::{Argument, Header, Metric, UnknownFields};
+use shared_api::hook_run::HookRunSpec;
+use shared_api::metric::{Header, UnknownFields};
 use shared_api::spelling::{is_slip, plain};
 
-use super::{FieldError, FieldErrors};
+use super::{FieldError, FieldErrors, ResolveFor};
 use crate::value::cut;
 
 /// Longest name that a message repeats, in bytes.
 const QUOTED_BYTES: usize = 60;
+/// Length from which a misspelt name in the wrong place is a mistake.
+const MIN_LONG_NAME: usize = 10;
 
 /// Kind of object within a spec: its name and its fields.
 struct Level {
@@ -18,6 +21,27 @@ struct Level {
     fields: &'static [&'static str],
 }
 
+const RUN: Level = Level {
+    name: "spec",
+    fields: &[
+        "metrics",
+        "args",
+        "policy",
+        "timeoutSeconds",
+        "ttlSecondsAfterFinished",
+        "terminate",
+    ],
+};
+const TEMPLATE: Level = Level {
+    name: "spec",
+    fields: &[
+        "metrics",
+        "args",
+        "policy",
+        "timeoutSeconds",
+        "ttlSecondsAfterFinished",
+    ],
+};
 const METRIC: Level = Level {
     name: "the metric itself",
     fields: &[
@@ -78,8 +102,8 @@ const ARGUMENT: Level = Level {
 const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
 
 /// Reports every field that is misspelt or misplaced.
-pub(super) fn check(metrics: &[Metric], args: &[Argument], errors: &mut FieldErrors) {
-    for field in unknown(metrics, args) {
+pub(super) fn check(spec: &HookRunSpec, resolve_for: ResolveFor, errors: &mut FieldErrors) {
+    for field in unknown(spec, resolve_for) {
         if let Some(meant) = field.meant() {
             errors.add(field.path(), format!("unknown field; {meant}"));
         }
@@ -87,8 +111,8 @@ pub(super) fn check(metrics: &[Metric], args: &[Argument], errors: &mut FieldErr
 }
 
 /// Returns the remaining unknown fields.
-pub(super) fn without_effect(metrics: &[Metric], args: &[Argument]) -> Vec<FieldError> {
-    let fields = unknown(metrics, args).into_iter();
+pub(super) fn without_effect(spec: &HookRunSpec, resolve_for: ResolveFor) -> Vec<FieldError> {
+    let fields = unknown(spec, resolve_for).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
     fields
         .map(|field| FieldError {
@@ -107,7 +131,12 @@ struct UnknownField<'a> {
 
 impl UnknownField<'_> {
     fn path(&self) -> String {
-        format!("{}.{}", self.around, cut(self.name, QUOTED_BYTES))
+        let name = cut(self.name, QUOTED_BYTES);
+        if self.around.is_empty() {
+            name
+        } else {
+            format!("{}.{name}", self.around)
+        }
     }
 
     /// Returns a hint at the intended field or place, if there is one.
@@ -121,15 +150,23 @@ impl UnknownField<'_> {
         if self.level.name == ARGUMENT.name || matches!(plain.as_str(), "name" | "body") {
             return None;
         }
-        let has = |level: &&&Level| level.fields.iter().any(|known| self::plain(known) == plain);
+        let has = |level: &&&Level| {
+            let mut fields = level.fields.iter();
+            fields.any(|known| self::plain(known) == plain || is_long_slip(self.name, known))
+        };
         let level = OF_METRICS.iter().find(has)?;
         let beside = level.fields.first()?;
         Some(format!("it belongs to {}, beside {beside}", level.name))
     }
 }
 
+/// Returns whether a name is a slip of a known one that is too long to resemble it by chance.
+fn is_long_slip(name: &str, known: &str) -> bool {
+    known.len() >= MIN_LONG_NAME && is_slip(name, known)
+}
+
 /// Returns all unknown fields in the order of the spec. A null field counts as absent.
-fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<UnknownField<'a>> {
+fn unknown<'a>(spec: &'a HookRunSpec, resolve_for: ResolveFor) -> Vec<UnknownField<'a>> {
     let mut found = Vec::new();
     let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
         let set = fields.iter().filter(|(_, value)| **value != Value::Null);
@@ -139,10 +176,15 @@ fn unknown<'a>(metrics: &'a [Metric], args: &'a [Argument]) -> Vec<UnknownField<
             name,
         }));
     };
-    for (index, arg) in args.iter().enumerate() {
+    let level = match resolve_for {
+        ResolveFor::Run => &RUN,
+        ResolveFor::Template => &TEMPLATE,
+    };
+    add(String::new(), level, &spec.unknown);
+    for (index, arg) in spec.args.iter().flatten().enumerate() {
         add(format!("args[{index}]"), &ARGUMENT, &arg.unknown);
     }
-    for (index, metric) in metrics.iter().enumerate() {
+    for (index, metric) in spec.metrics.iter().enumerate() {
         let path = format!("metrics[{index}]");
         add(path.clone(), &METRIC, &metric.unknown);
         let provider = &metric.provider;
@@ -178,28 +220,31 @@ mod tests {
     /// Checks the known fields of each level against the CRD.
     #[test]
     fn the_known_fields_are_those_of_the_api() {
-        let definitions = shared_api::crd::all();
-        let run = definitions.iter().find(|kind| kind.spec.names.kind == "HookRun");
-        let schema = serde_json::to_value(run).unwrap();
-        let spec = schema.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties");
-        let metric = "/metrics/items";
-        let web = "/metrics/items/properties/provider/properties/web";
-        let prometheus = "/metrics/items/properties/provider/properties/prometheus";
-        for (path, level) in [
-            (metric.to_owned(), &METRIC),
-            (format!("{metric}/properties/provider"), &PROVIDER),
-            (web.to_owned(), &WEB),
-            (prometheus.to_owned(), &PROMETHEUS),
-            (format!("{web}/properties/headers/items"), &HEADER),
-            (format!("{prometheus}/properties/headers/items"), &HEADER),
-            ("/args/items".to_owned(), &ARGUMENT),
+        let metric = "/properties/metrics/items";
+        let web = &format!("{metric}/properties/provider/properties/web");
+        let prometheus = &format!("{metric}/properties/provider/properties/prometheus");
+        for (kind, path, level) in [
+            ("HookRun", String::new(), &RUN),
+            ("HookTemplate", String::new(), &TEMPLATE),
+            ("HookRun", metric.to_owned(), &METRIC),
+            ("HookRun", format!("{metric}/properties/provider"), &PROVIDER),
+            ("HookRun", web.clone(), &WEB),
+            ("HookRun", prometheus.clone(), &PROMETHEUS),
+            ("HookRun", format!("{web}/properties/headers/items"), &HEADER),
+            (
+                "HookRun",
+                format!("{prometheus}/properties/headers/items"),
+                &HEADER,
+            ),
+            ("HookRun", "/properties/args/items".to_owned(), &ARGUMENT),
         ] {
-            let level_schema = spec.unwrap().pointer(&path).unwrap();
+            let spec = serde_json::to_value(shared_api::crd::schema_of(kind, "spec")).unwrap();
+            let level_schema = spec.pointer(&path).unwrap();
             let known = level_schema["properties"].as_object().unwrap();
             let mut fields: Vec<&str> = level.fields.to_vec();
             fields.sort_unstable();
             let known: Vec<&str> = known.keys().map(String::as_str).collect();
-            assert_eq!(fields, known, "{path}");
+            assert_eq!(fields, known, "{kind}: {path}");
             // Otherwise unknown fields would be pruned before anybody sees them.
             assert_eq!(
                 level_schema["x-kubernetes-preserve-unknown-fields"],
@@ -212,19 +257,18 @@ mod tests {
     fn found(metric: serde_json::Value, arg: serde_json::Value) -> (Vec<String>, Vec<String>) {
         let mut whole = json!({ "name": "m", "provider": { "web": { "url": "http://game/" } } });
         merge(&mut whole, metric);
-        let metrics: Vec<Metric> = serde_json::from_value(json!([whole])).unwrap();
         let mut argument = json!({ "name": "a" });
         merge(&mut argument, arg);
-        let args: Vec<Argument> = serde_json::from_value(json!([argument])).unwrap();
+        of_spec(json!({ "metrics": [whole], "args": [argument] }), ResolveFor::Run)
+    }
+
+    fn of_spec(spec: Value, resolve_for: ResolveFor) -> (Vec<String>, Vec<String>) {
+        let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
         let mut errors = FieldErrors::default();
-        check(&metrics, &args, &mut errors);
-        (
-            errors.iter().map(ToString::to_string).collect(),
-            without_effect(&metrics, &args)
-                .iter()
-                .map(ToString::to_string)
-                .collect(),
-        )
+        check(&spec, resolve_for, &mut errors);
+        let others = without_effect(&spec, resolve_for);
+        let texts = |errors: Vec<&FieldError>| errors.iter().map(ToString::to_string).collect();
+        (texts(errors.iter().collect()), texts(others.iter().collect()))
     }
 
     fn merge(target: &mut Value, more: Value) {
@@ -284,6 +328,7 @@ mod tests {
         for metric in [
             json!({ "provider": { "successCondition": "false" } }),
             json!({ "provider": { "web": { "successCondition": "false" } } }),
+            json!({ "provider": { "web": { "sucessCondition": "false" } } }),
             json!({ "provider": { "web": { "headers": [{ "key": "a", "successCondition": "false" }] } } }),
         ] {
             let (errors, _) = found(metric.clone(), json!({}));
@@ -291,9 +336,7 @@ mod tests {
                 panic!("{metric}: {errors:?}")
             };
             assert!(
-                error.ends_with(
-                    "successCondition: unknown field; it belongs to the metric itself, beside name"
-                ),
+                error.ends_with("Condition: unknown field; it belongs to the metric itself, beside name"),
                 "{error}"
             );
         }
@@ -301,6 +344,58 @@ mod tests {
         assert_eq!(
             errors,
             ["metrics[0].jsonPath: unknown field; it belongs to provider.web, beside url"]
+        );
+    }
+
+    #[test]
+    fn a_field_of_a_metric_beside_the_metrics_is_a_mistake() {
+        let metric = "unknown field; it belongs to the metric itself, beside name";
+        let web = "unknown field; it belongs to provider.web, beside url";
+        for (written, meant) in [
+            ("successCondition", metric),
+            ("failureCondition", metric),
+            ("success_condition", metric),
+            ("sucessCondition", metric),
+            ("interval", metric),
+            ("provider", metric),
+            ("jsonPath", web),
+            ("url", web),
+            ("web", "unknown field; it belongs to provider, beside web"),
+            ("polcy", "unknown field; did you mean policy?"),
+            ("timeoutSecond", "unknown field; did you mean timeoutSeconds?"),
+        ] {
+            for resolve_for in [ResolveFor::Run, ResolveFor::Template] {
+                let found = of_spec(json!({ "metrics": [], written: "x" }), resolve_for);
+                assert_eq!(found, (vec![format!("{written}: {meant}")], vec![]));
+            }
+        }
+        for written in ["condition", "successWhen", "description", "name", "serviceName"] {
+            let found = of_spec(json!({ "metrics": [], written: "x" }), ResolveFor::Template);
+            assert_eq!(
+                found,
+                (vec![], vec![format!("{written}: unknown field, without effect")])
+            );
+        }
+        let original = json!({ "metrics": [], "args": [], "policy": "Ordered" });
+        for resolve_for in [ResolveFor::Run, ResolveFor::Template] {
+            assert_eq!(of_spec(original.clone(), resolve_for), (vec![], vec![]));
+        }
+    }
+
+    #[test]
+    fn only_a_run_can_be_terminated() {
+        let spec = json!({ "metrics": [], "terminated": true });
+        assert_eq!(
+            of_spec(spec, ResolveFor::Run).0,
+            ["terminated: unknown field; did you mean terminate?"]
+        );
+        let template = serde_json::from_value(json!({ "metrics": [], "terminate": true })).unwrap();
+        assert_eq!(
+            crate::resolve::template_warnings(&template)
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+            ["terminate: unknown field, without effect"]
         );
     }
 

@@ -90,29 +90,36 @@ pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
 
 /// Returns all problems that would keep runs of this template from being measured; empty if it is valid.
 pub fn check_template(spec: &HookTemplateSpec) -> FieldErrors {
+    let errors = resolve(&run_of(spec), ResolveFor::Template).err();
+    errors.unwrap_or_default()
+}
+
+/// Returns a template as a run whose arguments may be open.
+fn run_of(spec: &HookTemplateSpec) -> HookRunSpec {
     let HookTemplateSpec {
         metrics,
         args,
         policy,
         ttl_seconds_after_finished,
         timeout_seconds,
+        unknown,
     } = spec.clone();
-    let run = HookRunSpec {
+    HookRunSpec {
         metrics,
         args,
         terminate: None,
         policy,
         ttl_seconds_after_finished,
         timeout_seconds,
-    };
-    resolve(&run, ResolveFor::Template).err().unwrap_or_default()
+        unknown,
+    }
 }
 
 fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, FieldErrors> {
     let mut errors = FieldErrors::default();
     check_size(serde_json::to_vec(spec), &mut errors);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
-    fields::check(&spec.metrics, args, &mut errors);
+    fields::check(spec, resolve_for, &mut errors);
     let arguments = Arguments::resolve(args, resolve_for, &mut errors);
     let policy = resolve_policy(spec.policy.as_deref(), &mut errors);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut errors);

@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use expr_conditions::Caution;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
-use shared_api::metric::{Argument, Metric};
+use shared_api::metric::Metric;
 
-use super::{FieldError, MAX_METRICS, fields};
+use super::{FieldError, MAX_METRICS, ResolveFor, fields, run_of};
 use crate::judge::NO_CONDITION;
 
 /// Longest delay or interval without a warning. Hardly any gate is meant to wait longer.
@@ -15,17 +16,17 @@ const LONG_WAIT: Duration = Duration::from_hours(24);
 
 /// Returns warnings about runs of this template.
 pub fn template_warnings(spec: &HookTemplateSpec) -> Vec<FieldError> {
-    warnings(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+    warnings(&run_of(spec), ResolveFor::Template)
 }
 
 /// Returns warnings about this run.
 pub fn run_warnings(spec: &HookRunSpec) -> Vec<FieldError> {
-    warnings(&spec.metrics, spec.args.as_deref().unwrap_or_default())
+    warnings(spec, ResolveFor::Run)
 }
 
-fn warnings(metrics: &[Metric], args: &[Argument]) -> Vec<FieldError> {
-    let mut found = fields::without_effect(metrics, args);
-    for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
+fn warnings(spec: &HookRunSpec, resolve_for: ResolveFor) -> Vec<FieldError> {
+    let mut found = fields::without_effect(spec, resolve_for);
+    for (index, metric) in spec.metrics.iter().enumerate().take(MAX_METRICS) {
         let mut add = |field: &str, message: String| {
             found.push(FieldError {
                 path: format!("metrics[{index}]{field}"),
@@ -56,14 +57,8 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         if text.is_empty() {
             add(field, "is empty, and counts as not set".to_owned());
         }
-        if let Some(number) = expr_conditions::ordered_text(text) {
-            add(
-                field,
-                format!(
-                    "\"{number}\" is text, and texts are in the order of their letters: \"10\" < \"9\"; write \
-                     asFloat(result) beside {number} without quotes"
-                ),
-            );
+        for caution in expr_conditions::cautions(text) {
+            add(field, caution_text(caution));
         }
         if let Some(code) = impossible_code(text) {
             add(
@@ -74,6 +69,22 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
                 ),
             );
         }
+    }
+}
+
+fn caution_text(caution: Caution) -> String {
+    match caution {
+        Caution::OrderedText(number) => format!(
+            "\"{number}\" is text, and texts are in the order of their letters: \"10\" < \"9\"; write \
+             asFloat(result) beside {number} without quotes"
+        ),
+        Caution::Constant => {
+            "is constant: it does not depend on the answer, so nothing is measured".to_owned()
+        }
+        Caution::OneOfSeveral(part) => format!(
+            "{part} judges one of possibly several values, in the order of the server; use all(result, …), \
+             min(result) or max(result), or add len(result) == 1"
+        ),
     }
 }
 
@@ -143,7 +154,7 @@ mod tests {
     use super::*;
 
     fn said(more: Value) -> Vec<String> {
-        let mut metric = json!({ "name": "m", "successCondition": "true", "provider": { "web": { "url": "http://game/" } } });
+        let mut metric = json!({ "name": "m", "successCondition": "result.ok", "provider": { "web": { "url": "http://game/" } } });
         metric
             .as_object_mut()
             .unwrap()
@@ -164,6 +175,8 @@ mod tests {
             json!({ "interval": "5s", "successfulLimit": 1 }),
             json!({ "successCondition": null, "failureCondition": "result > 3" }),
             json!({ "successCondition": "response.code == 204" }),
+            json!({ "successCondition": "len(result) == 1 && result[0] >= 0.95" }),
+            json!({ "successCondition": "result.rooms[0].busy == false" }),
             json!({ "successCondition": "response.code >= 200 && response.code < 300" }),
             json!({ "initialDelay": "24h" }),
             json!({ "successCondition": "result < 5 && result.state < \"n\"" }),
@@ -180,6 +193,11 @@ mod tests {
             { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and texts are in the order of their letters
             { "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
             { "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } } => metrics[0].provider.web.insecureSkipVerify: 
+            { "successCondition": "true" } => metrics[0].successCondition: is constant
+            { "successCondition": "true || result.ok" } => metrics[0].successCondition: is constant
+            { "failureCondition": "now() > date(\"2026-11-21\")" } => metrics[0].failureCondition: is constant
+            { "successCondition": "result[0] >= 0.95" } => metrics[0].successCondition: result[0] judges one of possibly several
+            { "successCondition": "len(result) > 0 && first(result) > 1" } => metrics[0].successCondition: first(result) judges
             { "comment": "x" } => metrics[0].comment: unknown field, without effect
         "#;
         for line in loud.trim().lines() {

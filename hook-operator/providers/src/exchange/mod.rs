@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use hook_core::{
-    answer::{FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
+    answer::{AnswerHead, ContentType, FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
     request::Tls,
 };
 use reqwest::{
     Client, Method, Response, StatusCode, Url,
-    header::{HeaderMap, HeaderName, HeaderValue},
+    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
 use self::redirect::Next;
@@ -39,8 +39,7 @@ pub(crate) struct HttpCall {
 
 /// HTTP answer. The body is at most one byte longer than the limit for interpretation.
 pub struct Reply {
-    pub(crate) code: u16,
-    pub(crate) latency: Duration,
+    pub(crate) head: AnswerHead,
     pub(crate) body: Vec<u8>,
 }
 
@@ -95,12 +94,14 @@ pub(crate) async fn send(
         let code = response.status().as_u16();
         match redirect::next(&call, &response, &shared.egress)? {
             Next::Read => {
+                let content_type = content_type(response.headers());
                 let body = read(response, &call.url, reservation).await?;
-                return Ok(Reply {
+                let head = AnswerHead {
                     code,
                     latency: started.elapsed(),
-                    body,
-                });
+                    content_type,
+                };
+                return Ok(Reply { head, body });
             }
             Next::Follow(_) if hops == MAX_REDIRECTS => {
                 return Err(MeasurementFailure::new(
@@ -114,6 +115,16 @@ pub(crate) async fn send(
             }
         }
     }
+}
+
+/// Returns the declared type of a body. If several headers declare one, JSON counts, because it is checked.
+fn content_type(headers: &HeaderMap) -> ContentType {
+    headers
+        .get_all(CONTENT_TYPE)
+        .iter()
+        .map(|header| ContentType::parse(header.as_bytes()))
+        .find(|declared| *declared == ContentType::Json)
+        .unwrap_or(ContentType::Other)
 }
 
 /// Reads the decompressed body until it ends or exceeds the limit for interpretation. If it exceeds the

@@ -57,6 +57,33 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
 }
 
 #[tokio::test]
+async fn the_content_type_of_an_answer_decides_what_is_text() {
+    for (headers, outcome) in [
+        ("", Ok("busy")),
+        ("Content-Type: text/plain\r\n", Ok("busy")),
+        (
+            "Content-Type: Application/JSON; charset=utf-8\r\n",
+            Err("must send text as text/plain"),
+        ),
+        (
+            "content-type: text/plain\r\ncontent-type: application/problem+json\r\n",
+            Err("must send text as text/plain"),
+        ),
+    ] {
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n{headers}\r\nbusy\n");
+        let request = get(format!("http://{}/", server::bytes(answer).await));
+        match outcome {
+            Ok(text) => assert_eq!(value(&providers(), request).await, text, "{headers}"),
+            Err(words) => {
+                let failure = failure(&providers(), request).await;
+                assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+                assert!(failure.message.contains(words), "{failure}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_path_takes_a_part_of_the_answer() {
     let server = server::bytes(answer(r#"{"rooms": [{"players": 3}, {"players": 4}]}"#)).await;
     for (path, text) in [

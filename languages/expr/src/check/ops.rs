@@ -171,8 +171,10 @@ fn explain(checker: &Checker<'_>, op: BinaryOp, left: NodeId, right: NodeId) -> 
             continue;
         }
         let remedy = match (&ty, other) {
-            (Ty::Floats, _) => "; result is a list of numbers: use result[0], or any(result, # > 1)",
-            (Ty::List(_), _) => "; result is a list: use result[0], len(result), or any(result, # > 1)",
+            (Ty::Floats, _) => "; result is a list of numbers: use all(result, # > 1), or max(result)",
+            (Ty::List(_), _) => {
+                "; result is a list: use all(result, # > 1), any(result, # > 1) or len(result)"
+            }
             (Ty::Map, _) => "; result is an object: name a field, such as result.status",
             (Ty::Str, other) if other.is_number() => "; result is text: use asInt(result) or asFloat(result)",
             (Ty::Nil, _) => "; result is null: use default(result, …) or result == nil",

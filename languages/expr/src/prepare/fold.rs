@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use crate::error::Fault;
+use crate::rules::Rules;
+use crate::run::arith::fitted;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree, UnaryOp};
 use crate::syntax::names::Function;
 
 /// Rewrites one node, in evaluation order.
-pub(crate) fn fold(tree: &Tree, id: NodeId, folded: &Tree) -> Result<Option<Kind>, Fault> {
+pub(crate) fn fold(tree: &Tree, id: NodeId, folded: &Tree, rules: Rules) -> Result<Option<Kind>, Fault> {
     Ok(match tree.kind(id) {
         Kind::Unary(op, operand) => unary(*op, folded.kind(*operand)),
-        Kind::Binary(op, left, right) => binary(tree, folded, *op, *left, *right)?,
+        Kind::Binary(op, left, right) => binary(tree, folded, *op, (*left, *right), rules)?,
         Kind::Member {
             base,
             key,
@@ -24,7 +26,7 @@ pub(crate) fn fold(tree: &Tree, id: NodeId, folded: &Tree) -> Result<Option<Kind
             }
             _ => None,
         },
-        Kind::Call(function, args) => call(folded, *function, args),
+        Kind::Call(function, args) => call(folded, *function, args, rules),
         _ => None,
     })
 }
@@ -44,8 +46,8 @@ fn binary(
     tree: &Tree,
     folded: &Tree,
     op: BinaryOp,
-    left: NodeId,
-    right: NodeId,
+    (left, right): (NodeId, NodeId),
+    rules: Rules,
 ) -> Result<Option<Kind>, Fault> {
     let (l, r) = (folded.kind(left), folded.kind(right));
     Ok(match op {
@@ -67,9 +69,11 @@ fn binary(
         },
         BinaryOp::Add => match (l, r) {
             (Kind::Str(a), Kind::Str(b)) => Some(Kind::Str(Arc::from(format!("{a}{b}")))),
-            _ => arithmetic(op, l, r),
+            _ => arithmetic(op, l, r, rules),
         },
-        BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::Divide | BinaryOp::Power => arithmetic(op, l, r),
+        BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::Divide | BinaryOp::Power => {
+            arithmetic(op, l, r, rules)
+        }
         BinaryOp::Modulo => match (l, r) {
             (Kind::Int(_), Kind::Int(0)) => return Err(Fault::runtime("integer divide by zero")),
             (Kind::Int(a), Kind::Int(b)) => Some(Kind::Int(a.wrapping_rem(*b))),
@@ -88,12 +92,14 @@ fn binary(
     clippy::cast_precision_loss,
     reason = "Go converts int to float64 in the same way"
 )]
-fn arithmetic(op: BinaryOp, left: &Kind, right: &Kind) -> Option<Kind> {
+fn arithmetic(op: BinaryOp, left: &Kind, right: &Kind, rules: Rules) -> Option<Kind> {
+    // The evaluator reports an overflow with its place.
+    let fits = |result| fitted(result, rules).map(Kind::Int).ok();
     let (a, b) = match (left, right) {
         (Kind::Int(a), Kind::Int(b)) => match op {
-            BinaryOp::Add => return Some(Kind::Int(a.wrapping_add(*b))),
-            BinaryOp::Subtract => return Some(Kind::Int(a.wrapping_sub(*b))),
-            BinaryOp::Multiply => return Some(Kind::Int(a.wrapping_mul(*b))),
+            BinaryOp::Add => return fits(a.overflowing_add(*b)),
+            BinaryOp::Subtract => return fits(a.overflowing_sub(*b)),
+            BinaryOp::Multiply => return fits(a.overflowing_mul(*b)),
             _ => (*a as f64, *b as f64),
         },
         (Kind::Int(a), Kind::Float(b)) => (*a as f64, *b),
@@ -146,7 +152,7 @@ fn counting(op: BinaryOp, args: &[NodeId], n: i64, left: NodeId, right: NodeId) 
     })
 }
 
-fn call(folded: &Tree, function: Function, args: &[NodeId]) -> Option<Kind> {
+fn call(folded: &Tree, function: Function, args: &[NodeId], rules: Rules) -> Option<Kind> {
     let first = args.first().map(|id| folded.kind(*id));
     match (function, first) {
         (Function::First, Some(Kind::Call(Function::Filter, inner))) => first_match(inner, false, false),
@@ -158,9 +164,9 @@ fn call(folded: &Tree, function: Function, args: &[NodeId]) -> Option<Kind> {
             match (folded.kind(*from), folded.kind(*to)) {
                 (Kind::Int(from), Kind::Int(to)) if to >= from => {
                     let count = to.wrapping_sub(*from).wrapping_add(1);
-                    Some(Kind::Int(
-                        count.wrapping_mul(from.wrapping_add(*to)).wrapping_div(2),
-                    ))
+                    let ends = fitted(from.overflowing_add(*to), rules).ok()?;
+                    let twice = fitted(count.overflowing_mul(ends), rules).ok()?;
+                    Some(Kind::Int(twice.wrapping_div(2)))
                 }
                 _ => None,
             }

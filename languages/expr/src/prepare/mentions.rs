@@ -1,13 +1,67 @@
 //! Special values that a condition handles itself (NaN and empty lists), and suspicious constructs.
 
+use crate::error::Fault;
 use crate::number;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
 use crate::syntax::names::{EnvFunction, Function};
 
-/// Returns whether `isNaN` is called anywhere.
-pub(crate) fn is_nan(tree: &Tree) -> bool {
+/// Returns whether a function, such as `isNaN`, is called anywhere.
+pub(crate) fn calls(tree: &Tree, function: EnvFunction) -> bool {
     tree.ids()
-        .any(|id| matches!(tree.kind(id), Kind::EnvCall(EnvFunction::IsNaN, _)))
+        .any(|id| matches!(tree.kind(id), Kind::EnvCall(called, _) if *called == function))
+}
+
+/// Returns whether the outcome depends on nothing that was measured.
+pub(crate) fn is_constant(tree: &Tree, folded: &Tree) -> bool {
+    let measured = |id| matches!(tree.kind(id), Kind::Result | Kind::Response | Kind::Env);
+    matches!(folded.kind(folded.root()), Kind::Bool(_)) || !tree.ids().any(measured)
+}
+
+/// Returns `result[0]`, `first(result)` or the like, which ignores the other elements. `None` in a condition that
+/// contains `len(result) == 1`.
+pub(crate) fn one_of_several(tree: &Tree) -> Option<String> {
+    if tree.ids().any(|id| requires_one_element(tree, id)) {
+        return None;
+    }
+    tree.ids().find_map(|id| match tree.kind(id) {
+        Kind::Member { base, key, .. } if tree.is_result(*base) => match tree.kind(*key) {
+            Kind::Int(index) => Some(format!("result[{index}]")),
+            Kind::Unary(..) => Some("result[-1]".to_owned()),
+            _ => None,
+        },
+        Kind::Call(function, _) if is_element_of_result(tree, id) => Some(format!("{function}(result)")),
+        _ => None,
+    })
+}
+
+fn requires_one_element(tree: &Tree, id: NodeId) -> bool {
+    let is_one = |id| matches!(tree.kind(id), Kind::Int(1));
+    match tree.kind(id) {
+        Kind::Binary(BinaryOp::Equal, left, right) => {
+            is_length_of_result(tree, *left) && is_one(*right)
+                || is_one(*left) && is_length_of_result(tree, *right)
+        }
+        _ => false,
+    }
+}
+
+fn is_length_of_result(tree: &Tree, id: NodeId) -> bool {
+    match tree.kind(id) {
+        Kind::Call(Function::Len, args) => args.first().is_some_and(|arg| tree.is_result(*arg)),
+        _ => false,
+    }
+}
+
+/// Fails if several expressions are separated by `;`, of which only the last would count.
+pub(crate) fn one_expression(tree: &Tree) -> Result<(), Fault> {
+    let sequence = tree.ids().find_map(|id| match tree.kind(id) {
+        Kind::Sequence(parts) => parts.get(1).copied(),
+        _ => None,
+    });
+    sequence.map_or(Ok(()), |second| {
+        let message = "only the last of several expressions would count; join them with && instead of `;`";
+        Err(Fault::syntax(tree.span(second), message))
+    })
 }
 
 /// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange
@@ -34,22 +88,29 @@ pub(crate) fn ordered_text(tree: &Tree) -> Option<String> {
 
 fn looks_at_emptiness(tree: &Tree) -> bool {
     tree.ids().any(|id| match tree.kind(id) {
-        Kind::Call(Function::Len, args) => args.first().is_some_and(|arg| tree.is_result(*arg)),
+        Kind::Call(Function::Len, _) => is_length_of_result(tree, id),
         Kind::Binary(BinaryOp::Equal | BinaryOp::NotEqual, left, right) => {
             (tree.is_result(*left) && is_empty(tree, *right))
                 || (tree.is_result(*right) && is_empty(tree, *left))
+                || (is_element_of_result(tree, *left) && is_nil(tree, *right))
+                || (is_element_of_result(tree, *right) && is_nil(tree, *left))
         }
-        Kind::Binary(BinaryOp::Coalesce, left, _) => is_first_of_result(tree, *left),
+        Kind::Binary(BinaryOp::Coalesce, left, _) => is_element_of_result(tree, *left),
         Kind::EnvCall(EnvFunction::Default | EnvFunction::IsNil, args) => {
-            args.first().is_some_and(|arg| is_first_of_result(tree, *arg))
+            args.first().is_some_and(|arg| is_element_of_result(tree, *arg))
         }
         _ => false,
     })
 }
 
+fn is_nil(tree: &Tree, id: NodeId) -> bool {
+    matches!(tree.kind(id), Kind::Nil)
+}
+
 fn is_empty(tree: &Tree, id: NodeId) -> bool {
     match tree.kind(id) {
         Kind::Array(items) => items.is_empty(),
+        Kind::Map(pairs) => pairs.is_empty(),
         Kind::Str(text) => text.is_empty(),
         _ => false,
     }
@@ -57,7 +118,7 @@ fn is_empty(tree: &Tree, id: NodeId) -> bool {
 
 /// Returns whether a node is `first(result)`, `last(result)` or `get(result, 0)`, which are nil for an empty
 /// list.
-fn is_first_of_result(tree: &Tree, id: NodeId) -> bool {
+fn is_element_of_result(tree: &Tree, id: NodeId) -> bool {
     match tree.kind(tree.behind(id)) {
         Kind::Call(Function::First | Function::Last | Function::Get, args) => {
             args.first().is_some_and(|arg| tree.is_result(*arg))

@@ -4,7 +4,7 @@ use crate::absent::Absent;
 use crate::error::Fault;
 use crate::number;
 use crate::run::budget::Budget;
-use crate::run::compare::{equal, identical};
+use crate::run::compare::{equal, identical, unlike};
 use crate::run::kleene;
 use crate::value::{CUT_BYTES, List, Map, Text, Value};
 
@@ -24,7 +24,7 @@ pub(crate) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
 /// Evaluates `base.name`.
 pub(crate) fn field<'a>(base: &Value<'a>, name: &'a str, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match base {
-        Value::Map(map @ (Map::Json(_) | Map::Made { .. })) => Ok(map
+        Value::Map(map @ (Map::Json(..) | Map::Made { .. })) => Ok(map
             .get(name)
             .unwrap_or_else(|| Absent::key(&Value::Str(Text::Borrowed(name)), map))),
         other => fetch(other, &Value::Str(Text::Borrowed(name)), budget),
@@ -90,7 +90,7 @@ fn out_of_range(key: &Value<'_>, len: usize) -> Fault {
 fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Option<Value<'a>>, Fault> {
     budget.read(key.as_str().map_or(0, str::len).saturating_mul(16))?;
     Ok(match (map, key) {
-        (Map::Json(_) | Map::Made { .. }, Value::Str(name)) => map.get(name.as_str()),
+        (Map::Json(..) | Map::Made { .. }, Value::Str(name)) => map.get(name.as_str()),
         (Map::Pairs { entries, .. }, key) => {
             let mut found = None;
             for (own, value) in entries.iter() {
@@ -176,7 +176,11 @@ pub(crate) fn contains<'a>(
         Value::Nil => Ok(false),
         Value::List(List::Range { from, len }) => in_range(*from, *len, needle, budget),
         Value::List(list) => kleene::any(list.iter().map(|item| equal(&item, needle, budget))),
-        Value::Map(map) => Ok(lookup(map, needle, budget)?.is_some()),
+        Value::Map(map) => match lookup(map, needle, budget)? {
+            // A key that is null is neither there nor missing.
+            Some(value) => value.present().map(|()| true),
+            None => Ok(false),
+        },
         other => Err(Fault::runtime(format!(
             "`in` needs a list or an object, this is {}",
             other.describe()
@@ -185,13 +189,14 @@ pub(crate) fn contains<'a>(
 }
 
 fn in_range(from: i64, len: usize, needle: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
-    if needle.is_nan() {
-        return Err(Fault::nan());
-    }
+    needle.comparable(budget.rules)?;
     let Some(last) = i64::try_from(len).ok().and_then(|len| len.checked_sub(1)) else {
         return Ok(false);
     };
-    let Some(number) = needle.as_float().and_then(number::truncate) else {
+    let Some(number) = needle.as_float() else {
+        return unlike(&Value::Int(from), needle, budget.rules);
+    };
+    let Some(number) = number::truncate(number) else {
         return Ok(false);
     };
     if len == 0 || number < from || number > from.saturating_add(last) {

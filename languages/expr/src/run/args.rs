@@ -4,9 +4,12 @@ use crate::error::Fault;
 use crate::syntax::names::Function;
 use crate::value::Value;
 
-/// Returns the error for an argument.
+/// Returns the error for an argument. An absent argument is unknown.
 pub(crate) fn refused(function: Function, value: &Value<'_>) -> Fault {
-    Fault::runtime(format!("{function} cannot take {}", value.describe()))
+    match value {
+        Value::Missing(absent) => absent.fault(),
+        other => Fault::runtime(format!("{function} cannot take {}", other.describe())),
+    }
 }
 
 /// Returns the text of an argument that must be a string.

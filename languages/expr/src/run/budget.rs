@@ -2,6 +2,7 @@
 //! Costs are counted, not timed, so the same condition always ends the same way.
 
 use crate::error::Fault;
+use crate::rules::Rules;
 
 /// Maximum bytes of source text.
 pub(crate) const MAX_SOURCE: usize = 4 * 1024;
@@ -16,16 +17,19 @@ pub(crate) const MAX_RANGE: usize = 999_999;
 /// Bytes of text read per step.
 const READ_PER_STEP: usize = 64;
 
+/// Remaining budget of one evaluation, with its rules: every operation needs both.
 #[derive(Debug)]
 pub(crate) struct Budget {
+    pub(crate) rules: Rules,
     steps: usize,
     elements: usize,
     text: usize,
 }
 
 impl Budget {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(rules: Rules) -> Self {
         Budget {
+            rules,
             steps: MAX_STEPS,
             elements: MAX_ELEMENTS,
             text: MAX_TEXT,

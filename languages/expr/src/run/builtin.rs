@@ -125,12 +125,15 @@ pub(crate) fn text_of(value: &Value<'_>, budget: &mut Budget) -> Result<String, 
 fn write(value: &Value<'_>, out: &mut String, budget: &mut Budget) -> Result<(), Fault> {
     budget.step(1)?;
     let text = match value {
-        Value::Nil | Value::Missing(_) => "<nil>".to_owned(),
+        Value::Nil => "<nil>".to_owned(),
+        Value::Missing(absent) => return Err(absent.fault()),
         Value::Bool(b) => b.to_string(),
         Value::Int(n) => n.to_string(),
         Value::Whole(n) => n.to_string(),
-        Value::Float(n) if n.is_nan() => return Err(Fault::nan()),
-        Value::Float(n) => number::float_text(*n),
+        Value::Float(n) => {
+            value.comparable(budget.rules)?;
+            number::float_text(*n)
+        }
         Value::Str(text) => text.as_str().to_owned(),
         Value::Time(time) => time.to_string(),
         Value::Duration(span) => go_duration::display_signed(*span),

@@ -5,7 +5,9 @@ use std::cmp::Ordering;
 use crate::absent::Absent;
 use crate::error::Fault;
 use crate::number;
+use crate::rules::Rules;
 use crate::run::args::refused;
+use crate::run::arith::fitted;
 use crate::run::budget::Budget;
 use crate::run::compare::order;
 use crate::syntax::names::Function;
@@ -30,7 +32,7 @@ pub(crate) fn call<'a>(
             Ok(Value::Float(if function == Function::Mean {
                 mean(&numbers)
             } else {
-                median(numbers)
+                median(numbers, budget.rules)
             }))
         }
         Function::BitNot => match args {
@@ -43,16 +45,16 @@ pub(crate) fn call<'a>(
         | Function::BitNand
         | Function::BitShl
         | Function::BitShr
-        | Function::BitUshr => bits(function, args),
-        _ => convert(function, args.first().unwrap_or(&Value::Nil)),
+        | Function::BitUshr => bits(function, args, budget.rules),
+        _ => convert(function, args.first().unwrap_or(&Value::Nil), budget.rules),
     }
 }
 
-fn convert<'a>(function: Function, value: &Value<'a>) -> Result<Value<'a>, Fault> {
+fn convert<'a>(function: Function, value: &Value<'a>, rules: Rules) -> Result<Value<'a>, Fault> {
     let refuse = || refused(function, value);
     match function {
         Function::Abs => match value {
-            Value::Int(n) => Ok(Value::Int(n.wrapping_abs())),
+            Value::Int(n) => fitted(n.overflowing_abs(), rules).map(Value::Int),
             Value::Whole(n) => Ok(Value::Whole(n.abs())),
             Value::Float(n) => Ok(Value::Float(n.abs())),
             _ => Err(refuse()),
@@ -104,7 +106,7 @@ fn extreme<'a>(
     for arg in args {
         extreme_of(function, arg, worse, &mut best, budget)?;
     }
-    // A NaN among the numbers is the result, so that any comparison with it fails.
+    // A number that cannot be compared is the result, so that any comparison with it fails.
     Ok(best.unwrap_or_else(|| {
         Absent::nothing(if function == Function::Max {
             "max(…)"
@@ -130,11 +132,11 @@ fn extreme_of<'a>(
             Ok(())
         }
         number if number.is_number() => {
-            let replace = number.is_nan()
-                || best
-                    .as_ref()
-                    .is_none_or(|old| order(old, number).is_ok_and(|order| order == Some(worse)));
-            if replace {
+            let rules = budget.rules;
+            let is_worse = |old: &Value<'a>| {
+                old.comparable(rules).is_ok() && order(old, number).is_ok_and(|order| order == Some(worse))
+            };
+            if number.comparable(rules).is_err() || best.as_ref().is_none_or(is_worse) {
                 *best = Some(number.clone());
             }
             Ok(())
@@ -165,9 +167,10 @@ fn mean(numbers: &[f64]) -> f64 {
     numbers.iter().sum::<f64>() / numbers.len() as f64
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
-    if numbers.iter().any(|number| number.is_nan()) {
-        return f64::NAN;
+fn median(mut numbers: Vec<f64>, rules: Rules) -> f64 {
+    let incomparable = |number: &&f64| Value::Float(**number).comparable(rules).is_err();
+    if let Some(number) = numbers.iter().find(incomparable) {
+        return *number;
     }
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
@@ -178,7 +181,7 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     }
 }
 
-fn bits<'a>(function: Function, args: &[Value<'a>]) -> Result<Value<'a>, Fault> {
+fn bits<'a>(function: Function, args: &[Value<'a>], rules: Rules) -> Result<Value<'a>, Fault> {
     let [Value::Int(x), Value::Int(y)] = args else {
         return Err(Fault::runtime(format!("{function} takes two integers")));
     };
@@ -193,7 +196,10 @@ fn bits<'a>(function: Function, args: &[Value<'a>]) -> Result<Value<'a>, Fault> 
         Function::BitOr => x | y,
         Function::BitXor => x ^ y,
         Function::BitNand => x & !y,
-        Function::BitShl => shift(|x, n| x << n, 0)?,
+        Function::BitShl => {
+            let shifted = shift(|x, n| x << n, 0)?;
+            fitted((shifted, shift(|x, n| x << n >> n, 0)? != x), rules)?
+        }
         Function::BitShr => shift(|x, n| x >> n, if x < 0 { -1 } else { 0 })?,
         _ => shift(|x, n| (x.cast_unsigned() >> n).cast_signed(), 0)?,
     }))

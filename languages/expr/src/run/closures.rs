@@ -312,6 +312,8 @@ pub(crate) fn sort_pairs<'a>(
     machine.budget.step(keyed.len().saturating_mul(rounds))?;
     machine.budget.read(bytes.saturating_mul(rounds))?;
     // All keys must be comparable with each other; it suffices to compare neighbours.
+    let rules = machine.budget.rules;
+    keyed.iter().try_for_each(|(key, _)| key.comparable(rules))?;
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair {
             let mixed = |_| format!("cannot sort {} and {}", a.describe(), b.describe());

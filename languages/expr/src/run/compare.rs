@@ -3,17 +3,27 @@
 
 use std::cmp::Ordering;
 
-use crate::error::Fault;
+use crate::error::{ConditionErrorKind, Fault};
+use crate::number;
+use crate::rules::Rules;
 use crate::run::budget::Budget;
 use crate::run::kleene;
 use crate::value::{List, Map, Shape, Value, holds_cut_bytes};
 
-/// Evaluates `a == b`. Only nil equals nil. Values of different types are not equal, except numbers. A
-/// comparison with NaN is unknown, except with nil.
+/// Evaluates `a == b`. Only nil equals nil, and numbers of all types compare. A comparison with NaN is
+/// unknown, except with nil. Values of different kinds are unknown under strict rules, else not equal.
 pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     budget.step(1)?;
-    if (a.is_nan() && !b.is_nil()) || (b.is_nan() && !a.is_nil()) {
-        return Err(Fault::nan());
+    match (a, b) {
+        // Two absent values may differ.
+        (Value::Missing(absent), Value::Missing(_)) => return Err(absent.fault()),
+        _ if a.is_nil() && b.is_nil() => return Ok(true),
+        (Value::Missing(absent), _) | (_, Value::Missing(absent)) => return Err(absent.fault()),
+        _ if a.is_nil() || b.is_nil() => {}
+        _ => {
+            a.comparable(budget.rules)?;
+            b.comparable(budget.rules)?;
+        }
     }
     Ok(match (a, b) {
         (Value::Str(x), Value::Str(y)) => {
@@ -25,9 +35,51 @@ pub(crate) fn equal(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result
         (Value::Duration(x), Value::Duration(y)) => x == y,
         (Value::List(x), Value::List(y)) => lists(x, y, budget)?,
         (Value::Map(x), Value::Map(y)) => identical_maps(x, y, budget)?,
-        _ if a.is_nil() && b.is_nil() => true,
-        _ => numbers(a, b).is_ok_and(|order| order == Some(Ordering::Equal)),
+        _ => match numbers(a, b) {
+            Ok(order) => order == Some(Ordering::Equal) && exactly_equal(a, b, budget.rules)?,
+            Err(NotComparable) => unlike(a, b, budget.rules)?,
+        },
     })
+}
+
+/// Answers `a == b` for values of different kinds: false, but unknown under strict rules, where a server that
+/// changed the type of a value does not pass for one that answers "no".
+pub(crate) fn unlike(a: &Value<'_>, b: &Value<'_>, rules: Rules) -> Result<bool, Fault> {
+    match rules {
+        Rules::Strict => Err(different_kinds(a, b)),
+        Rules::Go => Ok(false),
+    }
+}
+
+/// Returns the error for a comparison of different kinds.
+pub(crate) fn different_kinds(a: &Value<'_>, b: &Value<'_>) -> Fault {
+    let remedy = match (a, b) {
+        (Value::List(_), _) | (_, Value::List(_)) => "; use any(…) or all(…) on the list",
+        (Value::Map(_), _) | (_, Value::Map(_)) => "; name a field of the object",
+        (Value::Bool(_), _) | (_, Value::Bool(_)) => {
+            "; use string(…) on the true/false value, or let the server send true or false"
+        }
+        (Value::Str(_), number) | (number, Value::Str(_)) if number.is_number() => {
+            "; use asFloat(…) on the text"
+        }
+        _ => "",
+    };
+    let message = format!("{} is compared with {}{remedy}", a.describe(), b.describe());
+    Fault::new(ConditionErrorKind::DifferentKinds, message)
+}
+
+/// Smallest JSON integer that the parser rounds: beyond 64 bits it is a float.
+const ROUNDED: f64 = 18_446_744_073_709_551_616.0;
+
+/// Confirms that two equal numbers were equal before they were rounded.
+pub(crate) fn exactly_equal(a: &Value<'_>, b: &Value<'_>, rules: Rules) -> Result<bool, Fault> {
+    let rounded = |value: &Value<'_>| matches!(value, Value::Float(number) if number.abs() >= ROUNDED);
+    if rules.are_strict() && rounded(a) && rounded(b) {
+        return Err(Fault::runtime(
+            "numbers of 2^64 and more are rounded, so they cannot be told apart; send them as text",
+        ));
+    }
+    Ok(true)
 }
 
 /// Two values without an order, such as text and a number.
@@ -36,12 +88,12 @@ pub(crate) struct NotComparable;
 
 /// Orders two numbers; `None` if one is NaN.
 fn numbers(a: &Value<'_>, b: &Value<'_>) -> Result<Option<Ordering>, NotComparable> {
-    let exact = |value: &Value<'_>| match value {
-        Value::Int(n) => Some(i128::from(*n)),
-        Value::Whole(n) => Some(*n),
-        _ => None,
-    };
-    if let (Some(x), Some(y)) = (exact(a), exact(b)) {
+    // Go compares an integer with a float as floats.
+    let exact = !matches!(
+        (a, b),
+        (Value::Int(_), Value::Float(_)) | (Value::Float(_), Value::Int(_))
+    );
+    if exact && let (Some(x), Some(y)) = (number::integer(a), number::integer(b)) {
         return Ok(Some(x.cmp(&y)));
     }
     match (a.as_float(), b.as_float()) {
@@ -63,59 +115,67 @@ fn lists(x: &List<'_>, y: &List<'_>, budget: &mut Budget) -> Result<bool, Fault>
         } => Some(3),
         _ => None,
     };
-    if let (Some(a), Some(b)) = (typed(x), typed(y))
-        && a != b
-    {
+    let unequal_types = matches!((typed(x), typed(y)), (Some(a), Some(b)) if a != b);
+    // Pairs only equal pairs; the others may equal a list of anything.
+    let one_of_pairs = (typed(x) == Some(3)) != (typed(y) == Some(3));
+    if x.len() != y.len() {
         return Ok(false);
     }
-    // Pairs only equal pairs; the others may equal a list of anything.
-    if x.len() != y.len() || (typed(x) == Some(3)) != (typed(y) == Some(3)) {
-        return Ok(false);
+    if unequal_types || one_of_pairs {
+        return unlike(&Value::List(x.clone()), &Value::List(y.clone()), budget.rules);
     }
     let pairs = x.iter().zip(y.iter());
     kleene::any(pairs.map(|(a, b)| Ok(!equal(&a, &b, budget)?))).map(|differ| !differ)
 }
 
 fn identical_maps(x: &Map<'_>, y: &Map<'_>, budget: &mut Budget) -> Result<bool, Fault> {
-    if x.len() != y.len() || matches!(x, Map::Pairs { .. }) != matches!(y, Map::Pairs { .. }) {
+    if x.len() != y.len() {
         return Ok(false);
+    }
+    if matches!(x, Map::Pairs { .. }) != matches!(y, Map::Pairs { .. }) {
+        return unlike(&Value::Map(x.clone()), &Value::Map(y.clone()), budget.rules);
     }
     budget.step(x.len())?;
     let (x, y) = (x.entries(), y.entries());
-    for (key, value) in &x {
-        let mut found = false;
+    let differs = |(key, value): &(Value<'_>, Value<'_>)| {
         for (own, other) in &y {
             if identical(key, own, budget)? {
-                found = identical(value, other, budget)?;
-                break;
+                return Ok(!identical(value, other, budget)?);
             }
         }
-        if !found {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+        Ok(true)
+    };
+    kleene::any(x.iter().map(differs)).map(|differ| !differ)
 }
 
-/// Equality inside objects and of keys: an integer never equals a float.
+/// Equality inside objects and of keys: in Go, an integer never equals a float, not even of the same value.
 pub(crate) fn identical(a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     match (a, b) {
         (Value::Int(_), Value::Float(_) | Value::Whole(_))
-        | (Value::Float(_) | Value::Whole(_), Value::Int(_)) => Ok(false),
+        | (Value::Float(_) | Value::Whole(_), Value::Int(_)) => {
+            if equal(a, b, budget)? {
+                unlike(a, b, budget.rules)
+            } else {
+                Ok(false)
+            }
+        }
         (Value::List(x), Value::List(y)) => {
             budget.step(1)?;
             let made = |list: &List<'_>| {
                 matches!(
                     list,
-                    List::Json(_)
+                    List::Json(..)
                         | List::Made {
                             shape: Shape::Any,
                             ..
                         }
                 )
             };
-            if x.len() != y.len() || made(x) != made(y) {
+            if x.len() != y.len() {
                 return Ok(false);
+            }
+            if made(x) != made(y) {
+                return unlike(a, b, budget.rules);
             }
             let pairs = x.iter().zip(y.iter());
             kleene::any(pairs.map(|(a, b)| Ok(!identical(&a, &b, budget)?))).map(|differ| !differ)

@@ -2,6 +2,7 @@
 
 use crate::error::Fault;
 use crate::number;
+use crate::rules::Rules;
 use crate::syntax::names::EnvFunction;
 use crate::value::Value;
 
@@ -11,12 +12,13 @@ pub(crate) fn call<'a>(
     first: Value<'a>,
     second: Option<Value<'a>>,
     literal: bool,
+    rules: Rules,
 ) -> Result<Value<'a>, Fault> {
     if !matches!(function, EnvFunction::IsNil | EnvFunction::Default) {
         first.present()?;
     }
     match function {
-        EnvFunction::AsInt => as_int(&first).map(Value::Int),
+        EnvFunction::AsInt => as_int(&first, rules).map(Value::Int),
         EnvFunction::AsFloat => as_float(&first).map(Value::Float),
         EnvFunction::IsNaN => Ok(Value::Bool(float(function, &first, literal)?.is_nan())),
         EnvFunction::IsInf => Ok(Value::Bool(float(function, &first, literal)?.is_infinite())),
@@ -47,7 +49,17 @@ fn float(function: EnvFunction, value: &Value<'_>, literal: bool) -> Result<f64,
     })
 }
 
-fn as_int(value: &Value<'_>) -> Result<i64, Fault> {
+fn as_int(value: &Value<'_>, rules: Rules) -> Result<i64, Fault> {
+    if let Value::Float(number) = value
+        && rules.are_strict()
+        && number.fract() != 0.0
+        && number.is_finite()
+    {
+        return Err(Fault::runtime(format!(
+            "asInt: {} is not an integer; use asFloat(…) to compare it, or int(…) to cut off its fraction",
+            number::float_text(*number)
+        )));
+    }
     let found = match value {
         Value::Int(n) => Some(*n),
         Value::Whole(n) => i64::try_from(*n).ok(),

@@ -12,11 +12,13 @@ use crate::absent::Absent;
 use crate::check::{Checked, Notes};
 use crate::error::Fault;
 use crate::prepare::pattern::{Engines, Patterns};
+use crate::rules::Rules;
 use crate::run::access;
 use crate::run::arith::negate;
 use crate::run::budget::Budget;
 use crate::run::builtin;
 use crate::run::closures;
+use crate::run::compare::different_kinds;
 use crate::run::env;
 use crate::run::methods;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
@@ -50,6 +52,7 @@ impl<'a> Machine<'a> {
         checked: &'a Checked,
         patterns: &'a Patterns,
         environment: Environment<'a>,
+        rules: Rules,
     ) -> Self {
         Machine {
             tree,
@@ -60,7 +63,7 @@ impl<'a> Machine<'a> {
             variables: vec![Value::Nil; tree.variables],
             scopes: Vec::new(),
             pending: Vec::new(),
-            budget: Budget::new(),
+            budget: Budget::new(rules),
         }
     }
 
@@ -159,10 +162,11 @@ impl<'a> Machine<'a> {
 
     fn response(&mut self) -> Result<Value<'a>, Fault> {
         self.budget.elements(2)?;
-        let (code, latency) = match self.environment.response {
-            Some((code, latency)) => (Value::Int(code), Value::Int(latency)),
-            None => (Value::Nil, Value::Nil),
-        };
+        let nothing = |key| Absent::null(Some(key), self.budget.rules);
+        let (code, latency) = self.environment.response.map_or_else(
+            || (nothing("code"), nothing("latencyMs")),
+            |(code, latency)| (Value::Int(code), Value::Int(latency)),
+        );
         Value::map(BTreeMap::from([
             (Arc::from("code"), code),
             (Arc::from("latencyMs"), latency),
@@ -206,7 +210,7 @@ impl<'a> Machine<'a> {
         };
         Ok(match tree.kind(id) {
             Kind::Unary(UnaryOp::Not, _) => Value::Bool(!truth(&first, "`not`")?),
-            Kind::Unary(UnaryOp::Minus, _) => negate(&first)?,
+            Kind::Unary(UnaryOp::Minus, _) => negate(&first, self.budget.rules)?,
             Kind::Binary(op, left, right) => self.binary(*op, (*left, first), *right, notes)?,
             Kind::Member { key, .. } => {
                 if let Kind::Str(name) = tree.kind(*key) {
@@ -227,7 +231,8 @@ impl<'a> Machine<'a> {
             }
             Kind::EnvCall(function, args) => {
                 let second = args.get(1).map(|arg| self.eval(*arg)).transpose()?;
-                env::call(*function, first, second, notes.has(Notes::FLOAT_LITERAL))?
+                let literal = notes.has(Notes::FLOAT_LITERAL);
+                env::call(*function, first, second, literal, self.budget.rules)?
             }
             Kind::Call(function, args) if closure_arguments(*function).is_some() => {
                 closures::call(self, *function, first, args)?
@@ -261,13 +266,16 @@ impl<'a> Machine<'a> {
                 }
                 value
             }
-            Kind::InWords(_, words) => {
+            Kind::InWords(value, words) => {
                 self.budget.step(words.len())?;
-                first.present()?;
+                self.operand(&first, *value)?;
                 match &first {
                     Value::Str(text) => Value::Bool(words.iter().any(|word| word.as_ref() == text.as_str())),
                     // Go looks up nil as the empty string.
                     Value::Nil => Value::Bool(words.iter().any(|word| word.is_empty())),
+                    other if self.budget.rules.are_strict() => {
+                        return Err(different_kinds(other, &Value::text("")));
+                    }
                     other => {
                         let message = format!("{} can never be in a list of text", other.describe());
                         return Err(Fault::runtime(message));
@@ -321,6 +329,11 @@ fn is_optional(kind: &Kind) -> bool {
 pub(crate) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
     match value {
         Value::Bool(b) => Ok(*b),
+        // An error, as in Go: an unknown might be true.
+        Value::Missing(absent) if absent.is_null() => {
+            let message = format!("{place} needs true or false; {}", absent.fault().message);
+            Err(Fault::runtime(message))
+        }
         Value::Missing(absent) => Err(absent.fault()),
         other => Err(Fault::runtime(format!(
             "{place} needs true or false, this is {}",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
+use crate::absent::Absent;
 use crate::error::Fault;
 use crate::number;
 use crate::run::args::refused;
@@ -27,7 +28,8 @@ pub(crate) fn write(value: &Value<'_>, budget: &mut Budget) -> Result<String, Fa
 fn to_json(value: &Value<'_>, budget: &mut Budget) -> Result<Json, Fault> {
     budget.step(1)?;
     Ok(match value {
-        Value::Nil | Value::Missing(_) => Json::Null,
+        Value::Nil => Json::Null,
+        Value::Missing(absent) => return Err(absent.fault()),
         Value::Bool(b) => Json::from(*b),
         Value::Int(n) => Json::from(*n),
         Value::Whole(n) => i64::try_from(*n)
@@ -83,7 +85,7 @@ pub(crate) fn read<'a>(text: &str, budget: &mut Budget) -> Result<Value<'a>, Fau
 
 fn own<'a>(json: &Json, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     match json {
-        Json::Null => Ok(Value::Nil),
+        Json::Null => Ok(Absent::null(None, budget.rules)),
         Json::Bool(b) => Ok(Value::Bool(*b)),
         Json::Number(n) => Ok(number::from_json(n)),
         Json::String(s) => Ok(Value::text(s.clone())),

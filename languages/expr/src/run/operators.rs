@@ -1,6 +1,7 @@
 //! Binary operators at run time, with Go's shortcuts: `??` skips its right side, a constant pattern is
 //! compiled once, a literal range is two comparisons.
 
+use crate::absent::Absent;
 use crate::check::Notes;
 use crate::error::Fault;
 use crate::prepare::pattern::{Engines, Pattern};
@@ -8,7 +9,7 @@ use crate::run::access;
 use crate::run::arith::{arithmetic, unfit};
 use crate::run::budget::{Budget, MAX_RANGE};
 use crate::run::closures;
-use crate::run::compare::{equal, order};
+use crate::run::compare::{equal, exactly_equal, order};
 use crate::run::eval::Machine;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId};
 use crate::value::{List, Value};
@@ -37,7 +38,7 @@ impl<'a> Machine<'a> {
             }
             BinaryOp::Matches => {
                 if let Some(pattern) = self.patterns.get(right_id) {
-                    left.present()?;
+                    self.operand(&left, left_id)?;
                     return matches(pattern, &left, &mut self.engines, &mut self.budget);
                 }
             }
@@ -49,14 +50,18 @@ impl<'a> Machine<'a> {
         } else {
             right
         };
-        // Only `== nil` tests for absence on purpose.
-        let equality = matches!(op, BinaryOp::Equal | BinaryOp::NotEqual);
-        if !(equality && (self.is_nil(left_id) || self.is_nil(right_id))) {
-            left.present()
-                .map_err(|fault| fault.at(self.tree.span(left_id)))?;
-            right
-                .present()
-                .map_err(|fault| fault.at(self.tree.span(right_id)))?;
+        // Only `== nil` and `nil in` test for absence on purpose.
+        let asks_for_nil = match op {
+            BinaryOp::Equal | BinaryOp::NotEqual => self.is_nil(left_id) || self.is_nil(right_id),
+            BinaryOp::In => self.is_nil(left_id),
+            _ => false,
+        };
+        if asks_for_nil && self.budget.rules.are_strict() {
+            return self.asks_for_nil(op, &left, &right);
+        }
+        if !asks_for_nil || op == BinaryOp::In {
+            self.operand(&left, left_id)?;
+            self.operand(&right, right_id)?;
         }
         Ok(match op {
             BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
@@ -71,6 +76,33 @@ impl<'a> Machine<'a> {
             }
             _ => arithmetic(op, &left, &right, &mut self.budget)?,
         })
+    }
+
+    /// Evaluates `== nil`, `!= nil` and `nil in`.
+    fn asks_for_nil(
+        &mut self,
+        op: BinaryOp,
+        left: &Value<'a>,
+        right: &Value<'a>,
+    ) -> Result<Value<'a>, Fault> {
+        Ok(Value::Bool(match (op, right) {
+            (BinaryOp::In, Value::List(list)) => {
+                self.budget.step(list.len())?;
+                list.iter().any(|item| item.is_nil())
+            }
+            (BinaryOp::In, _) => access::contains(right, left, &mut self.budget)?,
+            (BinaryOp::NotEqual, _) => !(left.is_nil() && right.is_nil()),
+            _ => left.is_nil() && right.is_nil(),
+        }))
+    }
+
+    /// Fails with unknown if an operand is absent. Under strict rules nil is absent, too.
+    pub(crate) fn operand(&self, value: &Value<'a>, id: NodeId) -> Result<(), Fault> {
+        let absent = match value {
+            Value::Nil if self.budget.rules.are_strict() => Err(Absent::Null(None).fault()),
+            other => other.present(),
+        };
+        absent.map_err(|fault| fault.at(self.tree.span(id)))
     }
 
     fn equal(&mut self, a: &Value<'a>, b: &Value<'a>, notes: Notes) -> Result<bool, Fault> {
@@ -133,10 +165,15 @@ impl<'a> Machine<'a> {
 fn ordered(op: BinaryOp, a: &Value<'_>, b: &Value<'_>, budget: &mut Budget) -> Result<bool, Fault> {
     budget.read(a.as_str().map_or(0, str::len))?;
     budget.read(b.as_str().map_or(0, str::len))?;
+    a.comparable(budget.rules)?;
+    b.comparable(budget.rules)?;
     let Ok(order) = order(a, b) else {
         return Err(unfit(op.text(), a, b));
     };
     let order = order.ok_or_else(Fault::nan)?;
+    if order.is_eq() {
+        exactly_equal(a, b, budget.rules)?;
+    }
     Ok(match op {
         BinaryOp::Less => order.is_lt(),
         BinaryOp::More => order.is_gt(),

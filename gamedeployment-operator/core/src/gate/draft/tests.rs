@@ -44,6 +44,7 @@ fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) ->
         timeout_seconds: template.timeout_seconds,
         ttl_seconds_after_finished: None,
         terminate: None,
+        unknown: template.unknown_of_runs(),
     })
 }
 
@@ -152,6 +153,24 @@ fn whatever_a_template_holds_its_digest_is_that_of_the_whole_spec() {
     }
 }
 
+/// hook-operator rejects a run with a misplaced condition. Without the field it would be a run without a
+/// condition. `terminate` of a template would end each of its runs.
+#[test]
+fn unknown_fields_of_a_template_reach_its_runs_except_terminate() {
+    let mut whole = templates()[0].clone();
+    whole["successCondition"] = json!("result == 0");
+    whole["terminate"] = json!(true);
+    let template: HookTemplateSpec = serde_json::from_value(whole).unwrap();
+    let step = serde_json::from_value(json!({"templateName": "ask"})).unwrap();
+    let pod = [added("PodName", "fleet-a"), added("PodIP", "10.1.0.1")];
+    let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
+    let spec = draft.spec(&pod);
+    assert_eq!(spec.terminate, None);
+    assert_eq!(json!(spec.unknown), json!({"successCondition": "result == 0"}));
+    let stored: HookRunSpec = serde_json::from_value(serde_json::to_value(&spec).unwrap()).unwrap();
+    assert_eq!(SpecDigest::of(&stored), draft.digest(&pod));
+}
+
 /// Digests of specs from releases before drafts were shared by all pods.
 #[test]
 fn specs_are_still_those_of_older_releases() {
@@ -175,6 +194,7 @@ fn specs_are_still_those_of_older_releases() {
     for (at, known) in table.into_iter().enumerate() {
         let mut template = template(at);
         // Older releases did not keep unknown fields.
+        template.unknown.clear();
         for metric in &mut template.metrics {
             metric.unknown.clear();
         }
