@@ -217,7 +217,8 @@ impl Condition {
     }
 }
 
-fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Condition, Fault> {
+/// Parses a condition. Returns the tree as written and the folded one.
+fn parse_and_fold(source: &str, rules: Rules) -> Result<(Tree, Tree), Fault> {
     if source.len() > budget::MAX_SOURCE {
         return Err(Fault::budget(format!(
             "a condition may have at most {} bytes",
@@ -231,6 +232,11 @@ fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Cond
     let folded = tree
         .rewritten(|tree, id, folded| fold::fold(tree, id, folded, rules))
         .map_err(|(fault, id)| fault.at(tree.span(id)))?;
+    Ok((tree, folded))
+}
+
+fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Condition, Fault> {
+    let (tree, folded) = parse_and_fold(source, rules)?;
     let patterns = Patterns::of(&folded, allowance)?;
     Ok(Condition {
         inner: Arc::new(Inner {
@@ -258,17 +264,16 @@ pub enum Caution {
     OneOfSeveral(String),
 }
 
-/// Returns what is suspicious about a condition; nothing if the text is not a condition.
+/// Returns the suspicious parts of a condition; none if the text is not a condition. Compiles no regular
+/// expression.
 pub fn cautions(source: &str) -> Vec<Caution> {
-    let Ok(condition) = Condition::compile(source) else {
+    let Ok((tree, folded)) = parse_and_fold(source, Rules::Strict) else {
         return Vec::new();
     };
-    let tree = &condition.inner.tree;
-    let constant = mentions::is_constant(tree, &condition.inner.folded);
     [
-        mentions::ordered_text(tree).map(Caution::OrderedText),
-        constant.then_some(Caution::Constant),
-        mentions::one_of_several(tree).map(Caution::OneOfSeveral),
+        mentions::ordered_text(&tree).map(Caution::OrderedText),
+        mentions::is_constant(&tree, &folded).then_some(Caution::Constant),
+        mentions::one_of_several(&tree).map(Caution::OneOfSeveral),
     ]
     .into_iter()
     .flatten()

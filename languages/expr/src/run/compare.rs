@@ -76,7 +76,7 @@ pub(crate) fn exactly_equal(a: &Value<'_>, b: &Value<'_>, rules: Rules) -> Resul
     let rounded = |value: &Value<'_>| matches!(value, Value::Float(number) if number.abs() >= ROUNDED);
     if rules.are_strict() && rounded(a) && rounded(b) {
         return Err(Fault::runtime(
-            "numbers of 2^64 and more are rounded, so they cannot be told apart; send them as text",
+            "numbers of 2^64 and more are rounded, so a comparison cannot prove that they are equal; send them as text",
         ));
     }
     Ok(true)

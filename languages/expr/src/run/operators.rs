@@ -56,13 +56,13 @@ impl<'a> Machine<'a> {
             BinaryOp::In => self.is_nil(left_id),
             _ => false,
         };
-        if asks_for_nil && self.budget.rules.are_strict() {
-            return self.asks_for_nil(op, &left, &right);
+        if asks_for_nil {
+            return self
+                .compare_with_nil(op, &left, (right_id, &right))
+                .map(Value::Bool);
         }
-        if !asks_for_nil || op == BinaryOp::In {
-            self.operand(&left, left_id)?;
-            self.operand(&right, right_id)?;
-        }
+        self.operand(&left, left_id)?;
+        self.operand(&right, right_id)?;
         Ok(match op {
             BinaryOp::Equal => Value::Bool(self.equal(&left, &right, notes)?),
             BinaryOp::NotEqual => Value::Bool(!self.equal(&left, &right, notes)?),
@@ -79,21 +79,25 @@ impl<'a> Machine<'a> {
     }
 
     /// Evaluates `== nil`, `!= nil` and `nil in`.
-    fn asks_for_nil(
+    fn compare_with_nil(
         &mut self,
         op: BinaryOp,
         left: &Value<'a>,
-        right: &Value<'a>,
-    ) -> Result<Value<'a>, Fault> {
-        Ok(Value::Bool(match (op, right) {
+        (right_id, right): (NodeId, &Value<'a>),
+    ) -> Result<bool, Fault> {
+        let both = left.is_nil() && right.is_nil();
+        match (op, right) {
             (BinaryOp::In, Value::List(list)) => {
                 self.budget.step(list.len())?;
-                list.iter().any(|item| item.is_nil())
+                Ok(list.iter().any(|item| item.is_nil()))
             }
-            (BinaryOp::In, _) => access::contains(right, left, &mut self.budget)?,
-            (BinaryOp::NotEqual, _) => !(left.is_nil() && right.is_nil()),
-            _ => left.is_nil() && right.is_nil(),
-        }))
+            (BinaryOp::In, _) => {
+                self.operand(right, right_id)?;
+                access::contains(right, left, &mut self.budget)
+            }
+            (BinaryOp::NotEqual, _) => Ok(!both),
+            _ => Ok(both),
+        }
     }
 
     /// Fails with unknown if an operand is absent. Under strict rules nil is absent, too.
