@@ -4,7 +4,8 @@
 
 use serde_json::Value;
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::{Header, UnknownFields};
+use shared_api::hook_template::HookTemplateSpec;
+use shared_api::metric::{Argument, Header, Metric, UnknownFields};
 use shared_api::spelling::{is_slip, plain};
 
 use super::{FieldError, FieldErrors, ResolveFor};
@@ -101,9 +102,42 @@ const ARGUMENT: Level = Level {
 /// Levels that a misplaced field of a metric may belong to.
 const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
 
+/// Parts of a spec that keep unknown fields.
+#[derive(Clone, Copy)]
+pub(super) struct SpecParts<'a> {
+    pub(super) metrics: &'a [Metric],
+    args: &'a [Argument],
+    unknown: &'a UnknownFields,
+    level: &'static Level,
+}
+
+impl<'a> SpecParts<'a> {
+    pub(super) fn of_run(spec: &'a HookRunSpec, resolve_for: ResolveFor) -> Self {
+        let level = match resolve_for {
+            ResolveFor::Run => &RUN,
+            ResolveFor::Template => &TEMPLATE,
+        };
+        Self {
+            metrics: &spec.metrics,
+            args: spec.args.as_deref().unwrap_or_default(),
+            unknown: &spec.unknown,
+            level,
+        }
+    }
+
+    pub(super) fn of_template(spec: &'a HookTemplateSpec) -> Self {
+        Self {
+            metrics: &spec.metrics,
+            args: spec.args.as_deref().unwrap_or_default(),
+            unknown: &spec.unknown,
+            level: &TEMPLATE,
+        }
+    }
+}
+
 /// Reports every field that is misspelt or misplaced.
-pub(super) fn check(spec: &HookRunSpec, resolve_for: ResolveFor, errors: &mut FieldErrors) {
-    for field in unknown(spec, resolve_for) {
+pub(super) fn check(spec: SpecParts<'_>, errors: &mut FieldErrors) {
+    for field in unknown(spec) {
         if let Some(meant) = field.meant() {
             errors.add(field.path(), format!("unknown field; {meant}"));
         }
@@ -111,8 +145,8 @@ pub(super) fn check(spec: &HookRunSpec, resolve_for: ResolveFor, errors: &mut Fi
 }
 
 /// Returns the remaining unknown fields.
-pub(super) fn without_effect(spec: &HookRunSpec, resolve_for: ResolveFor) -> Vec<FieldError> {
-    let fields = unknown(spec, resolve_for).into_iter();
+pub(super) fn without_effect(spec: SpecParts<'_>) -> Vec<FieldError> {
+    let fields = unknown(spec).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
     fields
         .map(|field| FieldError {
@@ -166,7 +200,7 @@ fn is_long_slip(name: &str, known: &str) -> bool {
 }
 
 /// Returns all unknown fields in the order of the spec. A null field counts as absent.
-fn unknown<'a>(spec: &'a HookRunSpec, resolve_for: ResolveFor) -> Vec<UnknownField<'a>> {
+fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
     let mut found = Vec::new();
     let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
         let set = fields.iter().filter(|(_, value)| **value != Value::Null);
@@ -176,12 +210,8 @@ fn unknown<'a>(spec: &'a HookRunSpec, resolve_for: ResolveFor) -> Vec<UnknownFie
             name,
         }));
     };
-    let level = match resolve_for {
-        ResolveFor::Run => &RUN,
-        ResolveFor::Template => &TEMPLATE,
-    };
-    add(String::new(), level, &spec.unknown);
-    for (index, arg) in spec.args.iter().flatten().enumerate() {
+    add(String::new(), spec.level, spec.unknown);
+    for (index, arg) in spec.args.iter().enumerate() {
         add(format!("args[{index}]"), &ARGUMENT, &arg.unknown);
     }
     for (index, metric) in spec.metrics.iter().enumerate() {
@@ -265,8 +295,9 @@ mod tests {
     fn of_spec(spec: Value, resolve_for: ResolveFor) -> (Vec<String>, Vec<String>) {
         let spec: HookRunSpec = serde_json::from_value(spec).unwrap();
         let mut errors = FieldErrors::default();
-        check(&spec, resolve_for, &mut errors);
-        let others = without_effect(&spec, resolve_for);
+        let parts = SpecParts::of_run(&spec, resolve_for);
+        check(parts, &mut errors);
+        let others = without_effect(parts);
         let texts = |errors: Vec<&FieldError>| errors.iter().map(ToString::to_string).collect();
         (texts(errors.iter().collect()), texts(others.iter().collect()))
     }

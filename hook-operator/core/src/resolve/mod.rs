@@ -24,6 +24,7 @@ pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BY
 pub use field_error::{
     FieldError, FieldErrors, run_invalid, run_unreadable, template_unreadable, template_valid,
 };
+use fields::SpecParts;
 pub use metric::{ConditionText, ResolvedMetric};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 pub use warning::{run_warnings, template_warnings};
@@ -90,12 +91,6 @@ pub fn time_to_live(spec: &HookRunSpec) -> Option<Duration> {
 
 /// Returns all problems that would keep runs of this template from being measured; empty if it is valid.
 pub fn check_template(spec: &HookTemplateSpec) -> FieldErrors {
-    let errors = resolve(&run_of(spec), ResolveFor::Template).err();
-    errors.unwrap_or_default()
-}
-
-/// Returns a template as a run whose arguments may be open.
-fn run_of(spec: &HookTemplateSpec) -> HookRunSpec {
     let HookTemplateSpec {
         metrics,
         args,
@@ -104,7 +99,7 @@ fn run_of(spec: &HookTemplateSpec) -> HookRunSpec {
         timeout_seconds,
         unknown,
     } = spec.clone();
-    HookRunSpec {
+    let run = HookRunSpec {
         metrics,
         args,
         terminate: None,
@@ -112,14 +107,15 @@ fn run_of(spec: &HookTemplateSpec) -> HookRunSpec {
         ttl_seconds_after_finished,
         timeout_seconds,
         unknown,
-    }
+    };
+    resolve(&run, ResolveFor::Template).err().unwrap_or_default()
 }
 
 fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, FieldErrors> {
     let mut errors = FieldErrors::default();
     check_size(serde_json::to_vec(spec), &mut errors);
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
-    fields::check(spec, resolve_for, &mut errors);
+    fields::check(SpecParts::of_run(spec, resolve_for), &mut errors);
     let arguments = Arguments::resolve(args, resolve_for, &mut errors);
     let policy = resolve_policy(spec.policy.as_deref(), &mut errors);
     let timeout = seconds("timeoutSeconds", spec.timeout_seconds, 1, &mut errors);

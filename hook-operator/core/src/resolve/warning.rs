@@ -8,7 +8,8 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::Metric;
 
-use super::{FieldError, MAX_METRICS, ResolveFor, fields, run_of};
+use super::fields::{self, SpecParts};
+use super::{FieldError, MAX_METRICS, ResolveFor};
 use crate::judge::NO_CONDITION;
 
 /// Longest delay or interval without a warning. Hardly any gate is meant to wait longer.
@@ -16,16 +17,16 @@ const LONG_WAIT: Duration = Duration::from_hours(24);
 
 /// Returns warnings about runs of this template.
 pub fn template_warnings(spec: &HookTemplateSpec) -> Vec<FieldError> {
-    warnings(&run_of(spec), ResolveFor::Template)
+    warnings(SpecParts::of_template(spec))
 }
 
 /// Returns warnings about this run.
 pub fn run_warnings(spec: &HookRunSpec) -> Vec<FieldError> {
-    warnings(spec, ResolveFor::Run)
+    warnings(SpecParts::of_run(spec, ResolveFor::Run))
 }
 
-fn warnings(spec: &HookRunSpec, resolve_for: ResolveFor) -> Vec<FieldError> {
-    let mut found = fields::without_effect(spec, resolve_for);
+fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
+    let mut found = fields::without_effect(spec);
     for (index, metric) in spec.metrics.iter().enumerate().take(MAX_METRICS) {
         let mut add = |field: &str, message: String| {
             found.push(FieldError {
@@ -193,6 +194,7 @@ mod tests {
             { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and texts are in the order of their letters
             { "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
             { "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } } => metrics[0].provider.web.insecureSkipVerify: 
+            { "successCondition": "result < \"5\" || result matches \"[\"" } => metrics[0].successCondition: "5" is text
             { "successCondition": "true" } => metrics[0].successCondition: is constant
             { "successCondition": "true || result.ok" } => metrics[0].successCondition: is constant
             { "failureCondition": "now() > date(\"2026-11-21\")" } => metrics[0].failureCondition: is constant
