@@ -41,6 +41,14 @@ impl Source {
             Self::Vector(numbers) => Input::Floats(numbers),
         }
     }
+
+    fn measured(&self) -> EvalInput<'_> {
+        EvalInput {
+            result: self.input(),
+            response: None,
+            now: jiff::Timestamp::UNIX_EPOCH,
+        }
+    }
 }
 
 /// Compares one row; `text_dialect` selects which of the two tables it belongs to.
@@ -60,11 +68,7 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
     let reads_as_text = compiled
         .as_ref()
         .is_ok_and(|condition| condition.text_read(result.input()).is_some());
-    let input = EvalInput {
-        result: result.input(),
-        response: None,
-        now: jiff::Timestamp::UNIX_EPOCH,
-    };
+    let input = result.measured();
     let outcome = compiled.and_then(|condition| condition.evaluate(&input));
     let (ours, kind, said) = match &outcome {
         Ok(true) => (GoOutcome::True, None, "true".to_owned()),
@@ -105,19 +109,12 @@ pub(crate) fn judge(row: &Value, text_dialect: bool) -> Judged {
 ///
 /// # Errors
 /// Describes a change that strict rules must not make.
-pub(crate) fn strict_change(row: &Value, text_dialect: bool) -> Result<Option<&'static str>, String> {
+pub(crate) fn strict_change(row: &Value) -> Result<Option<&'static str>, String> {
     let condition = row["condition"].as_str().unwrap_or_default();
     let Some(result) = source(row) else {
         return Ok(None);
     };
-    if matches!(judge(row, text_dialect), Judged::Outside) {
-        return Ok(None);
-    }
-    let input = EvalInput {
-        result: result.input(),
-        response: None,
-        now: jiff::Timestamp::UNIX_EPOCH,
-    };
+    let input = result.measured();
     let ask =
         |rules| Condition::compile_as(condition, rules).and_then(|condition| condition.evaluate(&input));
     let closed = |error: &ConditionError| {

@@ -47,7 +47,7 @@ enum Judged {
 type Judge = Box<dyn Fn(&Value) -> Judged>;
 
 /// Names the rule by which strict evaluation closes a row; `None` if it changes nothing. An error describes a
-/// change that is not allowed: strict evaluation only turns results into errors, or true into false.
+/// change that is not allowed: strict evaluation only turns results into errors.
 type StrictChange = Box<dyn Fn(&Value) -> Result<Option<&'static str>, String>>;
 
 /// A comparison table for a language.
@@ -72,14 +72,14 @@ pub const TABLES: [Table; 5] = [
         language: "expr",
         limit: 4,
         judge: |_| Box::new(|row| conditions::judge(row, false)),
-        strict_change: Some(|_| Box::new(|row| conditions::strict_change(row, false))),
+        strict_change: Some(|_| Box::new(conditions::strict_change)),
     },
     Table {
         file: "conditions-text.jsonl",
         language: "expr",
         limit: 4,
         judge: |_| Box::new(|row| conditions::judge(row, true)),
-        strict_change: Some(|_| Box::new(|row| conditions::strict_change(row, true))),
+        strict_change: Some(|_| Box::new(conditions::strict_change)),
     },
     Table {
         file: "jsonpath.jsonl",
@@ -164,18 +164,27 @@ fn tally(file: File, judge: &Judge, strict_change: Option<&StrictChange>) -> std
         if line.trim().is_empty() {
             continue;
         }
-        let parsed = serde_json::from_str::<Value>(&line);
-        if let (Ok(row), Some(strict_change)) = (&parsed, strict_change) {
-            tally.add_strict(text(row, "id").unwrap_or_default(), strict_change(row));
-        }
-        let (id, judged) = match parsed {
-            // The original operator answered without calling the library, so the library's result is
-            // meaningless.
-            Ok(row) if row.get("not_reached") == Some(&Value::Bool(true)) => (None, Judged::Outside),
-            Ok(row) => (text(&row, "id").map(str::to_owned), judge(&row)),
-            Err(error) => (None, Judged::Malformed(format!("not JSON: {error}"))),
+        let place = || format!("line {}", index + 1);
+        let row = match serde_json::from_str::<Value>(&line) {
+            Ok(row) => row,
+            Err(error) => {
+                tally.add(&place(), Judged::Malformed(format!("not JSON: {error}")));
+                continue;
+            }
         };
-        tally.add(&id.unwrap_or_else(|| format!("line {}", index + 1)), judged);
+        let id = text(&row, "id").map_or_else(place, str::to_owned);
+        // The original operator answered without calling the library, so the library's result is meaningless.
+        let judged = if row.get("not_reached") == Some(&Value::Bool(true)) {
+            Judged::Outside
+        } else {
+            judge(&row)
+        };
+        if let Some(strict_change) = strict_change
+            && judged != Judged::Outside
+        {
+            tally.add_strict(&id, strict_change(&row));
+        }
+        tally.add(&id, judged);
     }
     Ok(tally)
 }
