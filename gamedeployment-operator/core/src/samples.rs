@@ -2,7 +2,8 @@
 
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
-use shared_api::{GameDeployment, HookTemplateSpec};
+use shared_api::hook_run::MetricResult;
+use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
 use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::pod::Pod;
@@ -115,6 +116,33 @@ pub(crate) struct FakeCluster {
     pub(crate) template: Option<HookTemplateSpec>,
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
+}
+
+impl FakeCluster {
+    /// Returns a cluster with a HookTemplate of the metric `healthy`.
+    pub(crate) fn with_hook() -> Self {
+        let spec = json!({ "metrics": [{
+            "name": "healthy", "successCondition": "result == 1", "provider": { "web": { "url": "http://sample" } }
+        }] });
+        Self {
+            template: serde_json::from_value(spec).unwrap(),
+            ..Self::default()
+        }
+    }
+}
+
+/// Lets a created run end in this phase, after this number of successes of its metric.
+pub(crate) fn finish(run: &mut HookRun, metric: &str, phase: Phase, successful: i64) {
+    run.metadata.uid = Some("run-1".to_owned());
+    run.metadata.generation = Some(1);
+    let status = run.status.get_or_insert_default();
+    (status.phase, status.observed_generation) = (phase, Some(1));
+    status.metric_results = vec![MetricResult {
+        name: metric.to_owned(),
+        phase,
+        successful,
+        ..MetricResult::default()
+    }];
 }
 
 impl Cluster for FakeCluster {

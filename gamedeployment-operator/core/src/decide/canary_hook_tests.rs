@@ -2,12 +2,11 @@
 
 use jiff::Timestamp;
 use serde_json::json;
-use shared_api::hook_run::MetricResult;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::*;
 use crate::gate::Run;
-use crate::samples::{FakeCluster, object, pod, revisions};
+use crate::samples::{FakeCluster, finish, object, pod, revisions};
 use crate::view::View;
 
 /// Change of a run.
@@ -19,13 +18,7 @@ fn now() -> Timestamp {
 
 /// Decides about two old pods of a workload whose first step is a hook.
 fn decided(object: &GameDeployment, runs: &[Run]) -> Plan {
-    let spec = json!({ "metrics": [{
-        "name": "healthy", "successCondition": "result == 1", "provider": { "web": { "url": "http://sample" } }
-    }] });
-    let cluster = FakeCluster {
-        template: serde_json::from_value(spec).unwrap(),
-        ..FakeCluster::default()
-    };
+    let cluster = FakeCluster::with_hook();
     let (pods, revisions) = ([pod("fleet-a", &[]), pod("fleet-b", &[])], revisions());
     let view = View {
         object,
@@ -67,17 +60,8 @@ fn only_its_own_run_as_it_was_created_ends_a_canary_step() {
         object.status = plan.status.map(|status| *status).or(object.status);
     }
     let mut own = made.unwrap();
-    own.metadata.uid = Some("run".to_owned());
     own.metadata.owner_references.as_mut().unwrap()[0].uid = "gd-uid".to_owned();
-    own.metadata.generation = Some(1);
-    let status = own.status.get_or_insert_default();
-    (status.phase, status.observed_generation) = (Phase::Successful, Some(1));
-    status.metric_results = vec![MetricResult {
-        name: "healthy".to_owned(),
-        phase: Phase::Successful,
-        successful: 1,
-        ..MetricResult::default()
-    }];
+    finish(&mut own, "healthy", Phase::Successful, 1);
     let ends = |change: &Change| {
         let mut run = own.clone();
         change(&mut run);

@@ -2,22 +2,15 @@
 
 use serde_json::json;
 use shared_api::Phase;
-use shared_api::hook_run::MetricResult;
 
 use super::*;
 use crate::gate::Run;
-use crate::samples::{FakeCluster, object, pod, revisions};
+use crate::samples::{FakeCluster, finish, object, pod, revisions};
 use crate::view::View;
 
 /// Pods whose selection is recorded while the `PostInplace` hook of the only updated pod has failed.
 fn selected(replicas: usize) -> Vec<String> {
-    let spec = json!({ "metrics": [{
-        "name": "healthy", "successCondition": "result == 1", "provider": { "web": { "url": "http://sample" } }
-    }] });
-    let cluster = FakeCluster {
-        template: serde_json::from_value(spec).unwrap(),
-        ..FakeCluster::default()
-    };
+    let cluster = FakeCluster::with_hook();
     let hook = json!({ "hook": { "templateName": "ask" } });
     let object = object(&[
         ("/spec/replicas", json!(replicas)),
@@ -58,17 +51,7 @@ fn selected(replicas: usize) -> Vec<String> {
         _ => None,
     });
     let mut run = created.next().unwrap().clone();
-    run.metadata.uid = Some("run-1".to_owned());
-    run.metadata.generation = Some(1);
-    let status = run.status.get_or_insert_default();
-    status.observed_generation = Some(1);
-    status.phase = Phase::Failed;
-    status.metric_results = vec![MetricResult {
-        name: "healthy".to_owned(),
-        phase: Phase::Failed,
-        failed: 1,
-        ..MetricResult::default()
-    }];
+    finish(&mut run, "healthy", Phase::Failed, 0);
     let recorded = decided(&[Run::read(&run)]).actions.into_iter();
     let recorded = recorded.filter_map(|action| match action {
         Action::RecordSelection(pod, _) => Some(pod.name),

@@ -1,12 +1,11 @@
 //! A verdict counts for exactly one pod, intent and hook.
 
 use serde_json::{Value, json};
-use shared_api::hook_run::MetricResult;
 use shared_api::{HookRun, HookTemplateSpec, Phase};
 
 use super::*;
 use crate::cluster::FoundTemplate;
-use crate::samples::{pod, status, workload};
+use crate::samples::{finish, pod, status, workload};
 
 /// A cluster with one HookTemplate.
 pub(super) struct One(HookTemplateSpec);
@@ -66,18 +65,8 @@ pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -
         panic!("nobody has asked");
     };
     let mut run = hook_request.render().run;
-    run.metadata.uid = Some("run-1".to_owned());
-    run.metadata.generation = Some(1);
-    let status = run.status.get_or_insert_default();
-    status.observed_generation = Some(1);
-    status.phase = phase;
-    status.completed_at = Some(now().into());
-    status.metric_results = vec![MetricResult {
-        name: "players".to_owned(),
-        phase,
-        successful,
-        ..MetricResult::default()
-    }];
+    finish(&mut run, "players", phase, successful);
+    run.status.get_or_insert_default().completed_at = Some(now().into());
     run
 }
 

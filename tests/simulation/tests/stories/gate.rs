@@ -1,8 +1,11 @@
 //! Stories of verdicts that no longer count.
 
+use std::rc::Rc;
+
 use gamedeployment_core::plan::{Action, GatedWrite};
 use jiff::SignedDuration;
 use simulation::endpoint::Behaviour;
+use simulation::objects::PodObject;
 use simulation::script::{Hooks, Script};
 
 #[test]
@@ -187,28 +190,37 @@ fn a_run_under_another_name_opens_nothing() {
     assert_eq!(script.uids().len(), 1);
 }
 
+/// Adds a pod to a fleet of two, and silences its kubelet once that has reported that the pod starts. Returns the
+/// pod's UID and its node.
+fn silenced(script: &mut Script, time: SignedDuration) -> (String, String) {
+    let before = script.uids();
+    script.frozen = true;
+    script.scale(3);
+    script.seconds(3);
+    let new = script.uids().difference(&before).next().unwrap().clone();
+    // Binds the pod, and reports that it starts.
+    for _ in 0..2 {
+        let pod = find(script, &new).unwrap();
+        script.world.kubelet(&pod);
+    }
+    let node = find(script, &new).unwrap().read.node.clone().unwrap();
+    script.world.silence(&node, time);
+    (script.frozen, script.silent) = (false, true);
+    (new, node)
+}
+
+fn find(script: &Script, uid: &str) -> Option<Rc<PodObject>> {
+    script.pods().into_iter().find(|pod| pod.id.uid == uid)
+}
+
 /// Nobody can know in the first seconds that a kubelet is silent.
 #[test]
 fn a_pod_that_a_silent_kubelet_has_started_is_asked() {
     for (seconds, is_asked) in [(20, false), (50, true)] {
         let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
         let before = script.uids();
-        script.frozen = true;
-        script.scale(3);
-        script.seconds(3);
-        let new = script.uids().difference(&before).next().unwrap().clone();
-        let pod = |script: &Script| {
-            let mut pods = script.pods().into_iter();
-            pods.find(|pod| pod.id.uid == new)
-        };
-        // Binds the pod, and reports that it starts.
-        for _ in 0..2 {
-            let pod = pod(&script).unwrap();
-            script.world.kubelet(&pod);
-        }
-        let node = pod(&script).unwrap().read.node.clone().unwrap();
-        script.world.silence(&node, SignedDuration::from_mins(10));
-        (script.frozen, script.silent) = (false, true);
+        let (new, _) = silenced(&mut script, SignedDuration::from_mins(10));
+        let pod = |script: &Script| find(script, &new);
         script.seconds(seconds);
         assert!(script.world.machines[&new].has_players() && pod(&script).unwrap().read.never_started());
         script.scale(2);
@@ -233,21 +245,8 @@ fn a_pod_that_a_silent_kubelet_has_started_is_asked() {
 fn a_pod_that_a_silent_kubelet_has_started_is_asked_when_its_node_is_ready_again() {
     let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
     let before = script.uids();
-    script.frozen = true;
-    script.scale(3);
-    script.seconds(3);
-    let new = script.uids().difference(&before).next().unwrap().clone();
-    let pod = |script: &Script| {
-        let mut pods = script.pods().into_iter();
-        pods.find(|pod| pod.id.uid == new)
-    };
-    for _ in 0..2 {
-        let pod = pod(&script).unwrap();
-        script.world.kubelet(&pod);
-    }
-    let node = pod(&script).unwrap().read.node.clone().unwrap();
-    script.world.silence(&node, SignedDuration::from_secs(60));
-    (script.frozen, script.silent) = (false, true);
+    let (new, node) = silenced(&mut script, SignedDuration::from_secs(60));
+    let pod = |script: &Script| find(script, &new);
     script.seconds(50);
     script.frozen = true;
     script.seconds(12);
