@@ -27,7 +27,8 @@ async fn the_run_waits_tells_and_ends_right() {
     let env = TestEnv::with(&control_plane, namespace, &start).await;
     env.game.on("/", numbered());
     env.create("run", counted(&env.game.url("/"), 6, "500ms")).await;
-    env.until("run", |status| recorded(status).len() >= 2).await;
+    let status = env.until("run", |status| recorded(status).len() >= 2).await;
+    let known = recorded(&status).len() as u64;
 
     control_plane.pause_api_server().unwrap();
     let paused = Instant::now();
@@ -40,6 +41,9 @@ async fn the_run_waits_tells_and_ends_right() {
         }
     })
     .await;
+    // One measurement follows the recorded ones; its outcome cannot be recorded.
+    let received = || env.game.counts("/").received as u64;
+    eventually(SOON, || async { (received() > known).then_some(()) }).await;
     let asked = env.game.counts("/").received;
     eventually(SOON, || async { (paused.elapsed() >= PAUSE).then_some(()) }).await;
     assert_eq!(
