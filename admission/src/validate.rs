@@ -5,7 +5,7 @@
 //! introduces, never for existing ones, so that finalizers, labels and foreign fields can be changed on an
 //! invalid object.
 
-use gamedeployment_core::workload::{self, Workload};
+use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
 use hook_core::resolve::{
     FieldError, FieldErrors, check_template, resolve_run, run_invalid, run_unreadable, run_warnings,
     template_unreadable, template_warnings,
@@ -75,10 +75,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
             let known = known
                 .into_iter()
                 .map(|problem| format!("not refused, because it was so before: {problem}"));
-            let warnings = warnings(kind, object)
-                .into_iter()
-                .map(|warning| warning.to_string());
-            AdmissionDecision::Allowed(known.chain(warnings).collect())
+            AdmissionDecision::Allowed(known.chain(warnings(kind, request)).collect())
         }
     }
 }
@@ -196,17 +193,34 @@ fn run_problems(object: &Value) -> Found<FieldError> {
 }
 
 /// Returns warnings about valid but surprising settings.
-fn warnings(kind: ValidatedKind, object: &Value) -> Vec<FieldError> {
+fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
+    let object = &request.object;
+    let of_hook = |warnings: Vec<FieldError>| warnings.iter().map(ToString::to_string).collect();
     match kind {
-        ValidatedKind::GameDeployment => Vec::new(),
+        ValidatedKind::GameDeployment => parse(object).map_or_else(
+            |_| Vec::new(),
+            |game: GameDeployment| paused_warning(&game, request).into_iter().collect(),
+        ),
         ValidatedKind::HookTemplate => parse(object).map_or_else(
             |_| Vec::new(),
-            |template: HookTemplate| template_warnings(&template.spec),
+            |template: HookTemplate| of_hook(template_warnings(&template.spec)),
         ),
         ValidatedKind::HookRun => {
-            parse(object).map_or_else(|_| Vec::new(), |run: HookRun| run_warnings(&run.spec))
+            parse(object).map_or_else(|_| Vec::new(), |run: HookRun| of_hook(run_warnings(&run.spec)))
         }
     }
+}
+
+/// Warns about `paused` beside canary steps. An update that sets it to true pauses the rollout on purpose.
+fn paused_warning(game: &GameDeployment, request: &AdmissionRequest) -> Option<String> {
+    let source = if request.operation == "CREATE" {
+        Source::Manifest
+    } else {
+        Source::Stored
+    };
+    let pauses = request.object["spec"]["updateStrategy"]["paused"] == true;
+    let warning = sets_paused(game, source).filter(|_| source == Source::Manifest || !pauses);
+    warning.map(|warning| warning.to_string())
 }
 
 #[cfg(test)]

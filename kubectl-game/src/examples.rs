@@ -18,7 +18,8 @@ const EXAMPLES: &str = r#"
     Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
     Stop an update: pause arena
     Resume the update: resume arena
-    Continue past the current canary step: promote arena
+    End the pause of the current canary step: promote arena
+    Pass a canary step although its hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
     Set the image of the container game: set image arena game=example.com/game:2

@@ -30,7 +30,9 @@ mod rollout_state;
 mod view;
 mod why;
 
-use command::{complain, completion, get, history, list, retry, rollout, scale, skip, status, template};
+use command::{
+    complain, completion, get, history, list, promote, retry, rollout, scale, skip, status, template,
+};
 pub use page::page;
 
 /// Exit code for a usage error and for a command that fails, such as one that cannot query the cluster. The
@@ -75,8 +77,8 @@ enum Command {
     Status(status::Status),
     /// Retry hooks that ended without success
     ///
-    /// Without --hook, retries each hook that ended without success for at least one pod. Every run of the
-    /// hook that ended without success is replaced by a new run.
+    /// Without --hook, retries the failed hook of a canary step, and each hook that ended without success for at
+    /// least one pod. Every run of the hook that ended without success is replaced by a new run.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
@@ -86,8 +88,11 @@ enum Command {
     Pause(rollout::Rollout),
     /// Resume a paused update
     Resume(rollout::Rollout),
-    /// Skip the pause or the failed hook of the current canary step
-    Promote(rollout::Rollout),
+    /// End the pause of the current canary step, or pass its failed hook
+    ///
+    /// A failed hook is passed only with --despite-failure and a reason. The annotation that this sets names the
+    /// failed HookRun, so no later failure is passed.
+    Promote(promote::Promote),
     /// Roll back to a previous template
     Undo(template::Undo),
     /// Update fields of a GameDeployment
@@ -179,7 +184,7 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Skip(skip) => skip.main().await,
         Command::Pause(rollout) => rollout.main(Act::Pause).await,
         Command::Resume(rollout) => rollout.main(Act::Resume).await,
-        Command::Promote(rollout) => rollout.main(Act::Promote).await,
+        Command::Promote(promote) => promote.main().await,
         Command::Undo(undo) => undo.main().await,
         Command::Set(Set::Image(set)) => set.main().await,
         Command::Scale(scale) => scale.main().await,

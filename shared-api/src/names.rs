@@ -135,6 +135,13 @@ pub mod workload {
     pub const INDEX_ON: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-on";
     /// Annotation: `{"podStartIndex":S,"podEndIndex":E}`, the indexes from S up to but excluding E.
     pub const INDEX_RANGE: &str = "tkex.bkbcs.tencent.com/gamedeployment-index-range";
+    /// Annotation: UID of a failed HookRun. The canary step of this HookRun passes.
+    pub const PROMOTE_DESPITE_FAILURE: &str = "tkex.tencent.com/promote-despite-failure";
+    /// Annotation: reason for [`PROMOTE_DESPITE_FAILURE`]. Only events and the log use it.
+    pub const PROMOTE_DESPITE_FAILURE_REASON: &str = "tkex.tencent.com/promote-despite-failure-reason";
+    /// Annotation: person who set [`PROMOTE_DESPITE_FAILURE`], as stated by that person. Only events and the
+    /// log use it.
+    pub const PROMOTE_DESPITE_FAILURE_BY: &str = "tkex.tencent.com/promote-despite-failure-by";
     /// Label: `Always` or `Cascading` allows deletion where the guard is installed.
     pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
 }

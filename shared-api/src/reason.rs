@@ -68,7 +68,7 @@ reasons! {
 }
 
 reasons! {
-    /// Condition types of a GameDeployment. The last three are present only while they are True, and
+    /// Condition types of a GameDeployment. The last four are present only while they are True, and
     /// `HooksResolved` only if the spec has a hook.
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
@@ -83,6 +83,8 @@ reasons! {
         UpdateBlocked,
         /// The spec is invalid; the message lists every problem.
         InvalidSpec,
+        /// The spec is valid, but has an effect that few users want; the message explains it.
+        SpecWarning,
     }
 }
 
@@ -162,6 +164,8 @@ reasons! {
         HookRunTerminating,
         /// The spec is invalid.
         InvalidSpec,
+        /// The manifest sets `paused` beside canary steps: applying it again ends a pause.
+        PausedInManifest,
         /// Workload events only: pods were created.
         PodsCreated,
         /// Workload events only: HookRuns were created for pods or for a canary step.
@@ -182,6 +186,9 @@ reasons! {
         PodUpdated,
         /// Events only: a pod passed its gate because its annotation `skip-hook` names it.
         HookSkipped,
+        /// Events only: a canary step passed because the annotation `promote-despite-failure` names its failed
+        /// HookRun.
+        PromotedDespiteFailure,
     }
 }
 

@@ -211,3 +211,29 @@ fn only_the_operator_makes_questions_of_a_workload() {
     assert_eq!(updated(&claimed, &claimed), None, "it is the operator's");
     assert_eq!(updated(&run("true"), &claimed), None, "it is given up");
 }
+
+#[test]
+fn a_manifest_that_would_end_canary_pauses_is_accepted_with_a_warning() {
+    let strategy = |paused: Value| {
+        let steps = json!([{ "partition": 1 }, { "pause": {} }]);
+        game(json!({ "updateStrategy": { "paused": paused, "canary": { "steps": steps } } }))
+    };
+    let warned = |paused: Value, old: &Value| {
+        let warnings = warnings(&request("GameDeployment", &strategy(paused), old));
+        let is_it = |warning: &String| warning.starts_with("spec.updateStrategy.paused: ");
+        assert!(warnings.iter().all(is_it), "{warnings:?}");
+        !warnings.is_empty()
+    };
+    assert!(warned(json!(false), &Value::Null));
+    assert!(warned(json!(true), &Value::Null));
+    assert!(!warned(Value::Null, &Value::Null));
+    assert!(warned(json!(false), &strategy(json!(true))), "applied again");
+    assert!(
+        !warned(json!(true), &strategy(json!(false))),
+        "as the operator and kubectl game pause do"
+    );
+    assert!(
+        !warned(Value::Null, &strategy(json!(true))),
+        "as kubectl game resume does"
+    );
+}

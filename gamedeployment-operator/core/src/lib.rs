@@ -26,7 +26,7 @@
 //! | [`run_gc`] | removal of HookRuns that nothing depends on |
 //! | [`status`] | counts, and a message for everything that waits |
 //! | [`plan`] | actions as data; [`write_backoff`]: delay of actions whose write was rejected |
-//! | [`digest`], [`spec_digest`] | digests of recorded values, and of the specs of HookRuns; [`image`]: image names as container runtimes parse them |
+//! | [`digest`], [`spec_digest`] | digests of recorded values, and of the specs of HookRuns; [`image`]: image names as container runtimes parse them; [`user_text`]: text from annotations |
 //!
 //! Nothing here has a client, a runtime, a clock, randomness, an environment or a log.
 
@@ -69,6 +69,7 @@ pub mod status;
 pub mod steps;
 #[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 pub mod template;
+pub mod user_text;
 pub mod view;
 pub mod workload;
 pub mod write_backoff;

@@ -12,6 +12,7 @@ mod canary_step;
 mod field_error;
 mod hook;
 mod index;
+mod manifest;
 mod selector;
 #[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 mod template;
@@ -21,6 +22,7 @@ pub use canary_step::{Pause, RolloutStep};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
+pub use manifest::{Source, sets_paused};
 pub use selector::Selector;
 
 use crate::rank::CostOrder;

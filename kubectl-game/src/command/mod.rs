@@ -23,6 +23,7 @@ pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod hook_runs;
 pub(crate) mod list;
+pub(crate) mod promote;
 pub(crate) mod retry;
 pub(crate) mod rollout;
 pub(crate) mod scale;

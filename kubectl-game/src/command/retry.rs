@@ -6,14 +6,13 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::HookCondition;
-use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
+use super::promote::{hook_failed, resumed, step_number};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
-use crate::view::state::held;
 use crate::view::{entries, hook_name, status_of};
-use crate::why::flag_of;
+use crate::why::{flag_of, is_paused};
 
 /// Maximum number of pods named in a message.
 const MAX_NAMES: usize = 5;
@@ -81,7 +80,8 @@ fn decide(
     let name = game.name_any();
     let has = |kind: &HookKind| strategy(game, *kind).is_some_and(|strategy| strategy.hook.is_some());
     let there: Vec<HookKind> = HookKind::ALL.into_iter().filter(has).collect();
-    if there.is_empty() {
+    let retries_step = only.is_none() && hook_failed(game) && is_paused(game);
+    if there.is_empty() && !retries_step {
         return Err(Failure::Refused(format!(
             "{name} has no hook: its gates are open"
         )));
@@ -109,13 +109,19 @@ fn decide(
         .map(|kind| (kind, refused(kind)))
         .filter(|(_, pods)| force || !pods.is_empty())
         .collect();
-    if asked.is_empty() {
+    if asked.is_empty() && !retries_step {
         return Err(Failure::Refused(nothing(game, flags)));
     }
-    let mut spec = serde_json::Map::new();
-    let mut told = Vec::new();
+    let (mut patch, mut told) = (json!({ "spec": {} }), Vec::new());
+    if retries_step {
+        patch = resumed();
+        told.push(format!(
+            "{name}: the hook of canary step {} runs again.",
+            step_number(game)
+        ));
+    }
     for (kind, pods) in &asked {
-        spec.insert(kind.field().to_owned(), json!({ "retry": true }));
+        patch["spec"][kind.field()] = json!({ "retry": true });
         told.push(if pods.is_empty() {
             format!(
                 "{name}: its {} hooks that ended without success are asked again, if there are any.",
@@ -129,7 +135,7 @@ fn decide(
             )
         });
     }
-    Ok((json!({ "spec": spec }), told.join(" ")))
+    Ok((patch, told.join(" ")))
 }
 
 /// Returns the message that there is nothing to retry, and what the workload waits for instead.
@@ -154,13 +160,6 @@ fn nothing(game: &GameDeployment, flags: &str) -> String {
         words.push(format!(
             "the hook of {} cannot be asked, and goes on by itself when the cause is gone: kubectl game why gd/{name}{flags}",
             some(&blocked)
-        ));
-    }
-    let step = held(&status, WorkloadCondition::UpdateBlocked)
-        .filter(|found| found.reason == WorkloadReason::PausedByStepBasedHook.as_str());
-    if step.is_some() {
-        words.push(format!(
-            "the hook of a canary step did; how to go on: kubectl game why gd/{name}{flags}"
         ));
     }
     words.push("--force sets retry all the same".to_owned());
@@ -194,6 +193,22 @@ mod tests {
             json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
         );
         assert_eq!(told, "arena: the PreDelete hook of arena-x7k2p is asked again.");
+    }
+
+    #[test]
+    fn the_failed_hook_of_a_canary_step_runs_again_when_the_pause_ends() {
+        let failed = samples::canary("PausedByStepBasedHook", true).game;
+        let (patch, told) = decide(&failed, None, false, "").unwrap();
+        assert_eq!(patch, resumed());
+        assert_eq!(told, "arena: the hook of canary step 2 runs again.");
+        let only = decide(&failed, Some(HookKind::PreDelete), false, "");
+        assert!(only.unwrap_err().to_string().contains("nothing to ask again"));
+        let mut running = failed;
+        running.spec.update_strategy.as_mut().unwrap().paused = None;
+        assert!(
+            decide(&running, None, false, "").is_err(),
+            "it runs again already"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use gamedeployment_core::workload::{self, Workload};
+use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
 use hook_core::resolve::{FieldError, check_template, resolve_run, run_warnings, template_warnings};
 
 use serde_json::{Value, json};
@@ -116,8 +116,11 @@ fn report(document: &Document, problems: &[Finding], templates: &Templates) -> V
 /// Returns warnings about valid but surprising settings; none if the hook cannot be parsed.
 fn warnings(document: &Document, templates: &Templates) -> Vec<(String, String)> {
     if document.kind() == "GameDeployment" {
-        let workload = game(document).ok().and_then(|game| Workload::read(&game).ok());
-        return workload.map_or_else(Vec::new, |workload| templates.warnings(&workload, document));
+        let Ok(game) = game(document) else { return vec![] };
+        let misspelt = Workload::read(&game).map(|workload| templates.warnings(&workload, document));
+        let mut warnings = misspelt.unwrap_or_default();
+        warnings.extend(sets_paused(&game, Source::Manifest).map(|found| (found.path, found.remedy)));
+        return warnings;
     }
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {

@@ -56,6 +56,9 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     if let Some(found) = hooks {
         explain_condition(snapshot, &mut answer, found, "has a hook that could not be asked");
     }
+    if let Some(found) = held(&status, WorkloadCondition::SpecWarning) {
+        explain_condition(snapshot, &mut answer, found, "has a setting to correct");
+    }
     answer
 }
 

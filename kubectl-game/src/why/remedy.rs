@@ -44,7 +44,8 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::HookVerdictExpired
         | WorkloadReason::HookRunEdited
         | WorkloadReason::DeletionCostPartial
-        | WorkloadReason::HookSkipped => Remedy::default(),
+        | WorkloadReason::HookSkipped
+        | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
             "It mends itself when these pods are ready; why one is not, its events tell.",
             [describe(snapshot, about)],
@@ -109,6 +110,10 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             "It is tried again, after 30 s at the latest. If it stays so, the cause is in these words: rights of the \
              operator, a quota, an admission webhook.",
             [watch(snapshot)],
+        ),
+        WorkloadReason::PausedInManifest => say(
+            "Remove the field from the manifest, then from the object.",
+            [edit(snapshot)],
         ),
         WorkloadReason::InvalidSpec => say(
             "Correct the spec. Until then nothing is done to any pod; where only spec.template has problems, no pod is updated.",
@@ -219,19 +224,16 @@ fn canary_pause(snapshot: &Snapshot) -> Remedy {
 }
 
 fn canary_hook(snapshot: &Snapshot) -> Remedy {
-    let run = status_of(&snapshot.game)
-        .canary
-        .and_then(|canary| canary.current_step_hook_run);
-    let again = run.map(|run| format!("kubectl delete hookrun {run}{}", snapshot.flags));
-    Remedy {
-        words: "To ask again, delete the HookRun, wait for its verdict, then promote; to go on past the failure, promote \
-                at once; to go back, undo, then resume."
-            .to_owned(),
-        commands: again
-            .into_iter()
-            .chain([ours(snapshot, "promote"), ours(snapshot, "undo")])
-            .collect(),
-    }
+    let promote = ours(snapshot, "promote");
+    say(
+        "Remove the cause, then run the hook again; or go on despite the failure, with a reason; or go back: undo, then \
+         resume.",
+        [
+            ours(snapshot, "retry"),
+            format!("{promote} --despite-failure --reason 'WHY'"),
+            ours(snapshot, "undo"),
+        ],
+    )
 }
 
 /// Returns whether the current canary step pauses for a limited time.

@@ -8,6 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, ScaleStrategy};
 use shared_api::names::pod as names;
+use shared_api::names::workload::PROMOTE_DESPITE_FAILURE;
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
 use crate::endpoint::Behaviour;
@@ -58,7 +59,8 @@ impl World {
                 };
                 self.edit(change, || format!("retry {kind:?}"));
             }
-            17..=24 => self.edit_strategy(dice),
+            17..=23 => self.edit_strategy(dice),
+            24 => self.promote(dice),
             25..=28 => {
                 let name = NAMES[dice.usize(..4)];
                 if dice.u8(..3) == 0 {
@@ -139,6 +141,26 @@ impl World {
             }
         };
         self.edit(change, || format!("strategy field {kind} by {one} {two}"));
+    }
+
+    /// Promotes a canary step despite the failure of its hook: of its current run, or of any other one.
+    fn promote(&mut self, dice: &mut Rng) {
+        let workload = self.server.workloads.get(FLEET).cloned();
+        let status = workload.and_then(|workload| workload.api.status.clone());
+        let run = status.and_then(|status| status.canary?.current_step_hook_run);
+        let run = run.and_then(|run| self.server.runs.get(&run).cloned());
+        let run = run
+            .filter(|_| dice.bool())
+            .or_else(|| self.server.runs.nth(dice.usize(..16)).cloned());
+        let Some(run) = run else { return };
+        let uid = run.id.uid.clone();
+        let _ = self.server.patch_workload(FLEET, None, None, |object| {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(PROMOTE_DESPITE_FAILURE.to_owned(), uid);
+            object.spec.update_strategy.get_or_insert_default().paused = None;
+        });
+        self.foreign += 1;
+        self.tell(|| format!("somebody promotes despite the failure of run {}", run.id.name));
     }
 
     pub(crate) fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<PodObject>> {

@@ -1,6 +1,7 @@
 //! Canary steps with hooks: a success continues the rollout; everything else waits for a user and states why.
 
 use kube::ResourceExt;
+use kube::api::{Patch, PatchParams};
 use operator_tests::Fleet;
 use operator_tests::fleet::game;
 use serde_json::{Value, json};
@@ -80,42 +81,99 @@ async fn a_success_goes_on_by_itself() {
     assert_eq!(paused(&fleet).await, None, "nobody was needed");
 }
 
+/// Waits until the failure of the step's hook has paused the rollout, and returns the message.
+async fn failed(fleet: &Fleet<'_>) -> String {
+    fleet
+        .until_game(|game| game.spec.update_strategy.as_ref().unwrap().paused == Some(true))
+        .await;
+    // The status is that of the newest spec.
+    fleet.until(|status| !status.pause_conditions.is_empty()).await;
+    fleet.says("UpdateBlocked", FAILED).await
+}
+
+/// Adds a finalizer to a run, or removes it.
+async fn keep(fleet: &Fleet<'_>, run: &str, finalizers: Value) {
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+    let patched = fleet.runs().patch(run, &PatchParams::default(), &patch).await;
+    patched.unwrap();
+}
+
 #[tokio::test]
-async fn a_failure_pauses_says_why_and_a_person_goes_on_past_it() {
+async fn a_failure_pauses_and_a_manifest_applied_again_updates_no_pod() {
     let fleet = fleet("canary-hook").await;
     let server = Webhook::start().unwrap();
     server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
     fleet.hook("healthy", healthy(&server, json!({}))).await;
-    fleet.launch(&game(2, half_then_hook())).await;
-    fleet.set_image("game:v2").await;
-    let message = fleet.says("UpdateBlocked", FAILED).await;
-    let words = [
+    let mut manifest = game(2, half_then_hook());
+    manifest["spec"]["updateStrategy"]["paused"] = json!(false);
+    fleet.launch(&manifest).await;
+    let warning = fleet.says("SpecWarning", "PausedInManifest").await;
+    assert!(
+        warning.contains("leave this field out of the manifest"),
+        "{warning}"
+    );
+    fleet
+        .told("PausedInManifest spec.updateStrategy.paused: \"false\"")
+        .await;
+    manifest["spec"]["template"]["spec"]["containers"][0]["image"] = json!("game:v2");
+    fleet.apply(&manifest);
+    let message = failed(&fleet).await;
+    let parts = [
         "canary step 2: HookRun canary-",
         " is Failed: ",
         "\"no\" does not satisfy result == \"yes\"",
-        "to go on, set spec.updateStrategy.paused to false",
+        "to run the hook again, set spec.updateStrategy.paused to false",
+        "--despite-failure --reason WHY",
     ];
-    assert!(words.iter().all(|words| message.contains(words)), "{message}");
-    let status = fleet.until(|status| !status.pause_conditions.is_empty()).await;
+    assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+    let status = fleet.status().await;
     let pause = &status.pause_conditions[0];
     assert_eq!(pause.reason.as_str(), FAILED);
     assert!(pause.start_time.is_some());
-    fleet
-        .until_game(|game| game.spec.update_strategy.as_ref().unwrap().paused == Some(true))
-        .await;
     fleet.told(&format!("{FAILED} canary step 2")).await;
     assert_eq!(fleet.blocked("UpdateBlocked").await, 1);
+    for again in 1..=10 {
+        let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+        fleet.apply(&manifest);
+        fleet
+            .until_runs(|runs| runs.iter().all(|now| now.uid() != run.uid()))
+            .await;
+        failed(&fleet).await;
+        assert_eq!(server.all_requests().len(), 1 + again, "the hook runs again");
+    }
     fleet.quiet().await;
-    assert_eq!(fleet.nodes.terminations().len(), 1);
-    assert_eq!(server.all_requests().len(), 1);
-    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
+    assert_eq!(fleet.nodes.terminations().len(), 1, "the pod of the first step");
+    assert_eq!(fleet.status().await.updated_replicas, 1);
+    // A success needs nobody.
+    server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
+    fleet.set(json!({ "updateStrategy": { "paused": null } })).await;
     fleet.cleared("UpdateBlocked").await;
     let status = fleet.settled(2).await;
     fleet.all_run("game:v2", 2).await;
     assert_eq!(status.current_step_index, Some(2));
     assert_eq!(status.pause_conditions.len(), 0);
     assert_eq!(fleet.blocked("UpdateBlocked").await, 0);
-    assert_eq!(server.all_requests().len(), 1, "nobody was asked again");
+}
+
+#[tokio::test]
+async fn a_failed_run_that_a_finalizer_keeps_is_replaced_by_one_of_the_next_name() {
+    let fleet = fleet("canary-hook").await;
+    let server = Webhook::start().unwrap();
+    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
+    fleet.hook("healthy", healthy(&server, json!({}))).await;
+    fleet.launch(&game(2, half_then_hook())).await;
+    fleet.set_image("game:v2").await;
+    failed(&fleet).await;
+    let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    keep(&fleet, &run.name_any(), json!(["example.com/keep"])).await;
+    server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
+    fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
+    fleet.until(|status| status.updated_ready_replicas == 2).await;
+    let kept = fleet.runs().get(&run.name_any()).await.unwrap();
+    assert!(kept.metadata.deletion_timestamp.is_some());
+    keep(&fleet, &run.name_any(), Value::Null).await;
+    fleet.settled(2).await;
+    fleet.all_run("game:v2", 2).await;
 }
 
 #[tokio::test]

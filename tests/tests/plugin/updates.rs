@@ -3,7 +3,8 @@
 use operator_tests::fleet::{GAME, game};
 use operator_tests::{SOON, assert_has};
 use serde_json::json;
-use test_kit::eventually;
+use test_kit::webhook::Answer;
+use test_kit::{Webhook, eventually};
 
 use crate::fleet;
 use crate::plugin::{Plugin, next};
@@ -131,4 +132,63 @@ async fn a_canary_is_promoted_past_its_pause() {
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 2).await;
     fleet.settled(2).await;
+}
+
+#[tokio::test]
+async fn a_canary_step_whose_hook_failed_is_retried_or_promoted_with_a_reason() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let server = Webhook::start().unwrap();
+    server.on("/health", Answer::json(json!({ "healthy": false })));
+    let hook = json!({ "metrics": [{
+        "name": "healthy", "successCondition": "result == true",
+        "provider": { "web": { "url": server.url("/health"), "jsonPath": "{$.healthy}" } }
+    }] });
+    fleet.hook("healthy", hook).await;
+    let steps = json!([{ "partition": 1 }, { "hook": { "templateName": "healthy" } }]);
+    fleet
+        .launch(&game(
+            2,
+            json!({ "updateStrategy": { "canary": { "steps": steps } } }),
+        ))
+        .await;
+    plugin.ok(&format!("set image {GAME} game=game:v2")).await;
+    let failed = async || {
+        let paused = |game: &shared_api::GameDeployment| {
+            let strategy = game.spec.update_strategy.as_ref();
+            strategy.and_then(|strategy| strategy.paused) == Some(true)
+        };
+        fleet.until_game(paused).await;
+        fleet.until(|status| !status.pause_conditions.is_empty()).await;
+    };
+    failed().await;
+    let refused = plugin.refused(&format!("promote {GAME}")).await;
+    assert_has(&refused, "the hook of canary step 2 of");
+    let why = plugin.ok(&format!("why {GAME}")).await;
+    assert_has(&why, &format!("kubectl game retry {GAME}"));
+    let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
+    assert_has(
+        &plugin.ok(&format!("retry {GAME}")).await,
+        "the hook of canary step 2 runs again",
+    );
+    fleet
+        .until_runs(|runs| runs.iter().all(|now| now.metadata.uid != run.metadata.uid))
+        .await;
+    failed().await;
+    assert_eq!(server.all_requests().len(), 2);
+    assert_eq!(fleet.status().await.updated_replicas, 1);
+    let promoted = plugin
+        .ok(&format!(
+            "promote {GAME} --despite-failure --reason alarm-is-unrelated"
+        ))
+        .await;
+    assert_has(&promoted, "despite the failure of HookRun canary-");
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 2).await;
+    fleet
+        .told("PromotedDespiteFailure canary step 2: HookRun canary-")
+        .await;
+    fleet.told("reason: alarm-is-unrelated; by: ").await;
+    fleet.settled(2).await;
+    assert_eq!(server.all_requests().len(), 2);
 }

@@ -6,6 +6,7 @@ use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 use super::Intent;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
+use crate::user_text::user_text;
 
 /// Reason why a gate is open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -66,18 +67,10 @@ pub enum CurrentReport {
     },
 }
 
-/// Maximum number of characters of a user's text about a skipped hook: events limit their message length.
-const MAX_TEXT_CHARS: usize = 300;
-
 impl OpenReason {
     /// Reads the reason and the author of a skipped hook from the pod's annotations.
     pub(super) fn skipped(pod: &Pod) -> Self {
-        let words = |name: &str| {
-            let text = pod.annotation(name)?.trim();
-            let plain = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-            let words: String = plain.take(MAX_TEXT_CHARS).collect();
-            (!words.is_empty()).then_some(words)
-        };
+        let words = |name: &str| pod.annotation(name).and_then(user_text);
         Self::Skipped {
             why: words(SKIP_HOOK_REASON),
             by: words(SKIP_HOOK_BY),

@@ -111,6 +111,7 @@ pub(super) fn is_bad(condition: &Condition) -> bool {
         WorkloadCondition::ScaleBlocked,
         WorkloadCondition::UpdateBlocked,
         WorkloadCondition::InvalidSpec,
+        WorkloadCondition::SpecWarning,
     ];
     let unresolved =
         condition.status == "False" && condition.type_ == WorkloadCondition::HooksResolved.as_str();

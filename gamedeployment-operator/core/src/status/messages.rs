@@ -8,6 +8,7 @@ use super::condition::Conditions;
 use super::name_list::{join_first, join_names};
 use super::waiting::{WaitState, Waiting, WaitingPod};
 use super::{Findings, ended, is_whole, unrecorded};
+use crate::canary::StepWait;
 use crate::dry_run;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
@@ -15,7 +16,7 @@ use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
-use crate::workload::UpdateType;
+use crate::workload::{Source, UpdateType, sets_paused};
 
 pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let workload = facts.workload;
@@ -91,9 +92,14 @@ pub(super) fn progressing(
     if let Some((reason, message)) = unrecorded::progressing(facts) {
         return set(false, reason, message);
     }
-    if let Some((reason, message)) = &findings.canary.waits {
-        let progress = *reason == WorkloadReason::RollingOut;
-        return set(progress, *reason, message.clone());
+    match &findings.canary.wait {
+        Some(StepWait::RollingOut(message)) => {
+            return set(true, WorkloadReason::RollingOut, message.clone());
+        }
+        Some(StepWait::Paused(reason, message) | StepWait::Blocked(reason, message)) => {
+            return set(false, *reason, message.clone());
+        }
+        None => {}
     }
     if facts.workload.paused && facts.old() > 0 {
         let message = format!(
@@ -336,17 +342,16 @@ pub(super) fn update_blocked(
     if let Some((reason, message)) = hooks(waiting, |entry| !entry.scales) {
         return conditions.set(kind, true, reason, message);
     }
-    if let Some((reason, message)) = &findings.canary.waits
-        && matches!(
-            reason,
-            WorkloadReason::PausedByStepBasedHook
-                | WorkloadReason::HookTemplateMissing
-                | WorkloadReason::HookArgumentsUnresolved
-                | WorkloadReason::HookRunNameInvalid
-                | WorkloadReason::HookNotTakenUp
-        )
-    {
+    if let Some(StepWait::Blocked(reason, message)) = &findings.canary.wait {
         conditions.set(kind, true, *reason, message.clone());
+    }
+}
+
+/// Reports settings that are valid but surprising.
+pub(super) fn spec_warning(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
+    if let Some(warning) = sets_paused(facts.view.object, Source::Stored) {
+        let kind = WorkloadCondition::SpecWarning;
+        conditions.set(kind, true, WorkloadReason::PausedInManifest, warning.to_string());
     }
 }
 

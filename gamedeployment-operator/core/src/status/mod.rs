@@ -99,6 +99,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     messages::scale_blocked(facts, findings, &waiting, &mut conditions);
     messages::update_blocked(facts, findings, &waiting, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
+    messages::spec_warning(facts, &mut conditions);
     let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
     let whole = is_whole(facts, findings);
     let current = if whole {
@@ -154,6 +155,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let mut warnings = waiting.warnings(workload, &old);
     let (status, news) = conclude(old, status, |kind| waiting.gets_own_event(kind));
     warnings.extend(news);
+    warnings.extend(findings.canary.promoted.clone());
     warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
     StatusReport {
         status,

@@ -23,8 +23,11 @@ impl World {
         let (ApiCall::Act(action), Some(seen)) = (call, seen) else {
             let answer = perform(&mut self.server, call, seen, self.now);
             match (call, &answer) {
-                (ApiCall::WriteStatus(_), Ok(_)) => {
+                (ApiCall::WriteStatus(status), Ok(_)) => {
                     self.tell(|| "the status of the workload is written".to_owned());
+                    if let Some(seen) = seen {
+                        self.referee.steps_passed(seen, status);
+                    }
                 }
                 (ApiCall::DeleteRuns(runs), Ok(_)) => {
                     self.totals.together += 1;

@@ -25,7 +25,7 @@ const NODE_READ_FOR: i64 = 5;
 /// Hook run at its creation.
 #[derive(Debug)]
 pub(super) struct Asked {
-    run: std::rc::Rc<RunObject>,
+    pub(super) run: std::rc::Rc<RunObject>,
     at: u64,
     /// Processes that the kubelet had reported when the run was created.
     processes: Vec<String>,

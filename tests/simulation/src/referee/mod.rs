@@ -3,6 +3,7 @@
 //! | promise | where |
 //! | --- | --- |
 //! | no gated pod is deleted or changed without a measured success for exactly that, used once | [`gate`] |
+//! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
 //! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
@@ -10,6 +11,7 @@
 //! | nothing waits silently | [`silence`] |
 
 mod bounds;
+mod canary;
 mod gate;
 mod resolved;
 pub mod silence;

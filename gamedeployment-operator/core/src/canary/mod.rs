@@ -8,17 +8,15 @@
 use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::{CanaryStatus, PauseCondition};
-use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::reason::WorkloadReason;
-use shared_api::{HookRun, game_deployment::HookStep};
 
 use crate::digest::digest;
 use crate::facts::Facts;
-use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render};
-use crate::plan::{Action, PartialPlan};
-use crate::spec_digest::SpecDigest;
+use crate::plan::{Action, PartialPlan, Warning};
 use crate::view::View;
 use crate::workload::{Pause, RolloutStep, Workload};
+
+mod hook;
 
 /// Progress of the pods, used to judge a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,10 +40,35 @@ pub struct CanaryState {
     pub pauses: Vec<PauseCondition>,
     /// Canary part of the status.
     pub status: Option<CanaryStatus>,
-    /// Reason and message of the current wait.
-    pub waits: Option<(WorkloadReason, String)>,
+    /// Reason why the current step is not done.
+    pub wait: Option<StepWait>,
     /// Name of the run that the current step depends on.
     pub run: Option<String>,
+    /// Warning about a step that passed in this decision despite the failure of its hook.
+    pub promoted: Option<Warning>,
+}
+
+/// Reason why a step is not done, with a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StepWait {
+    /// Pods are being updated, or the hook runs.
+    RollingOut(String),
+    /// The step or a user pauses the rollout.
+    Paused(WorkloadReason, String),
+    /// A person must act.
+    Blocked(WorkloadReason, String),
+}
+
+impl CanaryState {
+    /// Records the wait of the current step. The message gets the number of the step.
+    fn wait_for(&mut self, wait: StepWait) {
+        let of_step = |message| format!("canary step {}: {message}", number(self));
+        self.wait = Some(match wait {
+            StepWait::RollingOut(message) => StepWait::RollingOut(of_step(message)),
+            StepWait::Paused(reason, message) => StepWait::Paused(reason, of_step(message)),
+            StepWait::Blocked(reason, message) => StepWait::Blocked(reason, of_step(message)),
+        });
+    }
 }
 
 /// Prefix of step hashes. It distinguishes them from the original operator's hashes, which cannot be
@@ -88,7 +111,7 @@ pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (C
         }
         canary.index = canary.index.map(|index| index + 1);
         canary.pauses.clear();
-        canary.waits = None;
+        canary.wait = None;
         canary.run = None;
     }
     if canary.index.is_none_or(|index| index >= count) {
@@ -115,7 +138,8 @@ fn frozen(view: &View<'_>, workload: &Workload) -> CanaryState {
             .as_ref()
             .and_then(|canary| canary.current_step_hook_run.clone()),
         status: status.canary,
-        waits: None,
+        wait: None,
+        promoted: None,
     }
 }
 
@@ -196,17 +220,14 @@ impl<'a> CanaryStepper<'a> {
             && self.rollout_progress.updated_available >= wanted;
         if !done {
             let have = self.rollout_progress.updated_available;
-            let step = number(canary);
-            canary.waits = Some(if self.workload.paused {
+            canary.wait_for(if self.workload.paused {
                 let message = format!(
-                    "canary step {step}: updates are stopped at {have} of {wanted} pods; set \
-                     spec.updateStrategy.paused to false to go on"
+                    "updates are stopped at {have} of {wanted} pods; set spec.updateStrategy.paused to false to go on"
                 );
-                (WorkloadReason::Paused, message)
+                StepWait::Paused(WorkloadReason::Paused, message)
             } else {
-                let message =
-                    format!("canary step {step}: {have} of {wanted} pods are updated and available");
-                (WorkloadReason::RollingOut, message)
+                let message = format!("{have} of {wanted} pods are updated and available");
+                StepWait::RollingOut(message)
             });
         }
         done
@@ -226,11 +247,20 @@ impl<'a> CanaryStepper<'a> {
                     return true;
                 }
                 self.part.wake_at(end);
-                let message = format!("canary step {}: pauses until {}", number(canary), seconds_of(end));
-                canary.waits = Some((reason, message));
+                canary.wait_for(StepWait::Paused(
+                    reason,
+                    format!("pauses until {}", seconds_of(end)),
+                ));
                 false
             }
-            Pause::UntilResumed => self.is_resumed(since.is_some(), reason, canary, "pauses"),
+            Pause::UntilResumed => {
+                let resumed = self.is_resumed(reason, canary);
+                if !resumed {
+                    let message = "pauses; to go on, set spec.updateStrategy.paused to false";
+                    canary.wait_for(StepWait::Paused(reason, message.to_owned()));
+                }
+                resumed
+            }
         }
     }
 
@@ -238,13 +268,8 @@ impl<'a> CanaryStepper<'a> {
     /// pause only once it sees that value: a recorded pause without `paused` means that someone ended it. A
     /// step reached in this decision is recorded before `paused` is set: otherwise `paused` would count for
     /// the previous pause, which was just ended, over and over.
-    fn is_resumed(
-        &mut self,
-        recorded: bool,
-        reason: WorkloadReason,
-        canary: &mut CanaryState,
-        why: &str,
-    ) -> bool {
+    fn is_resumed(&mut self, reason: WorkloadReason, canary: &mut CanaryState) -> bool {
+        let recorded = since(&canary.pauses, reason).is_some();
         match (recorded, self.workload.paused) {
             (true, false) => return true,
             (false, false) if canary.index != self.from => {}
@@ -254,113 +279,8 @@ impl<'a> CanaryStepper<'a> {
             }
             (true, true) => {}
         }
-        let message = format!(
-            "canary step {}: {why}; to go on, set spec.updateStrategy.paused to false",
-            number(canary)
-        );
-        canary.waits = Some((reason, message));
         false
     }
-
-    fn hook_succeeded(&mut self, step: &RolloutStep, canary: &mut CanaryState) -> bool {
-        let Some(hook) = &step.hook else { return true };
-        let reason = WorkloadReason::PausedByStepBasedHook;
-        if since(&canary.pauses, reason).is_some() && !self.workload.paused {
-            // Someone has reviewed the failure and continues.
-            return true;
-        }
-        let wanted = match self.hook_request(hook, canary) {
-            Ok(wanted) => wanted,
-            Err(blocker) => {
-                canary.waits = Some((
-                    blocker.reason,
-                    format!("canary step {}: {}", number(canary), blocker.message),
-                ));
-                return false;
-            }
-        };
-        let name = wanted.run.metadata.name.clone().unwrap_or_default();
-        let ours = self.view.runs.iter().any(|run| run.name == name);
-        if !ours && self.view.cluster.has_run(&self.workload.namespace, &name) {
-            let message = format!(
-                "canary step {}: HookRun {name} exists and does not belong to this workload; delete it",
-                number(canary)
-            );
-            canary.waits = Some((WorkloadReason::HookRunNameInvalid, message));
-            return false;
-        }
-        let Some(run) = self
-            .view
-            .runs
-            .iter()
-            .find(|run| run.name == name)
-            .filter(|run| is_same(run, &wanted) && !run.is_edited)
-        else {
-            let message = format!("canary step {}: HookRun {name} is to be created", number(canary));
-            canary.waits = Some((WorkloadReason::RollingOut, message));
-            if self.view.cluster.has_run(&self.workload.namespace, &name) {
-                return false;
-            }
-            canary.run = Some(name);
-            self.part.actions.push(Action::CreateRun(Box::new(wanted)));
-            return false;
-        };
-        canary.run = Some(name.clone());
-        if run.is_measured_success() {
-            return true;
-        }
-        if run.phase.is_final() {
-            let why = format!("HookRun {name} {}", run.verdict());
-            let recorded = since(&canary.pauses, reason).is_some();
-            return self.is_resumed(recorded, reason, canary, &why);
-        }
-        let step = number(canary);
-        if let Some(blocker) = run.not_taken_up(&self.workload.namespace, self.now) {
-            let message = format!("canary step {step}: {}", blocker.message);
-            canary.waits = Some((blocker.reason, message));
-            return false;
-        }
-        run.not_taken_up_at
-            .into_iter()
-            .for_each(|at| self.part.wake_at(at));
-        let message = format!("canary step {step}: waits for the verdict of HookRun {name}");
-        canary.waits = Some((WorkloadReason::RollingOut, message));
-        false
-    }
-
-    fn hook_request(&self, hook: &HookStep, canary: &CanaryState) -> Result<NewRun, HookBlocker> {
-        let spec = render(hook, self.view.cluster.template(&hook.template_name))?;
-        let index = canary.index.unwrap_or_default();
-        let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
-        check_name(&name, &hook.template_name)?;
-        let mut run = HookRun::new(&name, spec);
-        run.metadata = owned(
-            &name,
-            &self.workload.namespace,
-            owner(&self.workload.name, &self.workload.uid),
-        );
-        let labels = [
-            (label::TYPE, hook_kind::CANARY.to_owned()),
-            (label::REVISION, self.update.to_owned()),
-            (label::CANARY_STEP, index.to_string()),
-        ];
-        run.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
-        let notes = [
-            (annotation::INTENT, format!("canary:{}:{index}", self.update)),
-            (annotation::SPEC_DIGEST, SpecDigest::of(&run.spec).to_string()),
-        ];
-        run.metadata.annotations = Some(notes.map(|(key, value)| (key.to_owned(), value)).into());
-        Ok(NewRun { run })
-    }
-}
-
-/// Whether a run matches the one that would be created now.
-fn is_same(run: &Run, wanted: &NewRun) -> bool {
-    let notes = wanted.run.metadata.annotations.as_ref();
-    let note = |key: &str| notes.and_then(|notes| notes.get(key));
-    !run.terminating
-        && run.intent.as_ref() == note(annotation::INTENT)
-        && run.spec_digest == SpecDigest::of(&wanted.run.spec)
 }
 
 /// Records a pause and returns its start time.
