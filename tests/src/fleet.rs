@@ -228,6 +228,17 @@ impl<'c> Fleet<'c> {
         deleted.map_or_else(|error| fail(&format!("deleting {name}: {error}")), drop);
     }
 
+    /// Adds a finalizer that keeps a HookRun when it is deleted, or removes it.
+    ///
+    /// # Panics
+    /// If the API server refuses it.
+    pub async fn keep_run(&self, name: &str, keep: bool) {
+        let finalizers = keep.then_some(["example.com/keep"]);
+        let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
+        let patched = self.runs().patch(name, &PatchParams::default(), &patch).await;
+        patched.map_or_else(|error| fail(&format!("patching {name}: {error}")), drop);
+    }
+
     /// Changes a HookTemplate.
     ///
     /// # Panics

@@ -124,6 +124,8 @@ mod ended_tests;
 #[cfg(test)]
 mod floor_tests;
 #[cfg(test)]
+mod kept_run_tests;
+#[cfg(test)]
 mod suspended_tests;
 #[cfg(test)]
 mod tests;

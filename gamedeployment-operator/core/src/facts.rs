@@ -1,6 +1,6 @@
 //! Facts that a decision uses: the workload, its revisions, and everything known about each of its pods.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
@@ -119,8 +119,8 @@ pub struct Facts<'a> {
     pub now: Timestamp,
     /// Active pods in deletion order.
     pub pods: Vec<PodFacts<'a>>,
-    /// UIDs of the pods that have a run with a measured success.
-    pub approved: BTreeSet<&'a str>,
+    /// Runs with a measured success, by UID of the pod. A run that is being deleted opens nothing any more.
+    pub approved: BTreeMap<&'a str, Vec<&'a Run>>,
     /// Reason why no serving pod is recreated now.
     pub recreation_block: Option<RecreationBlock>,
 }
@@ -135,14 +135,15 @@ impl<'a> Facts<'a> {
         now: Timestamp,
     ) -> Self {
         // Computed first so that pods whose hook succeeded rank early.
-        let approved: BTreeSet<&'a str> = view
-            .runs
-            .iter()
-            .filter(|run| run.is_measured_success())
-            .filter_map(|run| run.pod_uid.as_deref())
-            .collect();
+        let mut approved: BTreeMap<&'a str, Vec<&'a Run>> = BTreeMap::new();
+        let succeeded = |run: &&&Run| run.is_measured_success() && !run.terminating;
+        for run in view.runs.iter().filter(succeeded) {
+            if let Some(pod) = run.pod_uid.as_deref() {
+                approved.entry(pod).or_default().push(run);
+            }
+        }
         let rank = |pod: &'a Pod| {
-            let approved = approved.contains(pod.uid.as_str());
+            let approved = approved.contains_key(pod.uid.as_str());
             Rank::new(pod, view.cluster, approved, workload.cost_order)
         };
         let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
@@ -189,9 +190,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Whether a retry of this kind's hooks is requested while unsuccessful runs still exist. No new run is
-    /// created before these are gone: otherwise failures would follow one another without end.
+    /// created before these are deleted: otherwise failures would follow one another without end. A run that
+    /// is being deleted holds up nothing, because a finalizer may keep it for any time.
     pub fn is_clearing(&self, kind: HookKind) -> bool {
-        let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful();
+        let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful() && !run.terminating;
         self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)
     }
 }

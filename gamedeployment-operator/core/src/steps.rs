@@ -325,16 +325,20 @@ fn put_in(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Option<Action> {
         // Nothing has changed yet, so the update can be cancelled. The verdict that started it is removed
         // first, because it counts only once. An update started by the original operator is already written
         // to the pod's label and continues.
-        InPlacePhase::Grace { .. } if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod) => {
+        InPlacePhase::Grace { to, .. }
+            if !progress::is_half_written(pod.pod) && !has_verdict(facts, pod.pod, to) =>
+        {
             put_in(None)
         }
         InPlacePhase::Grace { .. } | InPlacePhase::Idle | InPlacePhase::Written { .. } => None,
     }
 }
 
-/// Whether a run for this pod has a verdict that opens a gate.
-fn has_verdict(facts: &Facts<'_>, pod: &Pod) -> bool {
-    facts.approved.contains(pod.uid.as_str())
+/// Whether a run has a verdict that allows the in-place update of this pod to a revision.
+fn has_verdict(facts: &Facts<'_>, pod: &Pod, to: &str) -> bool {
+    let intent = Intent::InPlace(to.to_owned()).text();
+    let mut runs = facts.approved.get(pod.uid.as_str()).into_iter().flatten();
+    runs.any(|run| run.intent.as_deref() == Some(intent.as_str()))
 }
 
 /// Returns when to re-check a pod without an event. `chosen`: the pod is selected for deletion or update.

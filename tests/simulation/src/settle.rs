@@ -70,6 +70,35 @@ impl World {
         self.delete_runs_that_a_finalizer_keeps();
         self.come_to_rest(&mut dice, false);
         self.check_words();
+        self.check_kept_runs();
+        self.retry();
+        self.come_to_rest(&mut dice, false);
+        self.check_words();
+        self.check_kept_runs();
+    }
+
+    /// Checks that HookRuns that a finalizer keeps are reported on the workload, and that no retry waits for
+    /// them.
+    fn check_kept_runs(&self) {
+        let Some(object) = self.server.workloads.get(FLEET) else {
+            return;
+        };
+        let mut spec = object.api.spec.clone();
+        let mut kinds = HookKind::ALL.into_iter();
+        let waits = kinds.any(|kind| {
+            let strategy = strategy_of(&mut spec, kind).as_ref();
+            strategy.is_some_and(|strategy| strategy.retry == Some(true))
+        });
+        assert!(!waits, "a retry has no end: {}", self.describe());
+        let mut runs = self.server.runs.iter();
+        if runs.any(|run| run.read.terminating && run.id.owner.as_deref() == Some(object.uid())) {
+            let mut conditions = object.api.status.iter().flat_map(|status| &status.conditions);
+            assert!(
+                conditions.any(|known| known.message.contains("finalizers keep HookRuns")),
+                "runs are kept in silence: {}",
+                self.describe()
+            );
+        }
     }
 
     /// Deletes every HookRun while a finalizer keeps them.

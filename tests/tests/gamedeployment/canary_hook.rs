@@ -1,7 +1,6 @@
 //! Canary steps with hooks: a success continues the rollout; everything else waits for a user and states why.
 
 use kube::ResourceExt;
-use kube::api::{Patch, PatchParams};
 use operator_tests::Fleet;
 use operator_tests::fleet::game;
 use serde_json::{Value, json};
@@ -91,13 +90,6 @@ async fn failed(fleet: &Fleet<'_>) -> String {
     fleet.says("UpdateBlocked", FAILED).await
 }
 
-/// Adds a finalizer to a run, or removes it.
-async fn keep(fleet: &Fleet<'_>, run: &str, finalizers: Value) {
-    let patch = Patch::Merge(json!({ "metadata": { "finalizers": finalizers } }));
-    let patched = fleet.runs().patch(run, &PatchParams::default(), &patch).await;
-    patched.unwrap();
-}
-
 #[tokio::test]
 async fn a_failure_pauses_and_a_manifest_applied_again_updates_no_pod() {
     let fleet = fleet("canary-hook").await;
@@ -165,13 +157,13 @@ async fn a_failed_run_that_a_finalizer_keeps_is_replaced_by_one_of_the_next_name
     fleet.set_image("game:v2").await;
     failed(&fleet).await;
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
-    keep(&fleet, &run.name_any(), json!(["example.com/keep"])).await;
+    fleet.keep_run(&run.name_any(), true).await;
     server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
     fleet.set(json!({ "updateStrategy": { "paused": false } })).await;
     fleet.until(|status| status.updated_ready_replicas == 2).await;
     let kept = fleet.runs().get(&run.name_any()).await.unwrap();
     assert!(kept.metadata.deletion_timestamp.is_some());
-    keep(&fleet, &run.name_any(), Value::Null).await;
+    fleet.keep_run(&run.name_any(), false).await;
     fleet.settled(2).await;
     fleet.all_run("game:v2", 2).await;
 }

@@ -58,6 +58,49 @@ async fn retry_of_one_hook_leaves_the_other_alone() {
 }
 
 #[tokio::test]
+async fn a_run_that_a_finalizer_keeps_holds_up_neither_the_retry_nor_another_pod() {
+    let fleet = fleet("retry").await;
+    fleet.hook("empty", empty_now()).await;
+    fleet.launch(&game(2, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    fleet.scale(0);
+    let status = fleet
+        .until(|status| {
+            let entries = &status.pre_delete_hook_condition;
+            entries.len() == 2 && entries.iter().all(|entry| entry.phase == Phase::Failed)
+        })
+        .await;
+    let entry = &status.pre_delete_hook_condition[0];
+    let (pod, run) = (entry.pod_name.clone(), entry.hook_run.clone().unwrap());
+    fleet.keep_run(&run, true).await;
+    fleet.nodes.every_pod().set_players(0);
+    fleet.retry("preDeleteUpdateStrategy");
+    let left = fleet.until_pods(|pods| pods.len() == 1).await;
+    assert!(left.contains_key(&pod), "the name of its HookRun is taken");
+    fleet
+        .until_game(|game| {
+            let strategy = game.spec.pre_delete_update_strategy.as_ref();
+            strategy.and_then(|strategy| strategy.retry) == Some(false)
+        })
+        .await;
+    let message = fleet.says("ScaleBlocked", "HookRunTerminating").await;
+    assert_has(
+        &message,
+        &format!("pod {pod}: its hook cannot be asked: HookRun {run}"),
+    );
+    fleet
+        .until_message(
+            "Progressing",
+            &format!("finalizers keep HookRuns that are being deleted: {run}"),
+        )
+        .await;
+    fleet.quiet().await;
+    fleet.keep_run(&run, false).await;
+    fleet.settled(0).await;
+    assert_eq!(fleet.nodes.terminated_pods().len(), 2);
+}
+
+#[tokio::test]
 async fn retry_without_anything_to_retry_is_set_back() {
     let fleet = fleet("retry").await;
     fleet.hook("empty", empty_now()).await;

@@ -85,8 +85,11 @@ pub(super) fn progressing(
     let counts = &findings.counts;
     let (updated, all) = (facts.updated(), facts.pods.len());
     let mut set = |progress, reason, message: String| {
-        let message =
-            message + &waits(facts, findings, waiting) + &under_way(facts) + &not_begun(facts, findings);
+        let message = message
+            + &waits(facts, findings, waiting)
+            + &under_way(facts)
+            + &not_begun(facts, findings)
+            + &kept_runs(facts);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
     if let Some((reason, message)) = unrecorded::progressing(facts) {
@@ -206,6 +209,21 @@ fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
         String::new()
     } else {
         format!("; not updated yet: {}", join_names(&pods))
+    }
+}
+
+/// Formats the HookRuns that only a finalizer keeps.
+fn kept_runs(facts: &Facts<'_>) -> String {
+    let runs = facts.view.runs.iter().filter(|run| run.terminating);
+    let mut runs: Vec<&str> = runs.map(|run| run.name.as_str()).collect();
+    runs.sort_unstable();
+    if runs.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "; finalizers keep HookRuns that are being deleted: {}",
+            join_names(&runs)
+        )
     }
 }
 
