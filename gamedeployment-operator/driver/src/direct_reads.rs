@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::NamespacedName;
 use crate::driver::{Driver, RETRY_DELAY};
 use crate::expectations;
-use crate::job::Effect;
 use crate::request::{ApiCall, DriverOutput, ObjectKind, Request, RequestError, RequestId, Response};
 use crate::store::SeenVersion;
 use runtime_core::clock::Now;
@@ -117,7 +116,7 @@ impl Driver {
         // again.
         if !failed && self.index.object_store(kind).is_still(&key, &seen) {
             match answer {
-                Ok(Response::Object(object)) => self.apply(&key, Effect::Object(object), now.mono),
+                Ok(Response::Object(object)) => self.index.apply_read(object, now.mono),
                 // The watch reports the deletion of a workload.
                 Err(_) if kind != ObjectKind::Workload => self.index.object_store_mut(kind).absent(&key),
                 Ok(_) | Err(_) => {}

@@ -3,6 +3,10 @@
 //! The result of a write counts at once: the next decision does not wait for the watch, and an older event
 //! that arrives later is ignored. An entry that no watch event has confirmed is an expectation; see
 //! [`crate::expectations`].
+//!
+//! Versions start over when etcd is restored from a backup. So a list replaces everything that the watch has
+//! confirmed, also by lower versions, and what a list contradicts is read directly; the answer to a direct
+//! read replaces everything.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -35,6 +39,9 @@ pub struct Store<T> {
     ended: RecentlyDeleted,
     /// Keys in the list that is being read.
     listed: Option<HashSet<NamespacedName>>,
+    /// Listed objects that were gone before: the list is outdated, or etcd was restored. The time is that of
+    /// the list.
+    doubted: HashMap<NamespacedName, Duration>,
     synced: bool,
 }
 
@@ -46,6 +53,8 @@ struct Entry<T> {
     value: T,
     /// Time since which the object waits for the watch to show it.
     unconfirmed: Option<Duration>,
+    /// Older version that the watch has shown since.
+    shown: Option<String>,
 }
 
 impl<T> Default for Store<T> {
@@ -59,6 +68,7 @@ impl<T> Default for Store<T> {
             gone: HashSet::new(),
             ended: RecentlyDeleted::default(),
             listed: None,
+            doubted: HashMap::new(),
             synced: false,
         }
     }
@@ -109,10 +119,12 @@ impl<T: StoredObject> Store<T> {
     /// Ends a list. Returns the objects that it lacks: they were deleted while the watch was interrupted.
     pub fn end_list(&mut self, now: Duration) -> Vec<(NamespacedName, T)> {
         self.synced = true;
-        self.gone.clear();
         let Some(listed) = self.listed.take() else {
             return Vec::new();
         };
+        self.gone.clear();
+        self.doubted.retain(|key, _| listed.contains(key));
+        self.doubted.values_mut().for_each(|since| *since = now);
         let absent = |(key, held): (&NamespacedName, &Entry<T>)| {
             // A recent write may be newer than the list.
             (!listed.contains(key) && held.unconfirmed.is_none()).then(|| key.clone())
@@ -134,18 +146,27 @@ impl<T: StoredObject> Store<T> {
         if let Some(listed) = &mut self.listed {
             listed.insert(key.clone());
         }
+        let lists = self.listed.is_some();
         if self.gone.contains(value.uid()) {
+            if lists {
+                self.doubted.insert(key, Duration::MAX);
+            }
             return (None, false);
         }
         self.ended.remove(value.uid());
-        if let Some(held) = self.held.get(&key)
+        if let Some(held) = self.held.get_mut(&key)
             && is_older(value.version(), held.value.version())
-            // The watch may still have to show how another object of this name ended, and then the one that
-            // a write or a direct read returned. Versions that the watch has shown do not count: they start
-            // over when etcd is restored.
-            && (held.value.uid() == value.uid() || held.unconfirmed.is_some())
         {
-            return (None, false);
+            let same = held.value.uid() == value.uid();
+            if held.unconfirmed.is_some() {
+                // The watch may still have to show how another object of this name ended, and then the one
+                // that a write or a direct read returned.
+                held.shown = same.then(|| value.version().to_owned());
+                return (None, false);
+            }
+            if same && !lists {
+                return (None, false);
+            }
         }
         (self.put(key, value, None), true)
     }
@@ -153,6 +174,7 @@ impl<T: StoredObject> Store<T> {
     /// Applies a deletion from the watch. Returns the object, if it was cached.
     pub fn forget(&mut self, key: &NamespacedName, uid: &str, now: Duration) -> Option<T> {
         self.gone.remove(uid);
+        self.doubted.remove(key);
         self.ended.insert(uid, now);
         if self.get(key).is_some_and(|held| held.uid() != uid) {
             // Another object already has its name.
@@ -173,6 +195,20 @@ impl<T: StoredObject> Store<T> {
         }
     }
 
+    /// Stores an object that a direct read returned. The caller has checked that the cached version has not
+    /// changed since the request, so the answer is newer than everything cached, whatever its version.
+    pub fn apply_read(&mut self, key: NamespacedName, value: T, now: Duration) {
+        self.gone.remove(value.uid());
+        self.ended.remove(value.uid());
+        let held = self.held.get(&key);
+        if held.is_some_and(|held| held.value.uid() == value.uid() && held.value.version() == value.version())
+        {
+            return;
+        }
+        let shown = held.is_some_and(|held| held.shown.as_deref() == Some(value.version()));
+        self.put(key, value, (!shown).then_some(now));
+    }
+
     fn put(&mut self, key: NamespacedName, value: T, unconfirmed: Option<Duration>) -> Option<T> {
         let before = self.take(&key);
         match value.owner() {
@@ -186,7 +222,13 @@ impl<T: StoredObject> Store<T> {
         *self.by_namespace.entry(key.0.clone()).or_default() += 1;
         self.unconfirmed
             .extend(unconfirmed.map(|since| (since, key.clone())));
-        self.held.insert(key, Entry { value, unconfirmed });
+        self.doubted.remove(&key);
+        let entry = Entry {
+            value,
+            unconfirmed,
+            shown: None,
+        };
+        self.held.insert(key, entry);
         before
     }
 
@@ -236,11 +278,12 @@ pub trait ObjectStore {
         }
     }
 
-    /// Restarts the watch's deadline after a direct read confirmed the cached object. A list that is older
-    /// than the read must not remove it.
+    /// Restarts the watch's deadline after a direct read. A list that is older than the read must not remove
+    /// the object.
     fn restart_deadline(&mut self, key: &NamespacedName, now: Duration);
 
-    /// Keys of objects that the watch has not shown within `after` of their write.
+    /// Keys of objects that the watch has not shown within `after` of their write, and of objects that a list
+    /// showed `after` ago although they were gone.
     fn overdue(&self, after: Duration, now: Duration) -> Vec<NamespacedName>;
 
     /// Time at which the next object is overdue.
@@ -261,6 +304,7 @@ impl<T: StoredObject> ObjectStore for Store<T> {
     }
 
     fn restart_deadline(&mut self, key: &NamespacedName, now: Duration) {
+        self.doubted.remove(key);
         if let Some(held) = self.held.get_mut(key)
             && let Some(since) = held.unconfirmed
         {
@@ -275,11 +319,18 @@ impl<T: StoredObject> ObjectStore for Store<T> {
             .unconfirmed
             .iter()
             .take_while(|(since, _)| *since + after <= now);
-        late.map(|(_, key)| key.clone()).collect()
+        let doubted = self
+            .doubted
+            .iter()
+            .filter(|(_, since)| since.saturating_add(after) <= now);
+        let doubted = doubted.map(|(key, _)| key.clone());
+        late.map(|(_, key)| key.clone()).chain(doubted).collect()
     }
 
     fn next_overdue(&self, after: Duration) -> Option<Duration> {
-        self.unconfirmed.first().map(|(since, _)| *since + after)
+        let unconfirmed = self.unconfirmed.first().map(|(since, _)| since);
+        let next = unconfirmed.into_iter().chain(self.doubted.values()).min()?;
+        next.checked_add(after)
     }
 }
 

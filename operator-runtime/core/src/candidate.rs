@@ -88,6 +88,30 @@ pub struct Candidate {
     /// Whether the candidate has led and another candidate may have led since. Its knowledge may be outdated,
     /// so it never acquires the Lease again.
     lost: bool,
+    /// Highest version of the Lease that it has seen, if versions are numbers.
+    newest: Option<u64>,
+    /// A lower version than the newest one, seen since the candidate led.
+    rewound: Option<Rewound>,
+}
+
+/// Evidence that etcd was restored from a backup: a Lease with a lower version than before. Watches that
+/// began before show nothing until versions pass the earlier ones, so everything cached may be outdated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rewound {
+    /// Highest version before.
+    pub from: u64,
+    /// Lower version.
+    pub to: u64,
+}
+
+impl std::fmt::Display for Rewound {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { from, to } = self;
+        write!(
+            f,
+            "its version went back from {from} to {to}: etcd was restored from a backup"
+        )
+    }
 }
 
 impl Candidate {
@@ -100,7 +124,28 @@ impl Candidate {
             held: None,
             until: None,
             lost: false,
+            newest: None,
+            rewound: None,
         }
+    }
+
+    /// Returns the evidence that etcd was restored while the candidate led, if there is any.
+    pub fn rewound(&self) -> Option<Rewound> {
+        self.rewound
+    }
+
+    /// Records a version of the Lease. Returns whether etcd was restored since the candidate began to lead. A
+    /// candidate that has not led yet has cached nothing.
+    fn note_version(&mut self, version: &str) -> bool {
+        let Ok(to) = version.parse() else {
+            return false;
+        };
+        let before = self.newest.replace(to).filter(|before| to < *before);
+        if let Some(from) = before.filter(|_| self.until.is_some()) {
+            self.rewound = Some(Rewound { from, to });
+            self.lost = true;
+        }
+        self.rewound.is_some()
     }
 
     /// Returns its name.
@@ -132,9 +177,9 @@ impl Candidate {
 
     /// Applies the Lease as read at this time. Returns the write that follows, if any.
     ///
-    /// A candidate that led, did not release the Lease, and then finds it held by another or by nobody, or
-    /// deleted after its own leadership ended, never acquires it again, even if it is free. The process must
-    /// restart.
+    /// A candidate that led, did not release the Lease, and then finds it held by another or by nobody,
+    /// deleted after its own leadership ended, or [rewound](Rewound), never acquires it again, even if it is
+    /// free. The process must restart.
     pub fn read(&mut self, record: Option<LeaseRecord>, now: Duration) -> Option<LeaseCall> {
         let is_own = |record: &LeaseRecord| record.holder == self.name;
         self.lost |= match (&record, self.until) {
@@ -142,6 +187,9 @@ impl Candidate {
             (None, Some(until)) => now >= until,
             (_, None) => false,
         };
+        if let Some(record) = &record {
+            self.note_version(&record.version);
+        }
         if self.lost {
             self.until = None;
             self.seen = record.map(|record| (record, now));
@@ -201,6 +249,10 @@ impl Candidate {
             LeaseCall::Take { transitions, .. } | LeaseCall::Renew { transitions, .. } => *transitions,
         };
         self.held = match outcome {
+            WriteOutcome::Done(version) if self.note_version(&version) => {
+                self.until = None;
+                None
+            }
             WriteOutcome::Done(version) => {
                 let record = LeaseRecord {
                     version: version.clone(),

@@ -148,6 +148,9 @@ impl Election {
     /// Explains why it no longer leads.
     fn lost(&self) -> String {
         let lease = &self.lease;
+        if let Some(rewound) = self.candidate.rewound() {
+            return format!("lease {lease}: {rewound}");
+        }
         if let Some(wait) = self.layouts.wait() {
             return format!("lease {lease} was not renewed in time, and now it {wait}");
         }

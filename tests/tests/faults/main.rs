@@ -17,6 +17,7 @@ use test_kit::{Answer, ApiProxy, ControlPlane};
 
 mod api_server_paused;
 mod conflict;
+mod etcd_restored;
 mod leader;
 mod operator_killed;
 mod quiet_watch;

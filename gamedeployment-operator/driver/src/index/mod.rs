@@ -83,6 +83,16 @@ impl Index {
         }
     }
 
+    /// Applies the answer to a direct read.
+    pub fn apply_read(&mut self, object: Object, now: Duration) {
+        match object {
+            Object::Workload(key, object) => self.workloads.apply_read(key, object, now),
+            Object::Pod(key, pod) => self.pods.apply_read(key, *pod, now),
+            Object::Revision(key, revision) => self.revisions.apply_read(key, *revision, now),
+            Object::Run(key, run) => self.runs.apply_read(key, *run, now),
+        }
+    }
+
     /// Returns the hook kind of a run that this event turns unsuccessful. A verdict that was known before
     /// does not count again.
     pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {

@@ -198,3 +198,63 @@ fn what_has_ended_long_ago_is_forgotten() {
     ended.insert("4", again + Duration::from_secs(2));
     assert!(ended.contains("2"), "its second end is not as old as the first");
 }
+
+/// A restore of etcd: versions are lower than those that were seen.
+#[test]
+fn a_list_after_a_restore_counts_although_its_versions_are_lower() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "900", Some("w")));
+    let other = ("games".to_owned(), "b".to_owned());
+    store.observe(other.clone(), Thing("2", "901", Some("w")));
+    store.removed(&other, "2");
+    // An older event outside a list is one that was delivered before.
+    assert!(!store.observe(key(), Thing("1", "510", Some("w"))).1);
+    store.begin_list();
+    assert!(store.observe(key(), Thing("1", "510", Some("w"))).1);
+    store.observe(other.clone(), Thing("2", "511", Some("w")));
+    assert_eq!(store.end_list(NOW), []);
+    assert_eq!(store.get(&key()), Some(&Thing("1", "510", Some("w"))));
+    // The deleted object is listed again: read directly, in case the list is outdated.
+    assert_eq!(store.get(&other), None);
+    let wait = Duration::from_secs(10);
+    assert_eq!(store.next_overdue(wait), Some(NOW + wait));
+    assert_eq!(store.overdue(wait, NOW + wait), std::slice::from_ref(&other));
+    store.apply_read(other.clone(), Thing("2", "511", Some("w")), NOW + wait);
+    store.restart_deadline(&other, NOW + wait);
+    assert_eq!(store.get(&other), Some(&Thing("2", "511", Some("w"))));
+}
+
+#[test]
+fn an_outdated_list_does_not_bring_back_what_is_gone() {
+    let mut store: Store<Thing> = Store::default();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.removed(&key(), "1");
+    store.begin_list();
+    store.observe(key(), Thing("1", "5", Some("w")));
+    store.end_list(NOW);
+    // The direct read does not find it.
+    store.absent(&key());
+    store.restart_deadline(&key(), NOW);
+    assert_eq!((store.get(&key()), store.next_overdue(NOW)), (None, None));
+}
+
+#[test]
+fn a_write_from_before_a_restore_gives_way_to_a_direct_read() {
+    let mut store = Store::default();
+    store.observe(key(), Thing("1", "500", Some("w")));
+    store.apply_write(key(), Thing("1", "900", Some("w")), NOW);
+    store.begin_list();
+    assert!(
+        !store.observe(key(), Thing("1", "500", Some("w"))).1,
+        "it may be newer than the list"
+    );
+    store.end_list(NOW);
+    assert_eq!(store.overdue(Duration::ZERO, NOW), [key()]);
+    store.apply_read(key(), Thing("1", "500", Some("w")), NOW);
+    store.restart_deadline(&key(), NOW);
+    assert_eq!(store.get(&key()), Some(&Thing("1", "500", Some("w"))));
+    assert_eq!(store.next_overdue(NOW), None, "the list has shown it");
+    // A version that the watch has not shown yet stays an expectation.
+    store.apply_read(key(), Thing("1", "510", Some("w")), NOW);
+    assert_eq!(store.overdue(Duration::ZERO, NOW), [key()]);
+}

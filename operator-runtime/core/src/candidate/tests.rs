@@ -246,3 +246,42 @@ mod world {
         }
     }
 }
+
+#[test]
+fn a_leader_ends_when_the_version_of_its_lease_goes_back() {
+    let leading = || {
+        let mut one = candidate("one");
+        one.read(None, at(0));
+        one.wrote(&LeaseCall::Create, at(0), WriteOutcome::Done("900".to_owned()));
+        one
+    };
+    let why = "its version went back from 900 to 510: etcd was restored from a backup";
+    let ended = |one: &Candidate| {
+        assert_eq!(one.leads_until(at(3)), None);
+        assert_eq!(one.rewound().unwrap().to_string(), why);
+    };
+    // The renewal conflicts, and the Lease of the backup is found, with this holder or another one.
+    for holder in ["one", "two", ""] {
+        let mut one = leading();
+        one.wrote(&renew("900", 0), at(2), WriteOutcome::Conflict);
+        assert_eq!(one.read(Some(found("510", holder, 0)), at(2)), None);
+        ended(&one);
+        assert_eq!(one.read(Some(found("511", "", 0)), at(60)), None, "never again");
+    }
+    // The backup has no Lease.
+    let mut one = leading();
+    one.wrote(&renew("900", 0), at(2), WriteOutcome::Conflict);
+    assert_eq!(one.read(None, at(2)), Some(LeaseCall::Create));
+    one.wrote(&LeaseCall::Create, at(2), WriteOutcome::Done("510".to_owned()));
+    ended(&one);
+    // A candidate that has not led caches nothing.
+    let mut two = candidate("two");
+    assert_eq!(two.read(Some(found("900", "one", 0)), at(0)), None);
+    assert_eq!(two.read(Some(found("510", "one", 0)), at(1)), None);
+    assert_eq!(
+        two.read(Some(found("510", "one", 0)), at(16)),
+        Some(take("510", 1))
+    );
+    two.wrote(&take("510", 1), at(16), WriteOutcome::Done("511".to_owned()));
+    assert_eq!((two.leads_until(at(17)), two.rewound()), (Some(at(26)), None));
+}

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::http;
@@ -131,6 +131,20 @@ impl Own {
         .await
     }
 
+    /// Copies a directory of etcd's data over another one while etcd and the API server are stopped.
+    pub(super) async fn copy_data(&self, from: &str, to: &str) -> Result<(), Error> {
+        let (from, to) = (self.directory.path().join(from), self.directory.path().join(to));
+        self.api_server.kill_hard()?;
+        self.etcd.kill_hard()?;
+        if to.exists() {
+            fs::remove_dir_all(&to)?;
+        }
+        copy_directory(&from, &to)?;
+        self.etcd.restart()?;
+        self.api_server.restart()?;
+        self.await_api_server().await
+    }
+
     /// Waits for the namespace's service account; pods cannot be created before it exists.
     async fn await_controller_manager(&self) -> Result<(), Error> {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, "default");
@@ -184,6 +198,20 @@ impl Own {
             }
         })
     }
+}
+
+fn copy_directory(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let to = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_directory(&entry.path(), &to)?;
+        } else {
+            fs::copy(entry.path(), &to)?;
+        }
+    }
+    Ok(())
 }
 
 fn choose_ports() -> Result<Ports, Error> {

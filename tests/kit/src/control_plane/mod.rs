@@ -308,6 +308,22 @@ impl ControlPlane {
         own.await_api_server().await
     }
 
+    /// Copies etcd's data to `backup/` in its directory. The API server and etcd stop for this.
+    pub async fn back_up(&self) -> Result<(), Error> {
+        self.own("backing up etcd")?.copy_data("etcd", "backup").await
+    }
+
+    /// Replaces etcd's data by that of [`back_up`](Self::back_up). Versions start over at those of the backup.
+    /// The API server and etcd stop for this; the controller manager starts anew.
+    pub async fn restore(&self) -> Result<(), Error> {
+        let own = self.own("restoring etcd")?;
+        own.copy_data("backup", "etcd").await?;
+        if let Some(controller_manager) = &own.controller_manager {
+            controller_manager.restart()?;
+        }
+        Ok(())
+    }
+
     /// Returns the path of the audit log, one JSON object a line. The file exists only if [`Options::audit`]
     /// is set.
     pub fn audit_log(&self) -> Result<PathBuf, Error> {
