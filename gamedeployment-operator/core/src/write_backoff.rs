@@ -5,6 +5,10 @@
 //! continues. If the same kind fails for several objects and succeeds for none, the objects are not the
 //! cause: then only a few of them are retried at a time, those with the fewest attempts first. An edit of the
 //! spec ends every back-off.
+//!
+//! A write that the API server accepted, but stored otherwise, backs off in the same way. Its back-off also
+//! continues if the next plans do not contain the write: a HookRun that was not stored as written is deleted
+//! first, and then created again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,6 +22,8 @@ pub const INITIAL_BACKOFF: Duration = Duration::from_millis(250);
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 /// Number of objects retried at a time when the same write is rejected for several.
 const PROBES: usize = 2;
+/// Time for which a write that was not stored as written is remembered after its back-off.
+const REMEMBERED: Duration = Duration::from_mins(1);
 
 /// Outcome of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +34,17 @@ pub struct WriteResult {
     pub object: String,
     /// Whether the write concerns the number of pods.
     pub scales: bool,
-    /// Reason for the failure; `None` on success.
-    pub refused: Option<String>,
+    /// `None` on success.
+    pub failure: Option<WriteFailure>,
+}
+
+/// Failure of a write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WriteFailure {
+    /// The API server rejected the write or did not answer, with its message.
+    Rejected(String),
+    /// The API server stored something else, with a message.
+    NotStored(String),
 }
 
 /// Rejected writes of one workload. Times come from a monotonic clock.
@@ -53,17 +68,53 @@ struct ActionBackoff {
 
 #[derive(Debug)]
 struct Rejection {
-    message: String,
+    failure: WriteFailure,
     times: u32,
     until: Duration,
-    /// Whether the pod waits for a hook before the write is due again.
-    asks: bool,
+    need: Need,
+}
+
+/// Whether a rejected write is still wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// The plan contains it.
+    Planned,
+    /// Its pod waits for a hook before the write is due again.
+    Asks,
+    /// No plan contains it now. It is not reported.
+    Dormant,
+}
+
+impl Rejection {
+    fn message(&self) -> &str {
+        match &self.failure {
+            WriteFailure::Rejected(message) | WriteFailure::NotStored(message) => message,
+        }
+    }
+
+    /// Returns whether the write is still wanted; `None` if it need not be remembered.
+    fn need(&self, planned: bool, granted: bool, now: Duration) -> Option<Need> {
+        let recurs = match &self.failure {
+            WriteFailure::Rejected(_) => false,
+            WriteFailure::NotStored(_) => now < self.until.saturating_add(REMEMBERED),
+        };
+        match (planned, granted) {
+            (true, _) => Some(Need::Planned),
+            (false, true) => Some(Need::Asks),
+            (false, false) => recurs.then_some(Need::Dormant),
+        }
+    }
 }
 
 impl ActionBackoff {
     /// Whether this kind of write is rejected regardless of the object.
     fn is_general(&self) -> bool {
-        self.consecutive_failures > 0 && self.objects.len() > 1
+        self.consecutive_failures > 0 && self.reported().nth(1).is_some()
+    }
+
+    fn reported(&self) -> impl Iterator<Item = &Rejection> {
+        let objects = self.objects.values();
+        objects.filter(|rejection| rejection.need != Need::Dormant)
     }
 
     fn holds(&self, object: &str, now: Duration) -> bool {
@@ -76,10 +127,10 @@ impl ActionBackoff {
     }
 
     fn message(&self) -> Option<String> {
-        let mut objects = self.objects.values();
-        let first = &objects.next()?.message;
+        let mut objects = self.reported();
+        let first = objects.next()?.message();
         Some(match objects.count() {
-            0 => first.clone(),
+            0 => first.to_owned(),
             more => format!("{first}; the same for {more} more"),
         })
     }
@@ -108,9 +159,9 @@ impl WriteBackoff {
         }
     }
 
-    /// Drops failures of writes that the plan no longer contains. Returns whether any were dropped. A write
-    /// whose verdict expired in the meantime is kept while its hook runs again.
-    pub fn retain_planned(&mut self, plan: &Plan) -> bool {
+    /// Drops failures of writes that the plan no longer contains. Returns whether the reported failures have
+    /// changed. A write whose verdict expired in the meantime is kept while its hook runs again.
+    pub fn retain_planned(&mut self, plan: &Plan, now: Duration) -> bool {
         let before = self.count();
         self.acts.retain(|name, act| {
             if *name == STATUS {
@@ -122,17 +173,20 @@ impl WriteBackoff {
                 .filter(|action| action.name() == *name)
                 .map(object)
                 .collect();
-            act.objects.retain(|known, refusal| {
-                refusal.asks = !wanted.contains(&known.as_str());
-                !refusal.asks || plan.granted.contains(known)
+            act.objects.retain(|known, rejection| {
+                let (planned, granted) = (wanted.contains(&known.as_str()), plan.granted.contains(known));
+                let need = rejection.need(planned, granted, now);
+                rejection.need = need.unwrap_or(rejection.need);
+                need.is_some()
             });
             !act.objects.is_empty()
         });
-        self.count() < before
+        self.count() != before
     }
 
+    /// Number of reported failures.
     fn count(&self) -> usize {
-        self.acts.values().map(|act| act.objects.len()).sum()
+        self.acts.values().map(|act| act.reported().count()).sum()
     }
 
     /// Removes actions in back-off from a plan.
@@ -161,7 +215,7 @@ impl WriteBackoff {
 
     /// Records the outcomes of a plan.
     pub fn record(&mut self, tried: Vec<WriteResult>, now: Duration) {
-        let (refused, done): (Vec<_>, Vec<_>) = tried.into_iter().partition(|one| one.refused.is_some());
+        let (refused, done): (Vec<_>, Vec<_>) = tried.into_iter().partition(|one| one.failure.is_some());
         let of = |tried: &WriteResult| {
             if tried.act == CREATE_POD {
                 String::new()
@@ -182,13 +236,14 @@ impl WriteBackoff {
             let act = self.acts.entry(one.act).or_default();
             act.scales = one.scales;
             let times = act.times(&object).saturating_add(1);
-            let refusal = Rejection {
-                message: one.refused.unwrap_or_default(),
+            let Some(failure) = one.failure else { continue };
+            let rejection = Rejection {
+                failure,
                 times,
                 until: now.saturating_add(backoff(times)),
-                asks: false,
+                need: Need::Planned,
             };
-            act.objects.insert(object, refusal);
+            act.objects.insert(object, rejection);
         }
         names.sort_unstable();
         names.dedup();
@@ -234,7 +289,10 @@ impl WriteBackoff {
     /// Returns when the next retry is due.
     pub fn next_retry(&self) -> Option<Duration> {
         let due = |act: &ActionBackoff| {
-            let due = act.objects.values().filter(|refusal| !refusal.asks);
+            let due = act
+                .objects
+                .values()
+                .filter(|rejection| rejection.need == Need::Planned);
             let first = due.map(|refusal| refusal.until).min()?;
             Some(if act.is_general() {
                 first.max(act.until)

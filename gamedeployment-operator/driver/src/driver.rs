@@ -226,7 +226,7 @@ impl Driver {
         }
         let mut plan = self.decide(&key, &object, now);
         if let Some(state) = self.states.get_mut(&key)
-            && state.backoff.retain_planned(&plan)
+            && state.backoff.retain_planned(&plan, now.mono)
         {
             // The reported failures no longer apply: decide again without them.
             plan = self.decide(&key, &object, now);

@@ -143,6 +143,12 @@ pub enum RequestError {
     /// The API server refused the call; its message.
     #[error("{0}")]
     Refused(String),
+    /// The API server accepted the write but stored something else.
+    #[error(
+        "it was written and is not there: a mutating admission webhook changes it, or the custom resource definitions are \
+         older than the operator"
+    )]
+    NotStored,
     /// The outcome is unknown.
     #[error("{0}")]
     Unknown(String),
@@ -156,6 +162,7 @@ impl RequestError {
             Self::Conflict => "conflict",
             Self::Lapsed => "lapsed",
             Self::Refused(_) => "refused",
+            Self::NotStored => "not_stored",
             Self::Unknown(_) => "unknown",
         }
     }

@@ -37,6 +37,7 @@ pub mod nodes;
 pub mod objects;
 pub mod people;
 pub mod process;
+pub mod pruned;
 pub mod questions;
 pub mod referee;
 pub mod refused;

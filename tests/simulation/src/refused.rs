@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Makes a change that no decision depends on.
-    fn touch_a_pod(&mut self, second: usize) {
+    pub(crate) fn touch_a_pod(&mut self, second: usize) {
         let pod = self.server.pods.nth(second % 16).map(|pod| pod.id.name.clone());
         let Some(name) = pod else { return };
         let _ = self.server.patch_pod(&name, None, None, |pod| {

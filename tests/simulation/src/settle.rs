@@ -36,10 +36,11 @@ impl World {
         self.dismiss_behaviours(Behaviour::YES);
         self.come_to_rest(&mut dice, true);
         self.check_end();
-        let trouble: Option<fn(&mut Self, &mut Rng)> = match self.code[0] % 4 {
+        let trouble: Option<fn(&mut Self, &mut Rng)> = match self.code[0] % 5 {
             0 => Some(Self::live_on_with_a_template_that_is_refused),
             1 => Some(Self::live_on_while_writes_are_refused),
             2 => Some(Self::live_on_while_pods_end_at_once),
+            4 => Some(Self::live_on_while_writes_are_altered),
             _ => None,
         };
         if let Some(live_on) = trouble {

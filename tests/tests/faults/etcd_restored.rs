@@ -4,18 +4,13 @@ use std::collections::BTreeSet;
 
 use kube::api::PostParams;
 use operator_tests::fleet::{Who, empty_now, game, hooked};
-use operator_tests::{Fleet, Programs, allow_election};
+use operator_tests::{Fleet, allow_election};
 use serde_json::json;
 use shared_api::HookRun;
 use test_kit::control_plane::Options;
 use test_kit::{ControlPlane, eventually};
 
-use crate::{PROGRAM, SOON};
-
-const PROGRAMS: Programs = Programs {
-    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
-    hooks: PROGRAM,
-};
+use crate::{PROGRAMS, SOON};
 
 /// Starts both operators as candidates for their Leases.
 async fn start(fleet: &mut Fleet<'_>) {

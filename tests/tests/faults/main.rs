@@ -1,4 +1,4 @@
-//! HookRuns under faults: one file per kind. A proxy between the operator and the API server holds back,
+//! Both operators under faults: one file per kind. A proxy between the operator and the API server holds back,
 //! refuses and loses requests; the operator is killed; the API server is paused. The invariants are always
 //! the same: recorded results stay, no recorded measurement is repeated, and the run ends correctly.
 
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use operator_tests::{Start, TestEnv, hooks_kubeconfig_behind, values, web};
+use operator_tests::{Programs, Start, TestEnv, hooks_kubeconfig_behind, values, web};
 use serde_json::{Value, json};
 use shared_api::HookRunStatus;
 use test_kit::api_proxy::Matcher;
@@ -19,6 +19,7 @@ mod api_server_paused;
 mod conflict;
 mod etcd_restored;
 mod leader;
+mod older_crd;
 mod operator_killed;
 mod quiet_watch;
 mod stale_watch;
@@ -26,6 +27,11 @@ mod two_operators;
 mod writes_refused;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
+/// Both operators.
+const PROGRAMS: Programs = Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: PROGRAM,
+};
 
 /// Generous time limit for anything that should be quick, on a busy machine.
 const SOON: Duration = operator_tests::SOON;

@@ -100,7 +100,7 @@ async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
 }
 
-const EDITED: &str = "somebody has edited its spec";
+const EDITED: &str = "its spec is not the one that the operator wrote";
 
 /// Builds a run that the operator would not create: every measurement succeeds.
 fn softened(made: &HookRun) -> HookRunSpec {

@@ -84,7 +84,8 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
 /// changed hook.
 fn other_spec(run: &Run, wanted: SpecDigest) -> Option<StaleReason> {
     let edited = || {
-        let why = "somebody has edited its spec: what was measured is not what the hook asks";
+        let why = "its spec is not the one that the operator wrote: it was edited, or a mutating admission webhook \
+                   changes it";
         StaleReason::reported(WorkloadReason::HookRunEdited, why.to_owned())
     };
     if run.spec_digest == wanted {

@@ -47,22 +47,22 @@ impl Story {
         let end = self.now + time;
         while self.now < end {
             let mut plan = plan(self.left.iter().copied());
-            let _ = self.write_backoff.retain_planned(&plan);
+            let _ = self.write_backoff.retain_planned(&plan, self.now);
             self.write_backoff.remove_backed_off(&mut plan, self.now);
             let tried = plan.actions.iter().map(|action| {
                 let object = action.object().unwrap().to_owned();
-                let refused = is_protected(&object).then(|| format!("{object} is protected"));
+                let failure = is_protected(&object).then(|| format!("{object} is protected"));
                 WriteResult {
                     act: action.name(),
                     object,
                     scales: action.scales(),
-                    refused,
+                    failure: failure.map(WriteFailure::Rejected),
                 }
             });
             let tried: Vec<_> = tried.collect();
             self.calls += tried.len();
             for one in &tried {
-                match one.refused {
+                match one.failure {
                     Some(_) => self.refused += 1,
                     None => drop(self.left.remove(one.object.as_str())),
                 }
@@ -135,7 +135,7 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
         act,
         object: object.to_owned(),
         scales: true,
-        refused: Some("no".to_owned()),
+        failure: Some(WriteFailure::Rejected("no".to_owned())),
     };
     write_backoff.record(
         vec![refused("delete_revision", "a"), refused(STATUS, "")],
@@ -144,10 +144,10 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     assert_eq!(write_backoff.next_retry(), Some(INITIAL_BACKOFF));
     let mut full = plan(["a", "b"]);
     full.status = Some(Box::default());
-    assert!(!write_backoff.retain_planned(&full));
+    assert!(!write_backoff.retain_planned(&full, Duration::ZERO));
     write_backoff.remove_backed_off(&mut full, SECOND / 10);
     assert_eq!((full.actions.len(), full.status.is_none()), (1, true));
-    assert!(write_backoff.retain_planned(&plan(["b"])) && write_backoff.is_empty());
+    assert!(write_backoff.retain_planned(&plan(["b"]), Duration::ZERO) && write_backoff.is_empty());
     assert_eq!(write_backoff.write_errors(), None);
 }
 
@@ -160,7 +160,7 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
         act: "delete_revision",
         object: "a".to_owned(),
         scales: false,
-        refused: Some("it is protected".to_owned()),
+        failure: Some(WriteFailure::Rejected("it is protected".to_owned())),
     };
     for _ in 0..12 {
         write_backoff.record(vec![refused()], Duration::ZERO);
@@ -169,7 +169,7 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
         granted: ["a".to_owned()].into(),
         ..Plan::default()
     };
-    assert!(!write_backoff.retain_planned(&granting) && write_backoff.has_failures());
+    assert!(!write_backoff.retain_planned(&granting, Duration::ZERO) && write_backoff.has_failures());
     assert!(write_backoff.write_errors().is_some(), "it is told");
     assert_eq!(
         write_backoff.next_retry(),
@@ -177,9 +177,46 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
         "nothing is to be tried before it is answered"
     );
     let mut answered = plan(["a"]);
-    assert!(!write_backoff.retain_planned(&answered));
+    assert!(!write_backoff.retain_planned(&answered, Duration::ZERO));
     assert_eq!(write_backoff.next_retry(), Some(MAX_BACKOFF));
     write_backoff.remove_backed_off(&mut answered, MAX_BACKOFF.saturating_sub(SECOND));
     assert!(answered.actions.is_empty(), "its pause goes on");
-    assert!(write_backoff.retain_planned(&Plan::default()) && !write_backoff.has_failures());
+    assert!(write_backoff.retain_planned(&Plan::default(), Duration::ZERO) && !write_backoff.has_failures());
+}
+
+/// A webhook changes each new HookRun, so that it is deleted and created again.
+#[test]
+fn a_write_that_is_never_stored_as_written_backs_off_although_other_writes_come_between() {
+    let mut write_backoff = WriteBackoff::default();
+    let (mut created, mut exists, mut now) = (0, false, Duration::ZERO);
+    let end = SECOND * 600;
+    while now < end {
+        // The write is wanted only while the object does not exist.
+        let mut wanted = plan((!exists).then_some("a"));
+        let _ = write_backoff.retain_planned(&wanted, now);
+        if exists {
+            assert_eq!(write_backoff.write_errors(), None, "it is not due");
+            assert_eq!(write_backoff.next_retry(), None);
+            exists = false;
+        }
+        write_backoff.remove_backed_off(&mut wanted, now);
+        if wanted.actions.pop().is_some() {
+            created += 1;
+            exists = true;
+            let result = WriteResult {
+                act: "delete_revision",
+                object: "a".to_owned(),
+                scales: false,
+                failure: Some(WriteFailure::NotStored("not there".to_owned())),
+            };
+            write_backoff.record(vec![result], now);
+            assert!(write_backoff.write_errors().is_some());
+        }
+        now += SECOND / 10;
+    }
+    // At 0, 0.25, 0.75, 1.75, 3.75, 7.75, 15.75 and 31.75 s, then every 30 s.
+    assert_eq!(created, 8 + 18);
+    // It is forgotten a minute after its back-off.
+    let _ = write_backoff.retain_planned(&Plan::default(), end + MAX_BACKOFF + REMEMBERED);
+    assert!(write_backoff.is_empty());
 }

@@ -94,7 +94,7 @@ impl Target {
             // A run of that name exists; the next decision depends on its content.
             (RequestError::Conflict, None) if self.kind == ObjectKind::Run => Some(uncertain()),
             (RequestError::Gone | RequestError::Conflict, None)
-            | (RequestError::Refused(_) | RequestError::Lapsed, _) => None,
+            | (RequestError::Refused(_) | RequestError::Lapsed | RequestError::NotStored, _) => None,
         }
     }
 }

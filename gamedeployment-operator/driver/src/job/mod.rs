@@ -7,13 +7,14 @@
 mod effect;
 mod node_check;
 mod runs;
+mod stored;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use gamedeployment_core::plan::{Action, Plan, STATUS, Warning};
-use gamedeployment_core::write_backoff::WriteResult;
+use gamedeployment_core::write_backoff::{WriteFailure, WriteResult};
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
 
@@ -24,6 +25,7 @@ pub(crate) use effect::Effect;
 use effect::{FailedWrite, Target};
 use runs::Removals;
 use runtime_core::clock::Now;
+use stored::{Expected, ExpectedWorkload};
 use write::{NextCall, Write};
 
 /// Limits on the API calls for one workload.
@@ -68,9 +70,9 @@ enum JobPhase {
 /// Purpose of a call under way.
 #[derive(Debug)]
 enum InFlight {
-    Write(Write),
+    Write(Box<Write>),
     Removals(Vec<gamedeployment_core::plan::RunRef>),
-    Status,
+    Status(Expected),
 }
 
 /// Outcome of a plan.
@@ -233,7 +235,9 @@ impl Job {
                 self.phase = JobPhase::Status;
                 let due = !self.outcome.had_effect || self.outcome.failed();
                 if let Some(status) = self.status.take().filter(|_| due) {
-                    self.send(ApiCall::WriteStatus(status), None, InFlight::Status, ids, out);
+                    let expected = Expected::Workload(ExpectedWorkload::Status(status.clone()));
+                    let expected = InFlight::Status(expected);
+                    self.send(ApiCall::WriteStatus(status), None, expected, ids, out);
                 }
             }
             JobPhase::Status | JobPhase::Done => self.phase = JobPhase::Done,
@@ -260,7 +264,7 @@ impl Job {
 
     fn follow(&mut self, write: Write, follows: NextCall, ids: &mut RequestId, out: &mut JobOutput) {
         match follows {
-            NextCall::Send(call, until) => self.send(call, until, InFlight::Write(write), ids, out),
+            NextCall::Send(call, until) => self.send(call, until, InFlight::Write(Box::new(write)), ids, out),
             NextCall::End(result) => self.finish(write, result, out),
         }
     }
@@ -278,10 +282,10 @@ impl Job {
             None => {}
             Some(InFlight::Write(mut write)) => {
                 let follows = write.answered(answer, &self.target, now);
-                self.follow(write, follows, ids, out);
+                self.follow(*write, follows, ids, out);
             }
             Some(InFlight::Removals(runs)) => self.removed(runs, answer, out),
-            Some(InFlight::Status) => self.recorded(answer, out),
+            Some(InFlight::Status(expected)) => self.recorded(&expected, answer, out),
         }
         self.advance(now, ids, out);
     }
@@ -307,13 +311,17 @@ impl Job {
         self.note(act, object, scales, result, out);
     }
 
-    fn recorded(&mut self, answer: Result<Response, RequestError>, out: &mut JobOutput) {
+    fn recorded(&mut self, expected: &Expected, answer: Result<Response, RequestError>, out: &mut JobOutput) {
         let target = Target {
             kind: ObjectKind::Workload,
             name: self.target.key.1.clone(),
             uid: Some(self.target.uid().to_owned()),
         };
         let result = match answer {
+            Ok(Response::Object(object)) if !expected.is_in(&object) => Err(FailedWrite::new(
+                RequestError::NotStored,
+                Some(Effect::Object(object)),
+            )),
             Ok(Response::Object(object)) => Ok(Effect::Object(object)),
             Ok(_) => Ok(Effect::Nothing),
             Err(error) => {
@@ -343,7 +351,7 @@ impl Job {
             .as_ref()
             .map_or_else(|failure| failure.error.class(), |_| "done");
         out.output.push(DriverOutput::WriteFinished(act, class));
-        let refused = match result {
+        let failure = match result {
             Ok(effect) => {
                 self.outcome.had_effect = true;
                 out.effects.push(effect);
@@ -365,14 +373,21 @@ impl Job {
                     self.outcome.overtaken = true;
                     return;
                 }
-                Some(error.to_string())
+                Some(match error {
+                    RequestError::NotStored => WriteFailure::NotStored(error.to_string()),
+                    RequestError::Gone
+                    | RequestError::Conflict
+                    | RequestError::Lapsed
+                    | RequestError::Refused(_)
+                    | RequestError::Unknown(_) => WriteFailure::Rejected(error.to_string()),
+                })
             }
         };
         self.outcome.tried.push(WriteResult {
             act,
             object,
             scales,
-            refused,
+            failure,
         });
     }
 }

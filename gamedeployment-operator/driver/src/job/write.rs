@@ -10,6 +10,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::effect::{Effect, FailedWrite, Target};
 use super::node_check::NodeCheck;
+use super::stored::Expected;
 use crate::request::{ApiCall, Object, ObjectKind, ReconcileTarget, RequestError, Response};
 use runtime_core::clock::Now;
 
@@ -27,6 +28,7 @@ pub(super) struct Write {
     /// Warning about the run that the write deletes, to emit on success.
     pub(super) stale_warning: Option<Box<Warning>>,
     target: Target,
+    expected: Expected,
     step: WriteState,
 }
 
@@ -101,6 +103,7 @@ impl Write {
             events: event_of(&action),
             stale_warning,
             target: Target::of(&action, (&target.key.1, target.uid())),
+            expected: Expected::of(&action, target),
             step: WriteState::New(Box::new(action)),
         }
     }
@@ -217,6 +220,9 @@ impl Write {
                 NextCall::End(Ok(Effect::Accepted(revision)))
             }
             (SentWrite::DryRun(_), Err(error)) => fails(error, None),
+            (_, Ok(Response::Object(object))) if !self.expected.is_in(&object) => {
+                fails(RequestError::NotStored, Some(Effect::Object(object)))
+            }
             (_, Ok(Response::Object(object))) => NextCall::End(Ok(Effect::Object(object))),
             (_, Ok(Response::Gone)) | (SentWrite::Deletion, Err(RequestError::Gone)) => {
                 NextCall::End(Ok(gone()))

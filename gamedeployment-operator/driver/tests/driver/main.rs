@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod kit;
+mod not_stored;
 mod reads;
 mod told;
 mod writes;

@@ -9,6 +9,7 @@ use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, RunRef};
 use gamedeployment_driver::request::{ApiCall, DeletedRun, Object, ObjectKind, RequestError, Response};
 use jiff::Timestamp;
+use shared_api::metric::Argument;
 use shared_api::names::hook_run_label::NAME_DIGEST;
 
 use super::Seen;
@@ -50,9 +51,14 @@ pub fn perform(
                 .map(|node| Response::Node(node.facts()))
                 .ok_or(Refusal::Gone)
         }
-        (ApiCall::WriteStatus(status), Some(seen)) => patch_workload(server, seen, |object| {
-            object.status = Some((**status).clone());
-        }),
+        (ApiCall::WriteStatus(status), Some(seen)) => {
+            let mut status = (**status).clone();
+            if server.alters.status {
+                server.altered += 1;
+                (status.phase, status.reason) = (None, None);
+            }
+            patch_workload(server, seen, |object| object.status = Some(status))
+        }
         (ApiCall::DeleteRuns(_), Some(_)) if server.refuses.collections => Err(Refusal::Forbidden),
         (ApiCall::DeleteRuns(runs), Some(_)) => Ok(Response::Runs(delete_runs(server, runs))),
         (ApiCall::Act(action), Some(seen)) => act(server, action, seen, now),
@@ -77,7 +83,17 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
         Action::DryRunPod(..) => Ok(Response::Done),
         Action::CreateRun(new) => {
             server.deny(server.refuses.runs)?;
-            server.create_run(&new.run, now).map(|run| of_run(&run))
+            let mut run = new.run.clone();
+            if server.alters.runs {
+                server.altered += 1;
+                let argument = Argument {
+                    name: "added".to_owned(),
+                    value: Some("by a webhook".to_owned()),
+                    ..Argument::default()
+                };
+                run.spec.args.get_or_insert_default().push(argument);
+            }
+            server.create_run(&run, now).map(|run| of_run(&run))
         }
         Action::DeleteRun(at) => {
             server.delete_run(&at.name, Some(&at.uid), None)?;

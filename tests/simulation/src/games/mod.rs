@@ -13,7 +13,7 @@ use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::index::Index;
 use gamedeployment_driver::request::{
-    ApiCall, Decided, DriverOutput, ReconcileTarget, Request, RequestError, RequestId, Response,
+    ApiCall, Decided, DriverOutput, Object, ReconcileTarget, Request, RequestError, RequestId, Response,
 };
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use jiff::Timestamp;
@@ -137,8 +137,11 @@ impl Games {
     pub fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Timestamp) {
         if let Some(writes) = self.under_way.remove(&id) {
             self.wrote.0 |= answer.is_ok() && writes;
-            // A read counts as a failure: its response may show that what it was for has failed.
-            self.wrote.1 |= answer.is_err() || !writes;
+            // So does a read, whose response may show that what it was for has failed, and a HookRun that was
+            // stored otherwise.
+            let altered = matches!(&answer, Ok(Response::Object(Object::Run(_, run)))
+                if run.noted_digest != Some(run.spec_digest));
+            self.wrote.1 |= answer.is_err() || !writes || altered;
         }
         self.driver.handle(DriverInput::Response(id, answer), now_of(now));
     }

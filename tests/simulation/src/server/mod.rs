@@ -54,6 +54,16 @@ pub struct Refuses {
     pub collections: bool,
 }
 
+/// Writes of gamedeployment-operator that are stored otherwise: by an admission webhook, or by a CRD that lacks
+/// fields.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alters {
+    /// New HookRuns get another argument.
+    pub runs: bool,
+    /// The status loses its phase and reason.
+    pub status: bool,
+}
+
 /// All objects.
 #[derive(Debug, Default)]
 pub struct Server {
@@ -73,6 +83,9 @@ pub struct Server {
     pub refuses: Refuses,
     /// Number of requests refused because of `refuses`.
     pub denied: usize,
+    pub alters: Alters,
+    /// Number of writes altered because of `alters`.
+    pub altered: usize,
     /// Deletion times of workloads, by UID.
     ends: BTreeMap<String, Timestamp>,
 }

@@ -1,0 +1,159 @@
+//! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
+//! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
+
+use gamedeployment_core::gate::Run;
+use gamedeployment_core::hook_kind::HookKind;
+use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::pod::Pod;
+use gamedeployment_core::revision::template_in;
+use gamedeployment_core::template::Template;
+use shared_api::names::pod as annotation;
+use shared_api::{GameDeployment, GameDeploymentStatus};
+
+use crate::request::{Object, ReconcileTarget};
+
+/// Part of a write that the stored object must have.
+#[derive(Debug)]
+pub(super) enum Expected {
+    /// Nothing: no later decision depends on it.
+    Nothing,
+    /// Part of a pod.
+    Pod(ExpectedPod),
+    /// Template of a revision.
+    Template(Template),
+    /// Number of a revision.
+    RevisionNumber(i64),
+    /// HookRun.
+    Run(Box<Run>),
+    /// Part of the workload.
+    Workload(ExpectedWorkload),
+}
+
+/// Part of a pod that a write changes.
+#[derive(Debug)]
+pub(super) enum ExpectedPod {
+    /// UID of its controller.
+    Controller(Option<String>),
+    /// Revision and UID of the controller of a new pod.
+    New(String, String),
+    /// Annotation `chosen-for`.
+    Selection(Option<String>),
+    /// Annotation `confirmed-revision`.
+    Confirmation(String),
+    /// Status of the condition `InPlaceUpdateReady`.
+    Ready(bool),
+    /// Revision label.
+    Revision(String),
+}
+
+/// Part of the workload that a write changes.
+#[derive(Debug)]
+pub(super) enum ExpectedWorkload {
+    /// `retry` of these hooks is not true.
+    RetryReset(Vec<HookKind>),
+    /// `paused` is true.
+    Paused,
+    /// Status.
+    Status(Box<GameDeploymentStatus>),
+}
+
+impl Expected {
+    /// Returns what the answer to an action must show.
+    pub(super) fn of(action: &Action, target: &ReconcileTarget) -> Self {
+        let controller = || target.uid().to_owned();
+        Self::Pod(match action {
+            Action::CreatePod(new) => {
+                let revision = new.manifest["metadata"]["labels"][annotation::REVISION].as_str();
+                ExpectedPod::New(revision.unwrap_or_default().to_owned(), controller())
+            }
+            Action::AdoptPod(_) => ExpectedPod::Controller(Some(controller())),
+            Action::ReleasePod(_) => ExpectedPod::Controller(None),
+            Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
+            Action::ClearSelection(_) => ExpectedPod::Selection(None),
+            Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
+            Action::SetReady(..) => ExpectedPod::Ready(true),
+            Action::Gated(GatedWrite::WriteUpdate(update, _)) => {
+                ExpectedPod::Revision(update.to().to_owned())
+            }
+            Action::Gated(GatedWrite::Confirm(confirmed)) => {
+                ExpectedPod::Confirmation(confirmed.revision().to_owned())
+            }
+            Action::CreateRevision(new) => {
+                return template_in(&new.data).map_or(Self::Nothing, Self::Template);
+            }
+            Action::RenumberRevision(_, number) => return Self::RevisionNumber(*number),
+            Action::CreateRun(new) => return Self::Run(Box::new(Run::read(&new.run))),
+            Action::ResetRetry(kinds) => {
+                return Self::Workload(ExpectedWorkload::RetryReset(kinds.clone()));
+            }
+            Action::Pause => return Self::Workload(ExpectedWorkload::Paused),
+            Action::AdoptRevision(_)
+            | Action::DeleteRevision(_)
+            | Action::DryRunPod(..)
+            | Action::Gated(GatedWrite::DeletePod(_))
+            | Action::DeleteRun(_) => return Self::Nothing,
+        })
+    }
+
+    /// Whether a stored object has it.
+    pub(super) fn is_in(&self, object: &Object) -> bool {
+        match (self, object) {
+            (Self::Pod(expected), Object::Pod(_, pod)) => expected.is_in(pod),
+            (Self::Template(template), Object::Revision(_, found)) => found.revision.template == *template,
+            (Self::RevisionNumber(number), Object::Revision(_, found)) => found.revision.number == *number,
+            (Self::Run(expected), Object::Run(_, run)) => {
+                let identity = |run: &Run| (run.spec_digest, run.intent.clone(), run.controller.clone());
+                identity(run) == identity(expected)
+            }
+            (Self::Workload(expected), Object::Workload(_, workload)) => {
+                let object = workload.object.as_ref();
+                object.is_ok_and(|object| expected.is_in(object))
+            }
+            // The answer is about another object than the write.
+            (
+                Self::Nothing
+                | Self::Pod(_)
+                | Self::Template(_)
+                | Self::RevisionNumber(_)
+                | Self::Run(_)
+                | Self::Workload(_),
+                Object::Pod(..) | Object::Revision(..) | Object::Run(..) | Object::Workload(..),
+            ) => true,
+        }
+    }
+}
+
+impl ExpectedPod {
+    fn is_in(&self, pod: &Pod) -> bool {
+        match self {
+            Self::Controller(controller) => pod.controller == *controller,
+            Self::New(revision, controller) => {
+                pod.revision() == revision && pod.controller.as_deref() == Some(controller)
+            }
+            Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
+            Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
+            Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),
+            Self::Revision(revision) => pod.revision() == revision,
+        }
+    }
+}
+
+impl ExpectedWorkload {
+    fn is_in(&self, object: &GameDeployment) -> bool {
+        let spec = &object.spec;
+        match self {
+            Self::RetryReset(kinds) => kinds.iter().all(|kind| {
+                let strategy = match kind {
+                    HookKind::PreDelete => &spec.pre_delete_update_strategy,
+                    HookKind::PreInplace => &spec.pre_inplace_update_strategy,
+                    HookKind::PostInplace => &spec.post_inplace_update_strategy,
+                };
+                strategy
+                    .as_ref()
+                    .is_none_or(|strategy| strategy.retry != Some(true))
+            }),
+            Self::Paused => spec.update_strategy.as_ref().and_then(|update| update.paused) == Some(true),
+            Self::Status(status) => object.status.as_ref() == Some(status),
+        }
+    }
+}
