@@ -1,11 +1,15 @@
 //! Minimal objects for tests, with overrides for the tested fields.
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
 use shared_api::hook_run::MetricResult;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
 use crate::cluster::{Cluster, FoundTemplate, Node};
+use crate::decide::decide;
+use crate::gate::Run;
+use crate::plan::Plan;
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::template::Template;
@@ -129,6 +133,24 @@ impl FakeCluster {
             ..Self::default()
         }
     }
+}
+
+/// Time of [`decided`].
+pub(crate) fn now() -> Timestamp {
+    "2024-06-01T00:00:00Z".parse().unwrap()
+}
+
+/// Decides about a workload with the template of a hook. The API server accepts new pods.
+pub(crate) fn decided(object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
+    let cluster = FakeCluster::with_hook();
+    let revisions = revisions();
+    let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
+    let view = View {
+        runs: &runs.iter().collect::<Vec<_>>(),
+        accepted: Some("new"),
+        ..view(object, &pods, &revisions, &cluster)
+    };
+    decide(&view, now())
 }
 
 /// Lets a created run end in this phase, after this number of successes of its metric.

@@ -1,7 +1,6 @@
 //! The hook of a canary step: only a success of its own run, measured as the operator created it, or a person's
 //! decision about its failed run ends the step.
 
-use jiff::Timestamp;
 use serde_json::json;
 use shared_api::names::workload::{PROMOTE_DESPITE_FAILURE, PROMOTE_DESPITE_FAILURE_REASON};
 use shared_api::reason::WorkloadReason;
@@ -10,30 +9,14 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::plan::Warning;
-use crate::samples::{FakeCluster, finish, object, pod, revisions};
-use crate::view::View;
+use crate::samples::{self, finish, object, pod};
 
 /// Change of a run.
 type Change = dyn Fn(&mut HookRun);
 
-fn now() -> Timestamp {
-    "2024-06-01T00:00:00Z".parse().unwrap()
-}
-
 /// Decides about two old pods of a workload whose first step is a hook.
 fn decided(object: &GameDeployment, runs: &[Run]) -> Plan {
-    let cluster = FakeCluster::with_hook();
-    let (pods, revisions) = ([pod("fleet-a", &[]), pod("fleet-b", &[])], revisions());
-    let view = View {
-        object,
-        pods: &pods.iter().collect::<Vec<_>>(),
-        revisions: &revisions.iter().collect::<Vec<_>>(),
-        runs: &runs.iter().collect::<Vec<_>>(),
-        accepted: Some("new"),
-        write_errors: None,
-        cluster: &cluster,
-    };
-    decide(&view, now())
+    samples::decided(object, &[pod("fleet-a", &[]), pod("fleet-b", &[])], runs)
 }
 
 /// Index of the step after this decision.

@@ -6,23 +6,12 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::hook_kind::HookKind;
-use crate::samples::{FakeCluster, finish, object, pod, revisions};
-use crate::view::View;
+use crate::samples::{self, finish, object, pod};
 
+/// Decides with runs as the API server stores them.
 fn decided(object: &GameDeployment, pods: &[Pod], runs: &[HookRun]) -> Plan {
-    let cluster = FakeCluster::with_hook();
-    let revisions = revisions();
     let runs: Vec<Run> = runs.iter().map(Run::read).collect();
-    let view = View {
-        object,
-        pods: &pods.iter().collect::<Vec<_>>(),
-        revisions: &revisions.iter().collect::<Vec<_>>(),
-        runs: &runs.iter().collect::<Vec<_>>(),
-        accepted: Some("new"),
-        write_errors: None,
-        cluster: &cluster,
-    };
-    decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
+    samples::decided(object, pods, &runs)
 }
 
 /// Returns the run that is created for this pod, after it has ended in this phase.
@@ -74,10 +63,7 @@ fn a_kept_run_of_a_pod_that_is_gone_does_not_hold_up_a_retry() {
     let pods = [selected("fleet-a"), selected("fleet-b")];
     let mut run = ended(&object, &selected("fleet-gone"), Phase::Failed);
     let plan = decided(&object, &pods, std::slice::from_ref(&run));
-    assert!(
-        !names(&plan).contains(&"create_hook_run"),
-        "it is to be deleted first"
-    );
+    assert!(!names(&plan).contains(&"create_hook_run"), "it is deleted first");
     keep(&mut run);
     let plan = decided(&object, &pods, std::slice::from_ref(&run));
     assert_eq!(

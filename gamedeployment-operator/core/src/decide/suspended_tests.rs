@@ -5,12 +5,10 @@ use shared_api::Phase;
 
 use super::*;
 use crate::gate::Run;
-use crate::samples::{FakeCluster, finish, object, pod, revisions};
-use crate::view::View;
+use crate::samples::{self, finish, object, pod};
 
 /// Pods whose selection is recorded while the `PostInplace` hook of the only updated pod has failed.
 fn selected(replicas: usize) -> Vec<String> {
-    let cluster = FakeCluster::with_hook();
     let hook = json!({ "hook": { "templateName": "ask" } });
     let object = object(&[
         ("/spec/replicas", json!(replicas)),
@@ -30,19 +28,8 @@ fn selected(replicas: usize) -> Vec<String> {
             ("/status/conditions", json!(conditions)),
         ],
     );
-    let (pods, revisions) = ([updated, pod("fleet-old", &[])], revisions());
-    let decided = |runs: &[Run]| {
-        let view = View {
-            object: &object,
-            pods: &pods.iter().collect::<Vec<_>>(),
-            revisions: &revisions.iter().collect::<Vec<_>>(),
-            runs: &runs.iter().collect::<Vec<_>>(),
-            accepted: Some("new"),
-            write_errors: None,
-            cluster: &cluster,
-        };
-        decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())
-    };
+    let pods = [updated, pod("fleet-old", &[])];
+    let decided = |runs: &[Run]| samples::decided(&object, &pods, runs);
     let plan = decided(&[]);
     let mut created = plan.actions.iter().filter_map(|action| match action {
         Action::CreateRun(new) if new.kind() == Some(crate::hook_kind::HookKind::PostInplace) => {
