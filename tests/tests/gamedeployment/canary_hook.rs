@@ -147,14 +147,19 @@ async fn a_failure_pauses_and_a_manifest_applied_again_updates_no_pod() {
     assert_eq!(fleet.blocked("UpdateBlocked").await, 0);
 }
 
+/// Updates a fleet up to the hook of its canary step, which fails.
+async fn rolled_out_to_a_failing_hook(fleet: &Fleet<'_>, server: &Webhook) {
+    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
+    fleet.hook("healthy", healthy(server, json!({}))).await;
+    fleet.launch(&game(2, half_then_hook())).await;
+    fleet.set_image("game:v2").await;
+}
+
 #[tokio::test]
 async fn a_failed_run_that_a_finalizer_keeps_is_replaced_by_one_of_the_next_name() {
     let fleet = fleet("canary-hook").await;
     let server = Webhook::start().unwrap();
-    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
-    fleet.hook("healthy", healthy(&server, json!({}))).await;
-    fleet.launch(&game(2, half_then_hook())).await;
-    fleet.set_image("game:v2").await;
+    rolled_out_to_a_failing_hook(&fleet, &server).await;
     failed(&fleet).await;
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
     fleet.keep_run(&run.name_any(), true).await;
@@ -172,10 +177,7 @@ async fn a_failed_run_that_a_finalizer_keeps_is_replaced_by_one_of_the_next_name
 async fn a_run_deleted_by_hand_is_asked_again_and_its_success_goes_on_when_nobody_pauses_any_more() {
     let fleet = fleet("canary-hook").await;
     let server = Webhook::start().unwrap();
-    server.on("/lobby", Answer::json(json!({ "healthy": "no" })));
-    fleet.hook("healthy", healthy(&server, json!({}))).await;
-    fleet.launch(&game(2, half_then_hook())).await;
-    fleet.set_image("game:v2").await;
+    rolled_out_to_a_failing_hook(&fleet, &server).await;
     fleet.says("UpdateBlocked", FAILED).await;
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
     server.on("/lobby", Answer::json(json!({ "healthy": "yes" })));
