@@ -60,12 +60,15 @@ impl Retry {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
         let only = self.hook.map(HookKind::from);
-        let told = cluster
+        let message = cluster
             .change(name, |game: &GameDeployment| {
                 decide(game, only, self.force, &cluster.flags)
             })
             .await?;
-        print_answer(&told, &[format!("kubectl game get {name} -w{}", cluster.flags)]);
+        print_answer(
+            &message,
+            &[format!("kubectl game get {name} -w{}", cluster.flags)],
+        );
         DONE
     }
 }
@@ -112,17 +115,17 @@ fn decide(
     if asked.is_empty() && !retries_step {
         return Err(Failure::Refused(nothing(game, flags)));
     }
-    let (mut patch, mut told) = (json!({ "spec": {} }), Vec::new());
+    let (mut patch, mut messages) = (json!({ "spec": {} }), Vec::new());
     if retries_step {
         patch = resumed();
-        told.push(format!(
+        messages.push(format!(
             "{name}: the hook of canary step {} runs again.",
             step_number(game)
         ));
     }
     for (kind, pods) in &asked {
         patch["spec"][kind.field()] = json!({ "retry": true });
-        told.push(if pods.is_empty() {
+        messages.push(if pods.is_empty() {
             format!(
                 "{name}: its {} hooks that ended without success are asked again, if there are any.",
                 hook_name(*kind)
@@ -135,7 +138,7 @@ fn decide(
             )
         });
     }
-    Ok((patch, told.join(" ")))
+    Ok((patch, messages.join(" ")))
 }
 
 /// Returns the message that there is nothing to retry, and what the workload waits for instead.
@@ -187,20 +190,23 @@ mod tests {
     #[test]
     fn only_the_hook_that_said_no_is_asked_again() {
         let game = samples::refused().game;
-        let (patch, told) = decide(&game, None, false, "").unwrap();
+        let (patch, message) = decide(&game, None, false, "").unwrap();
         assert_eq!(
             patch,
             json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
         );
-        assert_eq!(told, "arena: the PreDelete hook of arena-x7k2p is asked again.");
+        assert_eq!(
+            message,
+            "arena: the PreDelete hook of arena-x7k2p is asked again."
+        );
     }
 
     #[test]
     fn the_failed_hook_of_a_canary_step_runs_again_when_the_pause_ends() {
         let failed = samples::canary("PausedByStepBasedHook", true).game;
-        let (patch, told) = decide(&failed, None, false, "").unwrap();
+        let (patch, message) = decide(&failed, None, false, "").unwrap();
         assert_eq!(patch, resumed());
-        assert_eq!(told, "arena: the hook of canary step 2 runs again.");
+        assert_eq!(message, "arena: the hook of canary step 2 runs again.");
         let only = decide(&failed, Some(HookKind::PreDelete), false, "");
         assert!(only.unwrap_err().to_string().contains("nothing to ask again"));
         let mut running = failed;
