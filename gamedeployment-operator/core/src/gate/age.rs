@@ -2,9 +2,10 @@
 //!
 //! The age counts from the moment this process saw the verdict arrive. A watch may lag and the verdict may be
 //! older, so the age counts from the end of the run if that is earlier. `completedAt` comes from another
-//! machine's clock, which may be slow, but the run cannot have ended before its creation time (API server
-//! clock) plus its own duration: the later of these two times counts as its end. For a verdict that this
-//! process did not see arrive, only `completedAt` counts.
+//! machine's clock, which may be wrong, but the run cannot have ended before its creation time (API server
+//! clock) plus its own duration. The later of these two times counts as its end if this process saw the verdict
+//! arrive, so that a slow clock voids nothing, and the earlier one if it did not: a fast clock must not hide the
+//! verdict's age.
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
@@ -31,8 +32,14 @@ pub(super) fn fresh_until(
     let stale_reason = |why: String| StaleReason::reported(WorkloadReason::HookVerdictExpired, why);
     let age = match (cluster.verdict_seen_for(run), run.completed) {
         (Some(seen), None) => seen,
-        (Some(seen), Some(completed)) => seen.max(at_most(run, completed, now)),
-        (None, Some(completed)) => now.duration_since(completed),
+        (Some(seen), Some(completed)) => {
+            let dated = now.duration_since(completed);
+            seen.max(since_possible_end(run, completed, now).map_or(dated, |age| dated.min(age)))
+        }
+        (None, Some(completed)) => {
+            let dated = now.duration_since(completed);
+            since_possible_end(run, completed, now).map_or(dated, |age| dated.max(age))
+        }
         (None, None) => {
             return Err(stale_reason(
                 "nobody knows when its verdict was reached".to_owned(),
@@ -55,15 +62,10 @@ pub(super) fn fresh_until(
     Ok(Some(now.checked_add(left).unwrap_or(Timestamp::MAX)))
 }
 
-/// Upper bound on a verdict's age, correct unless two of three clocks are wrong: by `completedAt`, or by the
-/// run's creation time and duration.
-fn at_most(run: &Run, completed: Timestamp, now: Timestamp) -> SignedDuration {
-    let dated = now.duration_since(completed);
-    let (Some(created), Some(started)) = (run.created, run.started) else {
-        return dated;
-    };
-    let took = completed.duration_since(started);
-    dated.min(now.duration_since(created).saturating_sub(took))
+/// Time since the earliest possible end of a run: its creation plus its duration.
+fn since_possible_end(run: &Run, completed: Timestamp, now: Timestamp) -> Option<SignedDuration> {
+    let took = completed.duration_since(run.started?);
+    Some(now.duration_since(run.created?).saturating_sub(took))
 }
 
 /// Whether the pod has been out of service since before the run was created, so that no player can have

@@ -100,18 +100,22 @@ fn a_success_counts_for_thirty_seconds_from_its_arrival_or_else_its_date() {
 }
 
 #[test]
-fn a_slow_clock_makes_no_verdict_old_that_arrived_in_time() {
+fn a_wrong_clock_makes_no_seen_verdict_old_and_no_other_verdict_fresh() {
     let pod = chosen(&[]);
     let table = [
         // Seconds since its creation by the API server's clock, since its start and its end by
         // hook-operator's clock, and since its arrival was seen; whether the gate opens.
-        (10, 508, 500, 3, true),
-        (10, -492, -500, 3, true),
+        (10, 508, 500, Some(3), true),
+        (10, -492, -500, Some(3), true),
         // It took 8 s, so it ended 32 s ago.
-        (40, 508, 500, 3, false),
+        (40, 508, 500, Some(3), false),
         // It was started late: by `completedAt` it is fresh.
-        (400, 12, 4, 3, true),
-        (400, 38, 31, 3, false),
+        (400, 12, 4, Some(3), true),
+        (400, 38, 31, Some(3), false),
+        // It took 2 s, so it may have ended 33 s ago; its date is that of a fast clock.
+        (35, 10, 8, None, false),
+        (31, 10, 8, None, true),
+        (31, 35, 33, None, false),
     ];
     for (created, started, completed, seen, opens) in table {
         let ago = |age: i64| now() - SignedDuration::from_secs(age);
@@ -120,15 +124,12 @@ fn a_slow_clock_makes_no_verdict_old_that_arrived_in_time() {
         let status = run.status.as_mut().unwrap();
         status.started_at = Some(ago(started).into());
         status.completed_at = Some(ago(completed).into());
-        let around = FakeCluster {
-            seen: Some(seen),
-            ..around()
-        };
+        let around = FakeCluster { seen, ..around() };
         let stands = deletion(&run, &pod, &around);
         assert_eq!(
             stands == OPEN,
             opens,
-            "{created} {started} {completed} {seen}: {stands}"
+            "{created} {started} {completed} {seen:?}: {stands}"
         );
     }
 }
