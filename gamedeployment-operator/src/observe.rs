@@ -7,7 +7,6 @@ use std::future::ready;
 
 use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
-use gamedeployment_core::gate::Run;
 use gamedeployment_driver::watch_event::{Event, WatchEvent};
 use k8s_openapi::api::core::v1::Node;
 use kube::core::error_boundary::InvalidObject;
@@ -86,7 +85,7 @@ pub fn watch_all(
     let revisions = revisions.filter_map(|seen| ready(event(seen, |read| read::revision(&read.ok()?))));
     all.push(revisions.map(WatchEvent::Revision).boxed());
     let runs = watch_in(client, scope, RUNS, health.clone());
-    let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(Run::read(&read.ok()?)))));
+    let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(read::run(read)))));
     let watched = health.clone();
     let healthy = move || watched.passes_since(RUNS).map(|at| clock.mono(at));
     all.push(runs.map(move |event| WatchEvent::Run(event, healthy())).boxed());

@@ -134,6 +134,16 @@ impl Loop {
                     let error = &unreadable.error;
                     tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
                 }
+                DriverOutput::Unread { kind, key, error } => {
+                    let (namespace, name) = key;
+                    tracing::warn!(
+                        namespace,
+                        name,
+                        kind = kind.as_str(),
+                        error,
+                        "the outcome of a write is unknown and its object cannot be read; deciding without it"
+                    );
+                }
                 DriverOutput::WorkloadDeleted(key) => self.metrics.forget(&key),
             }
         }

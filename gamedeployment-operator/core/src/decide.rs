@@ -130,4 +130,6 @@ mod suspended_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
+mod unreadable_run_tests;
+#[cfg(test)]
 mod unrecorded_tests;

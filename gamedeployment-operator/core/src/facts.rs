@@ -28,6 +28,8 @@ pub struct PodFacts<'a> {
     pub service: Service,
     /// Its recorded selection: the intent and the time.
     pub recorded_selection: Option<RecordedSelection>,
+    /// Whether its state is uncertain and cannot be read: nothing can be done to it now.
+    pub unread: bool,
 }
 
 impl PodFacts<'_> {
@@ -146,16 +148,29 @@ impl<'a> Facts<'a> {
             let approved = approved.contains_key(pod.uid.as_str());
             Rank::new(pod, view.cluster, approved, workload.cost_order)
         };
-        let mut ranked: Vec<(Rank<'_>, &Pod)> = active.iter().map(|pod| (rank(pod), *pod)).collect();
+        let unread = |pod: &Pod| {
+            view.write_errors
+                .is_some_and(|errors| errors.unread_pods.contains(&pod.name))
+        };
+        // Others go instead of a pod to which nothing can be done.
+        let rank = |pod| (unread(pod), rank(pod));
+        let mut ranked: Vec<_> = active.iter().map(|pod| (rank(pod), *pod)).collect();
         // No two ranks are equal, so an unstable sort is fine. The facts are gathered afterwards because they
         // are expensive to move.
         ranked.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
-        let pods = ranked.iter().map(|(_, pod)| {
+        let pods = ranked.iter().map(|((unread, _), pod)| {
             let phase = in_place_phase(pod, now);
+            // An unread pod may be gone.
+            let service = if *unread {
+                Service::None
+            } else {
+                Service::of(pod, &phase, view, workload, now)
+            };
             PodFacts {
                 pod,
                 old: !history.is_updated(pod.revision()),
-                service: Service::of(pod, &phase, view, workload, now),
+                service,
+                unread: *unread,
                 phase,
                 recorded_selection: RecordedSelection::read(pod),
             }

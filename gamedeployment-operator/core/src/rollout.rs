@@ -45,8 +45,9 @@ pub fn select<'a>(
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
     let mut candidates: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);
-    let may_go =
-        |pod: &&mut SelectedPod<'_>| pod.stays() && (pod.facts.old || is_half_written(pod.facts.pod));
+    let may_go = |pod: &&mut SelectedPod<'_>| {
+        pod.stays() && !pod.facts.unread && (pod.facts.old || is_half_written(pod.facts.pod))
+    };
     candidates.extend(pods.iter_mut().filter(may_go));
     let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|pod| {

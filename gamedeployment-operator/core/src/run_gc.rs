@@ -32,7 +32,8 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let mut warnings = stale_warnings(findings);
     let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.canary);
     let remove = move |run: &&Run| {
-        let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry) && run.is_unsuccessful();
+        let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry)
+            && (run.is_unsuccessful() || run.unreadable.is_some());
         let unneeded = retried || !is_in_use(run, &referenced, facts, findings);
         let pod = run.pod_uid.as_deref();
         unneeded.then(|| {
@@ -65,6 +66,12 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
 }
 
 fn is_in_use(run: &Run, referenced: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
+    // It blocks its gate until a person deletes it or sets `retry`: a new one may be unreadable for the same
+    // reason.
+    if run.unreadable.is_some() {
+        let mut pods = facts.view.pods.iter();
+        return run.canary || pods.any(|pod| Some(&pod.uid) == run.pod_uid.as_ref());
+    }
     if run.canary {
         // Keeps the run of a step that just passed until the status no longer names it: if that write were
         // lost, the hook would run again.

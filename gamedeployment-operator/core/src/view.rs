@@ -1,5 +1,7 @@
 //! Inputs of a decision.
 
+use std::collections::BTreeSet;
+
 use shared_api::GameDeployment;
 
 use crate::cluster::Cluster;
@@ -26,7 +28,7 @@ pub struct View<'a> {
     pub cluster: &'a dyn Cluster,
 }
 
-/// Rejected writes.
+/// Rejected writes, and writes with an unknown outcome that reads cannot settle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteErrors {
     /// Error of a write that concerns the number of pods.
@@ -41,4 +43,6 @@ pub struct WriteErrors {
     pub pod: Option<String>,
     /// Error of any other write.
     pub updating: Option<String>,
+    /// Pods in an uncertain state that cannot be read. Writes to them are not sent.
+    pub unread_pods: BTreeSet<String>,
 }

@@ -10,7 +10,7 @@
 //! continues if the next plans do not contain the write: a HookRun that was not stored as written is deleted
 //! first, and then created again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::plan::{Action, CREATE_POD, CREATE_REVISION, DRY_RUN_POD, Plan, STATUS};
@@ -282,6 +282,7 @@ impl WriteBackoff {
             creating: self.acts.contains_key(CREATE_POD),
             pod: self.acts.get(DRY_RUN_POD).and_then(ActionBackoff::message),
             collisions: self.collisions,
+            unread_pods: BTreeSet::new(),
         };
         (write_errors != WriteErrors::default()).then_some(write_errors)
     }

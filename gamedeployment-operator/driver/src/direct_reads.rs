@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::NamespacedName;
-use crate::driver::{Driver, RETRY_DELAY};
+use crate::driver::Driver;
 use crate::expectations;
 use crate::request::{ApiCall, DriverOutput, ObjectKind, Request, RequestError, RequestId, Response};
 use crate::store::SeenVersion;
@@ -13,7 +13,7 @@ use runtime_core::clock::Now;
 /// Direct read under way.
 #[derive(Debug)]
 struct Read {
-    /// Workload that waits for it, if any.
+    /// Workload that the object is uncertain for, if any.
     workload: Option<NamespacedName>,
     kind: ObjectKind,
     key: NamespacedName,
@@ -25,65 +25,51 @@ struct Read {
 #[derive(Debug, Default)]
 pub(crate) struct DirectReads {
     under_way: BTreeMap<RequestId, Read>,
-    /// Number of reads that each waiting workload waits for, and whether one of them failed.
-    waiting: BTreeMap<NamespacedName, (usize, bool)>,
-    /// Number of reads that no workload waits for.
+    /// Number of reads of overdue objects.
     rereads: usize,
-    /// Time before which overdue objects are not read, because a read failed.
-    not_before: Duration,
+    /// Whether one of them has succeeded.
+    reread: bool,
 }
 
 impl DirectReads {
-    /// Whether this workload waits for a read.
-    pub(crate) fn are_for(&self, workload: &NamespacedName) -> bool {
-        self.waiting.contains_key(workload)
-    }
-
-    /// Whether reads are under way that no workload waits for.
+    /// Whether reads of overdue objects are under way.
     pub(crate) fn rereads(&self) -> bool {
         self.rereads > 0
     }
 
-    /// Earliest time at which an object that is overdue at `overdue` may be read.
-    pub(crate) fn may_reread_at(&self, overdue: Duration) -> Duration {
-        overdue.max(self.not_before)
-    }
-
-    /// Counts one read as done. After the workload's last read, returns whether any of them failed.
-    fn end(&mut self, workload: &NamespacedName, failed: bool) -> Option<bool> {
-        let (left, any) = self.waiting.get_mut(workload)?;
-        *left -= 1;
-        *any |= failed;
-        let (left, any) = (*left, *any);
-        if left > 0 {
-            return None;
-        }
-        self.waiting.remove(workload);
-        Some(any)
+    /// Counts the read of an overdue object as done. Returns whether it was the last one and any succeeded.
+    fn end_reread(&mut self, succeeded: bool) -> bool {
+        self.rereads -= 1;
+        self.reread |= succeeded;
+        !self.rereads() && std::mem::take(&mut self.reread)
     }
 }
 
 impl Driver {
     /// Reads written objects that the watch has not shown in time.
     pub(crate) fn reread_overdue(&mut self, now: Duration) {
-        if self.reads.rereads() || now < self.reads.not_before {
+        if self.reads.rereads() {
             return;
         }
         let overdue = expectations::overdue(&self.index, now);
         if !overdue.is_empty() {
             self.output.push_back(DriverOutput::Overdue(overdue.len()));
         }
+        self.reads.rereads = overdue.len();
         for (kind, key) in overdue {
             self.read(None, kind, key);
         }
     }
 
-    /// Reads an object, for a waiting workload or for none.
-    pub(crate) fn read(&mut self, workload: Option<&NamespacedName>, kind: ObjectKind, key: NamespacedName) {
-        match workload {
-            Some(workload) => self.reads.waiting.entry(workload.clone()).or_default().0 += 1,
-            None => self.reads.rereads += 1,
+    /// Reads the uncertain objects of a workload whose read is due.
+    pub(crate) fn read_uncertain(&mut self, workload: &NamespacedName, now: Duration) {
+        self.expectations.release_shown(workload, &self.index);
+        for (kind, name) in self.expectations.begin_reads(workload, now) {
+            self.read(Some(workload), kind, (workload.0.clone(), name));
         }
+    }
+
+    fn read(&mut self, workload: Option<&NamespacedName>, kind: ObjectKind, key: NamespacedName) {
         self.ids += 1;
         let read = Read {
             workload: workload.cloned(),
@@ -111,7 +97,11 @@ impl Driver {
             key,
             seen,
         } = read;
-        let failed = matches!(&answer, Err(error) if *error != RequestError::Gone);
+        let error = match &answer {
+            Ok(_) | Err(RequestError::Gone) => None,
+            Err(error) => Some(error.to_string()),
+        };
+        let failed = error.is_some();
         // If the cache changed meanwhile, it may be newer than the answer; an uncertain object is then read
         // again.
         if !failed && self.index.object_store(kind).is_still(&key, &seen) {
@@ -127,20 +117,23 @@ impl Driver {
             }
         }
         let Some(workload) = workload else {
-            self.reads.rereads -= 1;
             if failed {
-                self.reads.not_before = now.mono + RETRY_DELAY;
+                self.index.object_store_mut(kind).postpone(&key, now.mono);
             }
-            if !self.reads.rereads() {
+            if self.reads.end_reread(!failed) {
                 let all = self.index.workloads.iter().map(|(key, _)| key.clone());
                 self.dirty.extend(all);
             }
             return;
         };
-        match self.reads.end(&workload, failed) {
-            None => {}
-            Some(false) => drop(self.dirty.insert(workload)),
-            Some(true) => self.timers.set(&workload, Some(now.mono + RETRY_DELAY)),
+        let object = (kind, key.1.clone());
+        if self
+            .expectations
+            .read_ended(&workload, object, error.clone(), now.mono)
+        {
+            let error = error.unwrap_or_default();
+            self.output.push_back(DriverOutput::Unread { kind, key, error });
         }
+        self.dirty.insert(workload);
     }
 }

@@ -15,7 +15,7 @@ use shared_api::GameDeployment;
 
 use crate::NamespacedName;
 use crate::direct_reads::DirectReads;
-use crate::expectations::{self, Expectations};
+use crate::expectations::{self, Expectations, RETRY_DELAY};
 use crate::index::{ClusterView, Index};
 use crate::input::DriverInput;
 use crate::job::{CallLimits, Effect, Job, JobOutput};
@@ -24,11 +24,9 @@ use crate::request::{
     ApiCall, Decided, DriverOutput, MetricsReport, ObjectKind, ReconcileTarget, Request, RequestError,
     RequestId, Response,
 };
+use crate::unread::Unread;
 use crate::watch_event::{Unreadable, WatchEvent};
 use runtime_core::clock::Now;
-
-/// Pause before the retry of a failed direct read, or of a failed report about an unreadable object.
-pub(crate) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Limits on the work in progress for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -159,7 +157,6 @@ impl Driver {
         }
         let overdue = expectations::next_overdue(&self.index);
         let overdue = overdue.filter(|_| synced && !self.reads.rereads());
-        let overdue = overdue.map(|at| self.reads.may_reread_at(at));
         let times = [self.timers.next(), self.throttled.next(), overdue];
         times.into_iter().flatten().filter(|_| synced).min()
     }
@@ -189,26 +186,19 @@ impl Driver {
         self.throttle.decided(key, begun, took);
     }
 
-    /// Whether a job or a direct read is under way for a workload.
-    fn is_busy(&self, key: &NamespacedName) -> bool {
-        self.jobs.contains_key(key) || self.reads.are_for(key)
-    }
-
-    /// Decides on one workload. A workload with a job or a read under way is skipped and comes back when that
-    /// ends.
+    /// Decides on one workload. A workload with a job under way, or that waits for a read, is skipped and
+    /// comes back when that ends.
     fn reconcile(&mut self, key: NamespacedName, now: Now) {
-        if self.is_busy(&key) {
+        if self.jobs.contains_key(&key) {
             return;
         }
         if let Some(until) = self.throttle.until(&key, now.mono) {
             self.throttled.set(&key, Some(until));
             return;
         }
-        let uncertain: Vec<(ObjectKind, String)> = self.expectations.of(&key).cloned().collect();
-        if !uncertain.is_empty() {
-            for (kind, name) in uncertain {
-                self.read(Some(&key), kind, (key.0.clone(), name));
-            }
+        self.read_uncertain(&key, now.mono);
+        if self.expectations.must_wait(&key) {
+            self.timers.set(&key, self.expectations.next_read(&key));
             return;
         }
         let Some(workload) = self.index.workloads.get(&key) else {
@@ -245,6 +235,11 @@ impl Driver {
             state.backoff.remove_backed_off(&mut plan, now.mono);
             (state.backoff.next_retry(), state.backoff.has_failures())
         });
+        let unread = Unread::of(&self.expectations, &key);
+        unread.remove_writes(&mut plan, (&key.1, object.metadata.uid.as_deref()));
+        // A retry that is due is in the plan, or its object is unread.
+        let again = again.filter(|at| *at > now.mono);
+        let again = again.into_iter().chain(self.expectations.next_read(&key)).min();
         self.timers.set(&key, wake.into_iter().chain(again).min());
         let is_empty = plan.is_empty();
         if is_empty && !remembers {
@@ -286,12 +281,17 @@ impl Driver {
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         let mut pods: Vec<&Pod> = self.index.pods.owned_by(uid).collect();
         pods.extend(self.index.pods.orphans_in(&key.0));
-        let runs: Vec<&Run> = self.index.runs.owned_by(uid).collect();
+        let unread = Unread::of(&self.expectations, key);
+        let unread_runs = unread.runs(&self.index, &key.0, uid);
+        let runs = self.index.runs.owned_by(uid);
+        let runs = runs.filter(|run| !unread.contains(ObjectKind::Run, &run.name));
+        let runs: Vec<&Run> = runs.chain(&unread_runs).collect();
         let revisions = &self.index.revisions;
         let revisions = revisions.owned_by(uid).chain(revisions.orphans_in(&key.0));
         let revisions: Vec<&Revision> = revisions.map(|owned| &owned.revision).collect();
         let state = self.states.get(key);
         let write_errors = state.and_then(|state| state.backoff.write_errors());
+        let write_errors = unread.report(write_errors);
         let view = View {
             object,
             pods: &pods,
@@ -365,7 +365,11 @@ impl Driver {
             Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
             Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
             Effect::NodeNotReady(name, found) => self.index.nodes.set_not_ready(&name, found),
-            Effect::Uncertain(kind, name) => self.expectations.mark_uncertain(workload, kind, name),
+            Effect::Uncertain(object) => {
+                let key = (workload.0.clone(), object.name.clone());
+                let seen = self.index.object_store(object.kind).seen_version(&key);
+                self.expectations.mark_uncertain(workload, object, seen);
+            }
         }
     }
 

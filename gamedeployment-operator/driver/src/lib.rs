@@ -12,6 +12,7 @@
 //! | [`index`] | cached view of the cluster, and the workloads that an event concerns |
 //! | [`store`] | cache of one kind, fed by the watch and by own writes |
 //! | [`expectations`] | writes with an unknown outcome |
+//! | [`unread`] | decisions without objects that cannot be read back |
 //! | [`job`] | execution of a plan: order, batches, meaning of each answer |
 //! | [`request`] | calls, answers and all other outputs to the shell |
 //! | [`pacing`] | wake-ups, and throttling after long decisions |
@@ -30,6 +31,7 @@ mod job;
 mod pacing;
 pub mod request;
 pub mod store;
+mod unread;
 pub mod watch_event;
 
 pub use driver::{Driver, DriverLimits};

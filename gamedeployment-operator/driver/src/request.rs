@@ -29,6 +29,18 @@ pub enum ObjectKind {
     Run,
 }
 
+impl ObjectKind {
+    /// The kind's name in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Workload => "GameDeployment",
+            Self::Pod => "Pod",
+            Self::Revision => "ControllerRevision",
+            Self::Run => "HookRun",
+        }
+    }
+}
+
 /// Workload that a write is for, as of the decision.
 #[derive(Debug, Clone)]
 pub struct ReconcileTarget {
@@ -196,6 +208,15 @@ pub enum DriverOutput {
     Overdue(usize),
     /// A workload cannot be read.
     Unreadable(NamespacedName, Arc<Unreadable>),
+    /// Direct reads of an object have failed several times: decisions no longer wait for it.
+    Unread {
+        /// Kind.
+        kind: ObjectKind,
+        /// Namespace and name.
+        key: NamespacedName,
+        /// Error of the last read.
+        error: String,
+    },
     /// A workload is gone.
     WorkloadDeleted(NamespacedName),
 }

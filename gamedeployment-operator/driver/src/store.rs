@@ -282,6 +282,9 @@ pub trait ObjectStore {
     /// the object.
     fn restart_deadline(&mut self, key: &NamespacedName, now: Duration);
 
+    /// Restarts the deadline after a direct read that failed.
+    fn postpone(&mut self, key: &NamespacedName, now: Duration);
+
     /// Keys of objects that the watch has not shown within `after` of their write, and of objects that a list
     /// showed `after` ago although they were gone.
     fn overdue(&self, after: Duration, now: Duration) -> Vec<NamespacedName>;
@@ -305,6 +308,13 @@ impl<T: StoredObject> ObjectStore for Store<T> {
 
     fn restart_deadline(&mut self, key: &NamespacedName, now: Duration) {
         self.doubted.remove(key);
+        self.postpone(key, now);
+    }
+
+    fn postpone(&mut self, key: &NamespacedName, now: Duration) {
+        if let Some(since) = self.doubted.get_mut(key) {
+            *since = now;
+        }
         if let Some(held) = self.held.get_mut(key)
             && let Some(since) = held.unconfirmed
         {

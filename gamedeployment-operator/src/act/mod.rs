@@ -12,11 +12,10 @@ use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{
     ApiCall, Object, ObjectKind, ReconcileTarget, Request, RequestError, Response,
 };
-use gamedeployment_driver::watch_event::Workload;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::NamespaceResourceScope;
+use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
@@ -159,10 +158,16 @@ impl Caller {
     /// Reads an object, bypassing the cache.
     async fn read(&self, kind: ObjectKind, key: &NamespacedName) -> Result<Response, CallError> {
         Ok(match kind {
-            ObjectKind::Workload => of_workload(self.get(key).await?),
+            ObjectKind::Workload => {
+                let DeserializeGuard(found) = self.get(key).await?;
+                Response::Object(Object::Workload(key.clone(), read::workload(found)))
+            }
             ObjectKind::Pod => of_pod(&self.get(key).await?),
             ObjectKind::Revision => of_revision(&self.get(key).await?),
-            ObjectKind::Run => of_run(&self.get(key).await?),
+            ObjectKind::Run => {
+                let DeserializeGuard(found) = self.get(key).await?;
+                Response::Object(Object::Run(key.clone(), Box::new(read::run(found))))
+            }
         })
     }
 
@@ -223,10 +228,9 @@ fn as_owner(target: &ReconcileTarget) -> OwnerReference {
     owner(&target.key.1, target.uid())
 }
 
-fn of_workload(mut object: GameDeployment) -> Response {
-    // The watch strips these fields too.
-    object.metadata.managed_fields = None;
-    Response::Object(Object::Workload(key_of(&object.metadata), Workload::new(object)))
+fn of_workload(object: GameDeployment) -> Response {
+    let key = key_of(&object.metadata);
+    Response::Object(Object::Workload(key, read::workload(Ok(object))))
 }
 
 fn of_pod(pod: &Pod) -> Response {

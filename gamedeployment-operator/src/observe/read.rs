@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::watch_event::{NodeFacts, OwnedRevision, Template, Workload};
@@ -10,7 +11,7 @@ use k8s_openapi::api::core::v1 as api;
 use kube::core::error_boundary::InvalidObject;
 use shared_api::names;
 use shared_api::reason::CONDITION_VALID;
-use shared_api::{GameDeployment, HookTemplate};
+use shared_api::{GameDeployment, HookRun, HookTemplate};
 
 /// Kind of controller whose pods this operator manages.
 const KIND: &str = "GameDeployment";
@@ -52,10 +53,32 @@ pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
     }
 }
 
-/// Converts a workload, readable or not.
-pub(super) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload {
+/// Converts a HookRun, readable or not.
+pub(crate) fn run(read: Result<HookRun, InvalidObject>) -> Run {
     match read {
-        Ok(object) => Workload::new(object),
+        Ok(run) => Run::read(&run),
+        Err(InvalidObject { metadata, error }) => {
+            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+            tracing::warn!(
+                namespace,
+                name,
+                error,
+                "a HookRun cannot be read and opens no gate"
+            );
+            let remedy = "delete it, or set retry: true of its hook";
+            Run::of_metadata(&metadata, format!("{error}; {remedy}"))
+        }
+    }
+}
+
+/// Converts a workload, readable or not.
+pub(crate) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload {
+    match read {
+        Ok(mut object) => {
+            // Answers to writes and direct reads have them, the watch has not.
+            object.metadata.managed_fields = None;
+            Workload::new(object)
+        }
         Err(InvalidObject { metadata, error }) => Workload::unreadable(metadata, error),
     }
 }

@@ -128,8 +128,8 @@ pub(super) const ALL: &[Purpose] = &[
         "get",
         "reading an object again after a conflict, or after a write whose answer was lost; of gamedeployments also: whether \
          a workload is still there before a pod or revision is adopted",
-        "after such a write nothing is decided for its workload, and it is tried every second; the log says so. Nothing is \
-         adopted",
+        "after three failed reads `WriteFailed` and the log name the object, and it is left alone until the watch shows it \
+         anew; the rest of the workload goes on. Nothing is adopted",
     ),
     purpose(
         WORKLOADS,

@@ -177,7 +177,7 @@ impl<'a> CanaryStepper<'a> {
             });
         };
         if let Some(run) = own(&name) {
-            return Ok(StepRun::Outdated(run));
+            return run.unreadable_blocker().map_or(Ok(StepRun::Outdated(run)), Err);
         }
         if self.view.cluster.has_run(&self.workload.namespace, &name) {
             return Err(HookBlocker {
@@ -221,6 +221,7 @@ fn is_current(run: &Run, wanted: &NewRun) -> bool {
     let notes = wanted.run.metadata.annotations.as_ref();
     let note = |key: &str| notes.and_then(|notes| notes.get(key));
     !run.terminating
+        && run.unreadable.is_none()
         && !run.is_edited
         && run.intent.as_ref() == note(annotation::INTENT)
         && run.spec_digest == SpecDigest::of(&wanted.run.spec)

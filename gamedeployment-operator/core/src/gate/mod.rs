@@ -261,6 +261,9 @@ impl<'a> Gate<'a> {
     /// Returns the gate state that a run yields. Any difference from the run that would be created now makes
     /// it stale.
     fn judge(&self, run: &'a Run, hook_request: &HookRequest<'a>) -> GateState<'a> {
+        if let Some(blocker) = run.unreadable_blocker() {
+            return GateState::Blocked(blocker);
+        }
         if let Some(stale_reason) = stale_reason::of(run, hook_request) {
             return GateState::Stale(run, stale_reason);
         }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use shared_api::metric::Metric;
 use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::WorkloadReason;
-use shared_api::{HookRun, Phase};
+use shared_api::{HookRun, HookRunSpec, Phase};
 
 use super::HookBlocker;
 use crate::hook_kind::HookKind;
@@ -65,6 +65,8 @@ pub struct Run {
     pub completed: Option<Timestamp>,
     /// Time from which it counts as overdue unless something is recorded first.
     pub not_taken_up_at: Option<Timestamp>,
+    /// Why its content is unknown, if so. It exists and has its name.
+    pub unreadable: Option<String>,
 }
 
 impl Run {
@@ -106,7 +108,43 @@ impl Run {
             created,
             completed: status.completed_at.map(shared_api::time::Time::timestamp),
             not_taken_up_at: not_taken_up_at(run),
+            unreadable: None,
         }
+    }
+
+    /// Returns a HookRun of which only the metadata can be read.
+    pub fn of_metadata(metadata: &ObjectMeta, why: String) -> Self {
+        let mut run = HookRun::new("", HookRunSpec::default());
+        run.metadata = metadata.clone();
+        Self::read(&run).unreadable(why)
+    }
+
+    /// Returns a HookRun of which only the name and the UID of its owner are known.
+    pub fn unknown(name: &str, owner: &str) -> Self {
+        let mut run = HookRun::new(name, HookRunSpec::default());
+        run.metadata.owner_references = Some(vec![super::owner("", owner)]);
+        Self::read(&run)
+    }
+
+    /// Marks the content as unknown, for this reason. Nothing in it counts any more.
+    #[must_use]
+    pub fn unreadable(self, why: String) -> Self {
+        Self {
+            phase: Phase::default(),
+            flaw: None,
+            not_taken_up_at: None,
+            unreadable: Some(why),
+            ..self
+        }
+    }
+
+    /// Returns a blocker if its content is unknown.
+    pub fn unreadable_blocker(&self) -> Option<HookBlocker> {
+        let why = self.unreadable.as_ref()?;
+        Some(HookBlocker {
+            reason: WorkloadReason::HookRunNameInvalid,
+            message: format!("HookRun {} exists and cannot be read: {why}", self.name),
+        })
     }
 
     /// Returns whether the run ended without a measured success.

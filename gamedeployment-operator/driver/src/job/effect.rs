@@ -3,6 +3,7 @@
 use gamedeployment_core::plan::Action;
 use jiff::Timestamp;
 
+use crate::expectations::UncertainObject;
 use crate::request::{Object, ObjectKind, RequestError};
 
 /// Result of a write or a direct read that updates the driver's state.
@@ -20,7 +21,7 @@ pub(crate) enum Effect {
     /// another one.
     NodeNotReady(String, Option<Timestamp>),
     /// The state of the object of this name is uncertain; a direct read must show it.
-    Uncertain(ObjectKind, String),
+    Uncertain(UncertainObject),
     /// The write succeeded and leaves nothing to remember.
     Nothing,
 }
@@ -51,6 +52,8 @@ pub(crate) struct Target {
     pub(crate) name: String,
     /// `None` for an object that is being created.
     pub(crate) uid: Option<String>,
+    /// Whether the write concerns the number of pods.
+    pub(crate) scales: bool,
 }
 
 impl Target {
@@ -60,6 +63,7 @@ impl Target {
             kind,
             name: name.to_owned(),
             uid: uid.map(str::to_owned),
+            scales: action.scales(),
         };
         match action {
             Action::CreateRevision(new) => target(ObjectKind::Revision, &new.name, None),
@@ -84,15 +88,23 @@ impl Target {
         }
     }
 
+    /// Returns the effect that the object's state is uncertain.
+    pub(crate) fn uncertain(&self) -> Effect {
+        Effect::Uncertain(UncertainObject {
+            kind: self.kind,
+            name: self.name.clone(),
+            scales: self.scales,
+        })
+    }
+
     /// Returns the effect of a failed write on the driver's state.
     pub(crate) fn after(&self, error: &RequestError) -> Option<Effect> {
-        let uncertain = || Effect::Uncertain(self.kind, self.name.clone());
         match (error, &self.uid) {
             (RequestError::Gone, Some(uid)) => Some(Effect::Gone(self.kind, self.name.clone(), uid.clone())),
             // The write may have succeeded, or the cached object is outdated.
-            (RequestError::Unknown(_), _) | (RequestError::Conflict, Some(_)) => Some(uncertain()),
+            (RequestError::Unknown(_), _) | (RequestError::Conflict, Some(_)) => Some(self.uncertain()),
             // A run of that name exists; the next decision depends on its content.
-            (RequestError::Conflict, None) if self.kind == ObjectKind::Run => Some(uncertain()),
+            (RequestError::Conflict, None) if self.kind == ObjectKind::Run => Some(self.uncertain()),
             (RequestError::Gone | RequestError::Conflict, None)
             | (RequestError::Refused(_) | RequestError::Lapsed | RequestError::NotStored, _) => None,
         }

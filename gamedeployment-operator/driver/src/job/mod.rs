@@ -21,8 +21,8 @@ use shared_api::reason::WorkloadReason;
 use crate::request::{
     ApiCall, DriverOutput, ObjectKind, ReconcileTarget, Request, RequestError, RequestId, Response,
 };
-pub(crate) use effect::Effect;
-use effect::{FailedWrite, Target};
+use effect::FailedWrite;
+pub(crate) use effect::{Effect, Target};
 use runs::Removals;
 use runtime_core::clock::Now;
 use stored::{Expected, ExpectedWorkload};
@@ -316,6 +316,7 @@ impl Job {
             kind: ObjectKind::Workload,
             name: self.target.key.1.clone(),
             uid: Some(self.target.uid().to_owned()),
+            scales: false,
         };
         let result = match answer {
             Ok(Response::Object(object)) if !expected.is_in(&object) => Err(FailedWrite::new(

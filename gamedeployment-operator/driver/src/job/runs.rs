@@ -10,6 +10,7 @@ use gamedeployment_core::plan::{DELETE_RUN, RunRef};
 
 use super::effect::{Effect, FailedWrite, Target};
 use super::{CallLimits, Job, JobOutput};
+use crate::expectations::UncertainObject;
 use crate::request::{DriverOutput, ObjectKind, RequestError, Response};
 
 /// Largest number of runs in the namespace for each run to delete. The API server reads all runs of the
@@ -73,7 +74,11 @@ impl Job {
                     };
                     let effect = if gone.kept {
                         // A finalizer holds it; a direct read shows its state.
-                        Effect::Uncertain(ObjectKind::Run, gone.name)
+                        Effect::Uncertain(UncertainObject {
+                            kind: ObjectKind::Run,
+                            name: gone.name,
+                            scales: false,
+                        })
                     } else {
                         Effect::Gone(ObjectKind::Run, gone.name, gone.uid)
                     };
@@ -92,6 +97,7 @@ impl Job {
                         kind: ObjectKind::Run,
                         name: run.name.clone(),
                         uid: Some(run.uid),
+                        scales: false,
                     };
                     let failure = FailedWrite::new(error.clone(), target.after(&error));
                     self.note(DELETE_RUN, run.name, false, Err(failure), out);

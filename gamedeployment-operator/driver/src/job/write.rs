@@ -194,8 +194,8 @@ impl Write {
             WriteState::SentWrite(sent) => self.settled(sent, answer, target),
             WriteState::ReadsPod => match answer {
                 Ok(Response::Object(object)) => NextCall::End(Ok(Effect::Object(object))),
-                Ok(_) => fails(RequestError::Conflict, Some(self.uncertain())),
-                Err(error) => fails(error, Some(self.uncertain())),
+                Ok(_) => fails(RequestError::Conflict, Some(self.target.uncertain())),
+                Err(error) => fails(error, Some(self.target.uncertain())),
             },
             WriteState::ReadsRevision(template) => self.found_revision(template, answer, target, now),
         }
@@ -208,7 +208,7 @@ impl Write {
         answer: Result<Response, RequestError>,
         target: &ReconcileTarget,
     ) -> NextCall {
-        let Target { kind, name, uid } = self.target.clone();
+        let Target { kind, name, uid, .. } = self.target.clone();
         let gone = || Effect::Gone(kind, name.clone(), uid.clone().unwrap_or_default());
         match (sent, answer) {
             (SentWrite::DryRun(revision), Ok(_) | Err(RequestError::Conflict)) => {
@@ -280,10 +280,6 @@ impl Write {
             }
             _ => collides(),
         }
-    }
-
-    fn uncertain(&self) -> Effect {
-        Effect::Uncertain(self.target.kind, self.target.name.clone())
     }
 }
 

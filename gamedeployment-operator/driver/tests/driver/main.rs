@@ -5,4 +5,5 @@ mod kit;
 mod not_stored;
 mod reads;
 mod told;
+mod unread;
 mod writes;

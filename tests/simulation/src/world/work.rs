@@ -94,6 +94,7 @@ impl World {
                 DriverOutput::EmitEvents(..)
                 | DriverOutput::WriteFinished(..)
                 | DriverOutput::HookUnsuccessful(_)
+                | DriverOutput::Unread { .. }
                 | DriverOutput::WorkloadDeleted(_) => {}
                 DriverOutput::Unreadable(..) => panic!("everything can be read here"),
             }
