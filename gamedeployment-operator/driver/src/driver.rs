@@ -28,6 +28,9 @@ use crate::unread::Unread;
 use crate::watch_event::{Unreadable, WatchEvent};
 use runtime_core::clock::Now;
 
+/// Longest sleep until a time of the wall clock: the clock may be set forward, or the machine suspended.
+const MAX_SLEEP: Duration = Duration::from_secs(30);
+
 /// Limits on the work in progress for one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DriverLimits {
@@ -230,7 +233,7 @@ impl Driver {
                 gauges,
             }))
         });
-        let wake = plan.wake.map(|at| now.at(at));
+        let wake = plan.wake.map(|at| now.at(at).min(now.mono + MAX_SLEEP));
         let (again, remembers) = self.states.get(&key).map_or((None, false), |state| {
             state.backoff.remove_backed_off(&mut plan, now.mono);
             (state.backoff.next_retry(), state.backoff.has_failures())

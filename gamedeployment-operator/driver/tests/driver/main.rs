@@ -1,9 +1,11 @@
 //! Tests of the driver alone, through its inputs and outputs.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod clock;
 mod kit;
 mod not_stored;
 mod reads;
+mod server;
 mod told;
 mod unread;
 mod writes;

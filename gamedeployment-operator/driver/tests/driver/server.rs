@@ -1,0 +1,161 @@
+//! API server that stores what it is sent and answers at once.
+
+use std::collections::BTreeMap;
+
+use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::pod::{InPlaceCondition, Pod};
+use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, ObjectKind, RequestError, Response};
+use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
+use gamedeployment_driver::{Driver, DriverInput};
+use runtime_core::clock::Now;
+use shared_api::GameDeployment;
+
+use crate::kit::*;
+
+/// A workload, its driver and its API server. The watch shows only what a test lets it show.
+pub(crate) struct Server {
+    pub(crate) driver: Driver,
+    pub(crate) fleet: GameDeployment,
+    pub(crate) pods: BTreeMap<String, Pod>,
+    revision: Option<Response>,
+    version: u64,
+    /// Whether pods can be read.
+    pub(crate) shows_pods: bool,
+    /// Number of the next creations whose answers are lost.
+    pub(crate) lost_creations: usize,
+    /// Pod to which no write is answered.
+    pub(crate) mute: Option<String>,
+    /// Whether the first pod that is put into service becomes [`Self::mute`].
+    pub(crate) mutes_first: bool,
+    /// Seconds at which a pod was read.
+    pub(crate) reads: Vec<u64>,
+    /// Objects that the driver reported as unread.
+    pub(crate) unread: Vec<String>,
+    pub(crate) deleted: Vec<String>,
+}
+
+impl Server {
+    pub(crate) fn new(replicas: i32) -> Self {
+        Self {
+            driver: driver(replicas),
+            fleet: fleet(replicas),
+            pods: BTreeMap::new(),
+            revision: None,
+            version: 10,
+            shows_pods: true,
+            lost_creations: 0,
+            mute: None,
+            mutes_first: false,
+            reads: Vec::new(),
+            unread: Vec::new(),
+            deleted: Vec::new(),
+        }
+    }
+
+    pub(crate) fn workload(&mut self) -> Workload {
+        self.version += 1;
+        self.fleet.metadata.resource_version = Some(self.version.to_string());
+        Workload::new(self.fleet.clone())
+    }
+
+    fn answer(&mut self, call: &ApiCall, second: u64) -> Result<Response, RequestError> {
+        match call {
+            ApiCall::Act(Action::CreatePod(new)) => {
+                if self.pods.contains_key(&new.name) {
+                    return Err(RequestError::Conflict);
+                }
+                let Response::Object(Object::Pod(_, pod)) = made(call) else {
+                    panic!("{call:?}")
+                };
+                self.pods.insert(new.name.clone(), (*pod).clone());
+                if self.lost_creations > 0 {
+                    self.lost_creations -= 1;
+                    return Err(RequestError::Unknown("no answer".to_owned()));
+                }
+                Ok(Response::Object(Object::Pod(key(&new.name), pod)))
+            }
+            ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))) => {
+                self.deleted.push(delete.pod().name.clone());
+                self.pods.remove(&delete.pod().name);
+                Ok(Response::Gone)
+            }
+            ApiCall::Act(Action::SetReady(at, _)) => {
+                if self.mute.is_none() && self.mutes_first {
+                    self.mute = Some(at.name.clone());
+                }
+                if self.mute.as_ref() == Some(&at.name) {
+                    return Err(RequestError::Unknown("no answer".to_owned()));
+                }
+                self.version += 1;
+                let pod = self.pods.get_mut(&at.name).ok_or(RequestError::Gone)?;
+                pod.resource_version = self.version.to_string();
+                pod.in_place = Some(InPlaceCondition {
+                    ready: true,
+                    target: String::new(),
+                    since: None,
+                });
+                Ok(Response::Object(Object::Pod(
+                    key(&at.name),
+                    Box::new(pod.clone()),
+                )))
+            }
+            ApiCall::Act(Action::CreateRevision(_)) => {
+                let made = made(call);
+                self.revision = Some(made.clone());
+                Ok(made)
+            }
+            ApiCall::Read(ObjectKind::Revision, _) => self.revision.clone().ok_or(RequestError::Gone),
+            ApiCall::Read(ObjectKind::Workload, _) => {
+                let workload = Workload::new(self.fleet.clone());
+                Ok(Response::Object(Object::Workload(key("fleet"), workload)))
+            }
+            ApiCall::WriteStatus(status) => {
+                self.fleet.status = Some((**status).clone());
+                Ok(Response::Object(Object::Workload(key("fleet"), self.workload())))
+            }
+            ApiCall::Read(ObjectKind::Pod, (_, name)) => {
+                self.reads.push(second);
+                if !self.shows_pods {
+                    return Err(RequestError::Refused("pods is forbidden (403)".to_owned()));
+                }
+                let pod = self.pods.get(name).ok_or(RequestError::Gone)?;
+                Ok(Response::Object(Object::Pod(key(name), Box::new(pod.clone()))))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Plays these seconds.
+    pub(crate) fn play(&mut self, from: u64, to: u64) {
+        for second in from..to {
+            self.play_at(at(second));
+        }
+    }
+
+    /// Plays everything that is due at this time.
+    pub(crate) fn play_at(&mut self, now: Now) {
+        while let Some(output) = self.driver.poll(now) {
+            match output {
+                DriverOutput::Send(request) => {
+                    let answer = self.answer(&request.call, now.mono.as_secs());
+                    self.driver.handle(DriverInput::Response(request.id, answer), now);
+                }
+                DriverOutput::Unread { key, .. } => self.unread.push(key.1),
+                _ => {}
+            }
+        }
+    }
+
+    pub(crate) fn condition(&self, kind: &str) -> Option<(String, String)> {
+        let status = self.fleet.status.as_ref()?;
+        let mut conditions = status.conditions.iter();
+        let known = conditions.find(|known| known.type_ == kind && known.status == "True")?;
+        Some((known.reason.clone(), known.message.clone()))
+    }
+
+    pub(crate) fn show(&mut self, name: &str) {
+        let event = Event::Apply(key(name), self.pods[name].clone());
+        self.driver
+            .handle(DriverInput::Watch(WatchEvent::Pod(event)), at(1));
+    }
+}
