@@ -126,6 +126,8 @@ mod floor_tests;
 #[cfg(test)]
 mod kept_run_tests;
 #[cfg(test)]
+mod status_size_tests;
+#[cfg(test)]
 mod suspended_tests;
 #[cfg(test)]
 mod tests;

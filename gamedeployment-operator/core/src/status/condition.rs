@@ -1,5 +1,6 @@
 //! Conditions. A transition time changes only with the condition's status.
 
+use super::text::cut;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
@@ -43,7 +44,7 @@ impl<'a> Conditions<'a> {
             type_: kind.as_str().to_owned(),
             status: status.to_owned(),
             reason: reason.as_str().to_owned(),
-            message: cut(message),
+            message: cut(message, MAX_MESSAGE_BYTES),
             last_transition_time: known.map_or(Time(now), |known| known.last_transition_time.clone()),
             observed_generation: self.generation,
         });
@@ -62,18 +63,6 @@ impl<'a> Conditions<'a> {
     pub(super) fn finish(self) -> Vec<Condition> {
         self.new
     }
-}
-
-fn cut(mut message: String) -> String {
-    if message.len() > MAX_MESSAGE_BYTES {
-        let end = (0..=MAX_MESSAGE_BYTES)
-            .rev()
-            .find(|at| message.is_char_boundary(*at))
-            .unwrap_or(0);
-        message.truncate(end);
-        message.push_str(" …");
-    }
-    message
 }
 
 /// Returns the workload's phase and the reason of the condition that determines it; `None` if there is no

@@ -25,6 +25,7 @@ mod condition;
 mod ended;
 mod messages;
 mod name_list;
+mod text;
 mod unrecorded;
 mod waiting;
 mod warnings;

@@ -7,6 +7,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
+use super::text::cut;
 use crate::facts::Facts;
 use crate::gate::{GateState, Intent, PodRef, Run};
 use crate::hook_kind::HookKind;
@@ -15,6 +16,9 @@ use crate::pod::Pod;
 
 /// Maximum number of entries of a kind in the status; `hookPendingReplicas` counts all.
 const MAX_ENTRIES: usize = 100;
+/// Maximum length of what a hook or an error says in an entry, in bytes. Anyone can write a status, and all
+/// entries together must stay well below the size that the API server stores.
+const MAX_TEXT_BYTES: usize = 500;
 
 /// State of a waiting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +178,7 @@ fn waiting_pod(
         },
         GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind, pod)),
         GateState::Blocked(blocker) => {
-            let message = format!("its hook cannot be asked: {}", blocker.message);
+            let message = format!("its hook cannot be asked: {}", bounded(&blocker.message));
             (WaitState::Blocked(blocker.reason), Phase::Pending, None, message)
         }
         GateState::Stale(run, stale_reason) if stale_reason.is_stuck() => {
@@ -213,6 +217,12 @@ fn waiting_pod(
     })
 }
 
+/// Bounds the length of a text, also as JSON: without control characters only quotes and backslashes are
+/// escaped.
+fn bounded(text: &str) -> String {
+    cut(redact::printable(text), MAX_TEXT_BYTES)
+}
+
 /// Truncates to whole seconds, as the original operator does.
 fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
     Timestamp::from_second(at.as_second()).unwrap_or(at).into()
@@ -235,7 +245,7 @@ pub fn is_not_taken_up(entry: &HookCondition) -> bool {
 }
 
 fn refused(run: &Run, kind: HookKind, pod: &Pod) -> String {
-    let said = run.verdict();
+    let said = bounded(&run.verdict());
     let consequence = match kind {
         HookKind::PreDelete | HookKind::PreInplace => "the pod stays as it is",
         HookKind::PostInplace => "no further pod is updated",

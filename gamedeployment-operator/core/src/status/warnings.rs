@@ -6,6 +6,7 @@ use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
 use super::name_list::join_names;
+use super::text::cut;
 use super::waiting::{WaitState, Waiting, WaitingPod, is_not_taken_up, known};
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;
@@ -13,7 +14,7 @@ use crate::workload::Workload;
 
 /// Thresholds: the workload gets an event each time the number of blocked pods rises to one of these.
 const GROUP_THRESHOLDS: [usize; 3] = [1, 10, 100];
-/// Maximum length of a hook's message in characters: the remedy follows it and must not be cut off.
+/// Maximum length of a hook's message in bytes: the remedy follows it and must not be cut off.
 const MAX_MESSAGE_BYTES: usize = 500;
 
 impl Waiting {
@@ -79,18 +80,9 @@ fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
     lists.into_iter().flatten().filter(is_one).count()
 }
 
-/// Truncates a message so that the remedy after it fits.
-fn short(message: Option<&String>) -> String {
-    let message = message.map_or("", String::as_str);
-    if message.chars().count() > MAX_MESSAGE_BYTES {
-        message
-            .chars()
-            .take(MAX_MESSAGE_BYTES)
-            .chain(" …".chars())
-            .collect()
-    } else {
-        message.to_owned()
-    }
+/// Returns the message of an entry, short enough for the remedy after it.
+fn short(entry: &HookCondition) -> String {
+    cut(entry.message.clone().unwrap_or_default(), MAX_MESSAGE_BYTES)
 }
 
 /// Formats why a pod is blocked and which command helps.
@@ -109,10 +101,7 @@ fn of_pod(workload: &Workload, entry: &WaitingPod) -> String {
             )
         }
     };
-    format!(
-        "pod {pod}: {}. Next: {next}",
-        short(entry.condition.message.as_ref())
-    )
+    format!("pod {pod}: {}. Next: {next}", short(&entry.condition))
 }
 
 /// Formats how many pods are blocked and where to read more.
@@ -128,7 +117,7 @@ fn of_group(workload: &Workload, held: &[&WaitingPod]) -> Option<Warning> {
             "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
             names.len(),
             join_names(&names),
-            short(first.condition.message.as_ref())
+            short(&first.condition)
         ),
     })
 }

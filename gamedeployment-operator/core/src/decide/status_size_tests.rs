@@ -1,0 +1,64 @@
+//! The size of the status: anyone who may write the status of HookRuns chooses their messages.
+
+use serde_json::json;
+use shared_api::Phase;
+
+use super::*;
+use crate::gate::Run;
+use crate::samples::{self, finish, object, pod};
+
+/// The API server stores at most 1.5 MiB, with everything else.
+const LIMIT: usize = 1 << 20;
+
+#[test]
+fn the_status_stays_small_whatever_hooks_say() {
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let mut object = object(&[
+        ("/spec/replicas", json!(150)),
+        ("/spec/updateStrategy/maxUnavailable", json!("100%")),
+        ("/spec/updateStrategy/type", json!("InplaceUpdate")),
+        ("/spec/preDeleteUpdateStrategy", hook.clone()),
+        ("/spec/preInplaceUpdateStrategy", hook),
+    ]);
+    let marks = json!({
+        "io.tencent.bcs.dev/game-pod-deleting": "true",
+        "tkex.tencent.com/chosen-for": "delete@2024-05-01T00:00:00Z",
+    });
+    let pods = (0..300).map(|at| {
+        let name = format!("{}-{at}", "n".repeat(200));
+        if at < 150 {
+            pod(&name, &[("/metadata/annotations", marks.clone())])
+        } else {
+            pod(&name, &[])
+        }
+    });
+    let pods: Vec<Pod> = pods.collect();
+    for letter in ["\"", "\\", "\u{1}", "\u{202e}", "é", "🎮"] {
+        let plan = samples::decided(&object, &pods, &[]);
+        let created = plan.actions.into_iter().filter_map(|action| match action {
+            Action::CreateRun(new) => Some(new.run),
+            _ => None,
+        });
+        let runs = created.map(|mut run| {
+            finish(&mut run, "healthy", Phase::Failed, 0);
+            run.status.as_mut().unwrap().message = Some(letter.repeat(16 * 1024));
+            Run::read(&run)
+        });
+        let runs: Vec<Run> = runs.collect();
+        assert_eq!(runs.len(), 300);
+        let status = samples::decided(&object, &pods, &runs).status.unwrap();
+        let entries = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+        ];
+        assert_eq!(entries.map(Vec::len), [100, 100]);
+        let message = entries[0][0].message.as_ref().unwrap();
+        assert!(
+            message.contains("retry to true"),
+            "the remedy is cut off: {message}"
+        );
+        let bytes = serde_json::to_vec(&status).unwrap().len();
+        assert!(bytes < LIMIT, "{letter:?}: {bytes}");
+        object.status = None;
+    }
+}
