@@ -49,9 +49,13 @@ pub fn count(facts: &Facts<'_>, canary: &CanaryState) -> Counts {
         }
         UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
     };
-    // A paused update adds no surge pods and removes none: removing one would cost a serving pod.
-    let updating = if workload.paused {
-        updating.min(counts.surplus().min(facts.surge_before()))
+    // An update that is paused, or whose template cannot be rolled out, adds no surge pods and removes none:
+    // removing one would cost a serving pod.
+    let surge_pods = counts.surplus().min(facts.surge_before());
+    let updating = if facts.history.unrecorded.is_some() {
+        surge_pods
+    } else if workload.paused {
+        updating.min(surge_pods)
     } else {
         updating
     };

@@ -212,3 +212,27 @@ fn names_that_are_taken_are_passed_one_after_the_other_though_no_status_is_writt
         tried.push(next);
     }
 }
+
+#[test]
+fn a_template_that_cannot_be_rolled_out_costs_no_surge_pod() {
+    let mut spec = vec![
+        ("/spec/replicas", json!(10)),
+        ("/spec/updateStrategy/maxUnavailable", json!(0)),
+        ("/spec/updateStrategy/maxSurge", json!(2)),
+        (
+            "/status",
+            json!({ "replicas": 12, "updatedReplicas": 2, "surgeReplicas": 2, "currentRevision": "old", "updateRevision": "new" }),
+        ),
+        ("/spec/template/metadata/labels/build", json!("feature/new maps")),
+    ];
+    let new = [("/metadata/labels/controller-revision-hash", json!("new"))];
+    let pods = (0..12).map(|at| pod(&format!("fleet-{at}"), if at < 10 { &[] } else { &new }));
+    let pods: Vec<Pod> = pods.collect();
+    let plan = crate::samples::decided(&object(&spec), &pods, &[]);
+    assert_eq!(plan.actions, [], "{:?}", plan.actions);
+    assert_eq!(plan.status.unwrap().surge_replicas, 2, "and later neither");
+    // Fewer replicas still mean fewer pods.
+    spec[0].1 = json!(9);
+    let plan = crate::samples::decided(&object(&spec), &pods, &[]);
+    assert_eq!(plan.actions.len(), 1, "{:?}", plan.actions);
+}
