@@ -74,11 +74,11 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
 
-    let selected = scale_down::select(facts, diff);
-    let (mut selected, update_blockers) = rollout::select(facts, selected, counts.to_keep_old());
-
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
+    let selected = scale_down::select(facts, diff);
+    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, counts.to_keep_old());
+
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);
     if confirmations.iter().any(Confirmation::is_refused) {
@@ -123,6 +123,8 @@ mod canary_hook_tests;
 mod ended_tests;
 #[cfg(test)]
 mod floor_tests;
+#[cfg(test)]
+mod held_pod_tests;
 #[cfg(test)]
 mod kept_run_tests;
 #[cfg(test)]

@@ -14,7 +14,6 @@ use crate::budget::DisruptionBudget;
 use crate::dry_run;
 use crate::facts::{Facts, PodFacts, Service};
 use crate::gate::{Gate, GateState, Intent};
-use crate::history::History;
 use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
 
 /// Assesses every pod selected for deletion or update at the gate.
@@ -31,7 +30,7 @@ pub fn assess<'a>(
              selection,
          }| {
             let Selection { intent, surplus } = selection?;
-            let modified = modified(&facts.history, pod, &intent);
+            let modified = facts.history.modified(pod.pod, &intent);
             Some(AssessedPod {
                 facts: pod,
                 gate_state: gate.assess(pod.pod, &intent, &modified),
@@ -116,22 +115,10 @@ impl MissingRequirement {
         match &pod.gate_state {
             GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
             GateState::Asking(_) => Some(Self::Verdict),
-            // Its hook cannot run until someone removes the finalizers of the stale run.
-            GateState::Stale(_, stale_reason) if stale_reason.is_stuck() => None,
+            held if held.is_held() => None,
             GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRun),
             GateState::Refused(_) | GateState::Blocked(_) => None,
         }
-    }
-}
-
-/// Returns the containers that an intent changes.
-fn modified(history: &History<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Vec<String> {
-    match intent {
-        Intent::InPlace(_) | Intent::HotPatch(_) => history
-            .change(pod.pod)
-            .map(|change| change.images.keys().cloned().collect())
-            .unwrap_or_default(),
-        Intent::Delete | Intent::Recreate(_) | Intent::Confirm(_) => Vec::new(),
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use shared_api::names::pod as annotation;
 
 use crate::claim::Claim;
+use crate::gate::Intent;
 use crate::in_place::{self, Change};
 use crate::plan::{Action, NewRevision, RevisionRef};
 use crate::pod::Pod;
@@ -206,6 +207,17 @@ impl<'a> History<'a> {
         self.by_name
             .get(pod.revision())
             .is_some_and(|known| self.change_from(known).is_ok())
+    }
+
+    /// Returns the containers of a pod that an intent changes.
+    pub fn modified(&self, pod: &Pod, intent: &Intent) -> Vec<String> {
+        match intent {
+            Intent::InPlace(_) | Intent::HotPatch(_) => self
+                .change(pod)
+                .map(|change| change.images.keys().cloned().collect())
+                .unwrap_or_default(),
+            Intent::Delete | Intent::Recreate(_) | Intent::Confirm(_) => Vec::new(),
+        }
     }
 
     /// Returns the change from a revision to the update revision.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::{Facts, PodFacts};
-use crate::gate::Intent;
+use crate::gate::{Gate, Intent};
 use crate::progress::is_half_written;
 use crate::stages::{SelectedPod, Selection};
 use crate::workload::UpdateType;
@@ -19,9 +19,13 @@ pub struct UpdateBlockers {
 
 /// Selects among the old pods that stay so far, except those to keep: first updates in progress, then pods
 /// selected before, then unavailable ones, each in deletion order.
+///
+/// A pod that its hook holds takes the place of no other: beside it, as many others are selected as if it did
+/// not exist. It stays selected, so that its HookRun stays.
 #[must_use]
 pub fn select<'a>(
-    facts: &Facts<'_>,
+    facts: &Facts<'a>,
+    gate: &Gate<'a>,
     mut pods: Vec<SelectedPod<'a>>,
     to_keep_old: usize,
 ) -> (Vec<SelectedPod<'a>>, UpdateBlockers) {
@@ -58,7 +62,14 @@ pub fn select<'a>(
     });
     // A pod whose update the original operator started already counts as updated by its label.
     let begun = candidates.iter().filter(|pod| is_begun(pod.facts)).count();
-    for pod in candidates.into_iter().take(to_update.saturating_add(begun)) {
+    let some_stay = candidates.len() - begun > to_update;
+    let mut left = to_update;
+    for pod in candidates {
+        let begun = is_begun(pod.facts);
+        let may_be_held = to_update > 0 && asked.contains(pod.facts.pod.uid.as_str());
+        if !begun && left == 0 && !may_be_held {
+            continue;
+        }
         let intent = match workload.update {
             UpdateType::Rolling | UpdateType::OnDelete => Intent::Recreate(target.clone()),
             UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod.facts.pod) {
@@ -66,6 +77,7 @@ pub fn select<'a>(
                 Ok(_) => Intent::InPlace(target.clone()),
                 Err(_) if workload.recreate_fallback => Intent::Recreate(target.clone()),
                 Err(why) => {
+                    left = left.saturating_sub(1);
                     update_blockers.pods += 1;
                     if !update_blockers.not_in_place.contains(&why) {
                         update_blockers.not_in_place.push(why);
@@ -74,6 +86,17 @@ pub fn select<'a>(
                 }
             },
         };
+        let is_held = || {
+            let modified = facts.history.modified(pod.facts.pod, &intent);
+            gate.assess(pod.facts.pod, &intent, &modified).is_held()
+        };
+        let takes_no_place = begun || some_stay && is_held();
+        if !takes_no_place {
+            if left == 0 {
+                continue;
+            }
+            left -= 1;
+        }
         let surplus = false;
         pod.selection = Some(Selection { intent, surplus });
     }

@@ -8,8 +8,9 @@ use fastrand::Rng;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::SignedDuration;
-use shared_api::Phase;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::names::pod as names;
+use shared_api::{GameDeploymentSpec, Phase};
 
 use crate::endpoint::Behaviour;
 use crate::fault_profile::FaultProfile;
@@ -17,7 +18,7 @@ use crate::games::KINDS;
 use crate::process::{GAMES, Work};
 use crate::questions::question;
 use crate::server::Refuses;
-use crate::setup::{NAMES, strategy_of, workload};
+use crate::setup::{Look, NAMES, strategy_of, template, workload};
 use crate::world::{FLEET, World, url};
 
 mod round;
@@ -56,6 +57,11 @@ impl World {
         self.repair();
         let mut dice = Rng::with_seed(2);
         self.dismiss_behaviours(Behaviour::YES);
+        let one_pod = self.code[2].is_multiple_of(2);
+        if one_pod {
+            self.edit(|spec| spec.replicas = Some(5), || "replicas 5".to_owned());
+            self.come_to_rest(&mut dice, true);
+        }
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for (at, pod) in pods
             .iter()
@@ -64,6 +70,9 @@ impl World {
         {
             let manner = [Behaviour::NO, Behaviour::any(&mut dice)][at % 2];
             self.behaviours.insert(pod.id.uid.clone(), manner);
+        }
+        if one_pod {
+            self.update_one_pod();
         }
         self.come_to_rest(&mut dice, false);
         self.check_words();
@@ -76,6 +85,24 @@ impl World {
         self.come_to_rest(&mut dice, false);
         self.check_words();
         self.check_kept_runs();
+    }
+
+    /// Rolls out another image beside a partition that leaves one pod to update.
+    fn update_one_pod(&mut self) {
+        let another = |spec: &mut GameDeploymentSpec| {
+            spec.template = template(Look {
+                game: 9,
+                ..Look::default()
+            });
+            let one_less = (spec.replicas.unwrap_or(1) - 1).max(0);
+            let strategy = spec.update_strategy.get_or_insert_default();
+            strategy.partition = Some(IntOrString::Int(one_less));
+            (strategy.canary, strategy.paused) = (None, None);
+            if strategy.type_.as_deref() == Some("OnDelete") {
+                strategy.type_ = None;
+            }
+        };
+        self.edit(another, || "another image, for one pod".to_owned());
     }
 
     /// Checks that HookRuns that a finalizer keeps are reported on the workload, and that no retry waits for

@@ -81,6 +81,16 @@ impl<'a> GateState<'a> {
         }
     }
 
+    /// Whether only a person can open the gate, or a change outside of the workload.
+    pub fn is_held(&self) -> bool {
+        match self {
+            Self::Refused(_) | Self::Blocked(_) => true,
+            // Its hook cannot run until someone removes the finalizers of the stale run.
+            Self::Stale(_, stale_reason) => stale_reason.is_stuck(),
+            Self::Open(_) | Self::Consumed(_) | Self::Unasked(_) | Self::Asking(_) => false,
+        }
+    }
+
     /// The corresponding state in the diagram.
     pub fn state(&self) -> GateStateKind {
         match self {

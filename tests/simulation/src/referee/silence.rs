@@ -1,10 +1,15 @@
 //! Checks that nothing waits silently: at rest, the status names every pod that still has to be deleted or
 //! changed, with a reason.
 
+use std::rc::Rc;
+
 use gamedeployment_core::workload::{UpdateType, Workload};
+use shared_api::GameDeploymentStatus;
 use shared_api::names::pod as names;
+use shared_api::reason::WorkloadReason;
 
 use super::tally::says_why;
+use crate::objects::PodObject;
 use crate::world::{FLEET, World};
 
 impl World {
@@ -46,14 +51,13 @@ impl World {
                     !fine && !known.reason.is_empty() && known.message.contains(name)
                 })
         };
-        let own = |pod: &&std::rc::Rc<crate::objects::PodObject>| {
-            pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active()
-        };
+        let own =
+            |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
-        let mut chosen = 0;
+        let mut marked = 0;
         for pod in &pods {
             if pod.read.annotation(names::DELETING) == Some("true") {
-                chosen += 1;
+                marked += 1;
                 assert!(
                     said(&pod.id.name),
                     "{} is to go, and waits in silence: {status:#?}",
@@ -70,9 +74,32 @@ impl World {
         }
         let surplus = pods.len().saturating_sub(wanted.replicas + wanted.max_surge);
         assert!(
-            chosen >= surplus,
-            "{surplus} pods too many, {chosen} chosen: {status:#?}"
+            marked >= surplus,
+            "{surplus} pods too many, {marked} chosen: {status:#?}"
         );
+        self.check_old_pods(&wanted, &status, &pods, &said);
+        for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
+            assert!(
+                says_why(&run.api),
+                "a run without a verdict says nothing: {:#?}",
+                run.api.status
+            );
+        }
+    }
+
+    /// Checks that every pod that the update has still to change is named, and that none waits for the hook of
+    /// another pod.
+    fn check_old_pods(
+        &self,
+        wanted: &Workload,
+        status: &GameDeploymentStatus,
+        pods: &[&Rc<PodObject>],
+        said: &dyn Fn(&str) -> bool,
+    ) {
+        let pre_hooks = [
+            &status.pre_delete_hook_condition,
+            &status.pre_inplace_hook_condition,
+        ];
         let update = status.update_revision.as_deref().unwrap_or_default();
         let meaning = |name: &str| {
             self.server
@@ -81,26 +108,39 @@ impl World {
                 .map(|revision| &revision.read.template)
         };
         let is_old = |name: &str| name != update && meaning(name) != meaning(update);
-        for pod in pods.iter().filter(|pod| is_old(pod.read.revision())) {
+        let old: Vec<_> = pods.iter().filter(|pod| is_old(pod.read.revision())).collect();
+        let chosen = old
+            .iter()
+            .filter_map(|pod| pod.read.annotation(names::CHOSEN_FOR));
+        let leaving = chosen.filter(|chosen| chosen.starts_with("delete@")).count();
+        let to_keep = leaving + wanted.partition.partition(wanted.replicas);
+        for pod in &old {
+            // Beside a partition, each old pod is tried in turn until enough are updated.
             let stays = wanted.update == UpdateType::OnDelete
                 || wanted.paused
-                || !wanted.partition.is_zero()
+                || old.len() <= to_keep
                 || !wanted.steps.is_empty()
-                || status
-                    .conditions
-                    .iter()
-                    .any(|known| known.type_ == "UpdateBlocked" && known.status == "True");
+                || status.conditions.iter().any(|known| {
+                    let blocked = known.type_ == "UpdateBlocked" && known.status == "True";
+                    // The hook of one pod blocks no other pod.
+                    let of_hook = [
+                        WorkloadReason::HookUnsuccessful,
+                        WorkloadReason::HookRunTerminating,
+                    ];
+                    blocked && !of_hook.iter().any(|reason| known.reason == reason.as_str())
+                });
             assert!(
                 stays || said(&pod.id.name),
                 "{} is old in silence: {status:#?}",
                 pod.id.name
             );
-        }
-        for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
+            let mut asked = pre_hooks.into_iter().flatten();
+            let asked = asked.any(|entry| entry.pod_name == pod.id.name);
+            let unhealthy = !status.post_inplace_hook_condition.is_empty();
             assert!(
-                says_why(&run.api),
-                "a run without a verdict says nothing: {:#?}",
-                run.api.status
+                stays || asked || unhealthy || wanted.partition.is_zero(),
+                "{} is held up by the hook of another pod: {status:#?}",
+                pod.id.name
             );
         }
     }
