@@ -9,7 +9,7 @@ use reqwest::{
 
 use crate::{
     MemoryReservation, Shared,
-    exchange::{self, HttpCall, Reply, invalid, parse_headers, parse_url},
+    exchange::{self, HttpCall, Measurement, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Queries the server once, at its own current time.
@@ -22,22 +22,20 @@ pub(crate) async fn ask(
     let (post, get) = calls(request)?;
     let url = post.url.clone();
     let send = async |client, reservation: &mut MemoryReservation| {
-        let reply: Reply = exchange::send(shared, &client, post, reservation).await?;
+        let reply: Reply = exchange::send(shared, &client, post, true, reservation).await?;
         if reply.head.code == StatusCode::METHOD_NOT_ALLOWED.as_u16() {
-            return exchange::send(shared, &client, get, reservation).await;
+            return exchange::send(shared, &client, get, true, reservation).await;
         }
         Ok(reply)
     };
-    exchange::within(
-        shared,
+    let measurement = Measurement {
         namespace,
-        &url,
-        &request.tls,
-        request.timeout,
-        reservation,
-        send,
-    )
-    .await
+        url: &url,
+        tls: &request.tls,
+        timeout: request.timeout,
+        repeatable: true,
+    };
+    exchange::within(shared, measurement, reservation, send).await
 }
 
 /// Builds the query as a POST and as a GET.

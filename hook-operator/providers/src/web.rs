@@ -8,7 +8,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::{
     MemoryReservation, Shared,
-    exchange::{self, HttpCall, Reply, invalid, parse_headers, parse_url},
+    exchange::{self, HttpCall, Measurement, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Calls the endpoint once.
@@ -20,19 +20,18 @@ pub(crate) async fn ask(
 ) -> Result<Reply, MeasurementFailure> {
     let call = call(request)?;
     let url = call.url.clone();
+    let repeatable = call.method.is_safe();
     let send = async |client, reservation: &mut MemoryReservation| {
-        exchange::send(shared, &client, call, reservation).await
+        exchange::send(shared, &client, call, repeatable, reservation).await
     };
-    exchange::within(
-        shared,
+    let measurement = Measurement {
         namespace,
-        &url,
-        &request.tls,
-        request.timeout,
-        reservation,
-        send,
-    )
-    .await
+        url: &url,
+        tls: &request.tls,
+        timeout: request.timeout,
+        repeatable,
+    };
+    exchange::within(shared, measurement, reservation, send).await
 }
 
 fn call(request: &WebRequest) -> Result<HttpCall, MeasurementFailure> {

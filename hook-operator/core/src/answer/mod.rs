@@ -129,13 +129,16 @@ pub enum FailureKind {
     QueryFailed,
     /// The server reports an incomplete answer (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
     PartialAnswer,
+    /// The request was sent and its answer was not read because capacity ran out. The request may have changed
+    /// something, so it is not repeated at once.
+    AnswerDropped,
     /// No call was made because capacity ran out. This does not count as a measurement and is retried.
     NotAsked,
 }
 
 impl FailureKind {
     /// All classes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -145,6 +148,7 @@ impl FailureKind {
         Self::PathNotFound,
         Self::QueryFailed,
         Self::PartialAnswer,
+        Self::AnswerDropped,
         Self::NotAsked,
     ];
 
@@ -160,6 +164,7 @@ impl FailureKind {
             Self::PathNotFound => "PathNotFound",
             Self::QueryFailed => "QueryFailed",
             Self::PartialAnswer => "PartialAnswer",
+            Self::AnswerDropped => "AnswerDropped",
             Self::NotAsked => "NotAsked",
         }
     }

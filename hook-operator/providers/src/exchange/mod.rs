@@ -17,6 +17,7 @@ use reqwest::{
 };
 
 use self::redirect::Next;
+use crate::limits::NOT_ASKED_YET;
 use crate::{MemoryReservation, Shared, failure, memory_budget, resolver};
 
 /// Bytes reserved for an answer before its length is known. Most answers are shorter.
@@ -37,23 +38,39 @@ pub(crate) struct HttpCall {
     pub(crate) body: Option<Bytes>,
 }
 
+/// Calls of one measurement.
+pub(crate) struct Measurement<'a> {
+    /// Namespace whose share the calls use.
+    pub(crate) namespace: &'a str,
+    /// URL of the first call.
+    pub(crate) url: &'a Url,
+    pub(crate) tls: &'a Tls,
+    pub(crate) timeout: Duration,
+    /// Whether a request changes nothing on its server, so that it may be sent again at once.
+    pub(crate) repeatable: bool,
+}
+
 /// HTTP answer. The body is at most one byte longer than the limit for interpretation.
 pub struct Reply {
     pub(crate) head: AnswerHead,
     pub(crate) body: Vec<u8>,
 }
 
-/// Makes calls for a namespace to the host of `url` within one slot and one timeout for all of them. The wait
+/// Makes calls to the host of the measurement's URL within one slot and one timeout for all of them. The wait
 /// for the slot does not count towards the timeout.
 pub(crate) async fn within(
     shared: &Shared,
-    namespace: &str,
-    url: &Url,
-    tls: &Tls,
-    timeout: Duration,
+    measurement: Measurement<'_>,
     reservation: &mut MemoryReservation,
     calls: impl AsyncFnOnce(Client, &mut MemoryReservation) -> Result<Reply, MeasurementFailure>,
 ) -> Result<Reply, MeasurementFailure> {
+    let Measurement {
+        namespace,
+        url,
+        tls,
+        timeout,
+        repeatable,
+    } = measurement;
     // Check first: a forbidden call needs no slot.
     shared
         .egress
@@ -66,11 +83,24 @@ pub(crate) async fn within(
     let calls = resolver::for_namespace(namespace, calls(client, reservation));
     tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
         Err(if waits.load(Ordering::Relaxed) {
-            memory_budget::out_of_memory(timeout)
+            // Only the answer to a request can wait for memory here.
+            after_request(memory_budget::out_of_memory(timeout), repeatable)
         } else {
             failure::timed_out(timeout, url)
         })
     })
+}
+
+/// Returns the failure for capacity that ran out after a request was sent. A request that may change something
+/// on its server is not sent again at once: its measurement failed.
+fn after_request(failure: MeasurementFailure, repeatable: bool) -> MeasurementFailure {
+    match failure.message.strip_prefix(NOT_ASKED_YET) {
+        Some(why) if !repeatable => MeasurementFailure::new(
+            FailureKind::AnswerDropped,
+            format!("the request was sent and its answer was not read: {why}"),
+        ),
+        Some(_) | None => failure,
+    }
 }
 
 /// Sends a call and reads the answer. Follows redirects within the same scheme, host and port.
@@ -78,6 +108,7 @@ pub(crate) async fn send(
     shared: &Shared,
     client: &Client,
     mut call: HttpCall,
+    repeatable: bool,
     reservation: &mut MemoryReservation,
 ) -> Result<Reply, MeasurementFailure> {
     let started = Instant::now();
@@ -90,12 +121,15 @@ pub(crate) async fn send(
         let response = client
             .execute(call.request())
             .await
-            .map_err(|error| failure::explain(&error, &call.url))?;
+            .map_err(|error| failure::explain(&error, &call.url))
+            .map_err(|failure| after_request(failure, repeatable || hops == 0))?;
         let code = response.status().as_u16();
         match redirect::next(&call, &response, &shared.egress)? {
             Next::Read => {
                 let content_type = content_type(response.headers());
-                let body = read(response, &call.url, reservation).await?;
+                let body = read(response, &call.url, reservation)
+                    .await
+                    .map_err(|failure| after_request(failure, repeatable))?;
                 let head = AnswerHead {
                     code,
                     latency: started.elapsed(),

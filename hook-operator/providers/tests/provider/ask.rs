@@ -11,9 +11,14 @@ use redact::Redactor;
 
 /// Creates providers that may call the servers of these tests.
 pub(crate) fn providers() -> Providers {
+    providers_with(ProviderLimits::default())
+}
+
+/// The same with these limits.
+pub(crate) fn providers_with(limits: ProviderLimits) -> Providers {
     // Only the first test of the process installs it.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Providers::new(loopback_allowed(), ProviderLimits::default())
+    Providers::new(loopback_allowed(), limits)
 }
 
 pub(crate) fn loopback_allowed() -> EgressPolicy {

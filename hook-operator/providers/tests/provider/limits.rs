@@ -3,12 +3,15 @@
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use hook_core::{answer::FailureKind, request::ProviderRequest};
-use hook_providers::{ProviderLimits, Providers};
+use hook_core::{
+    answer::{FailureKind, MeasurementFailure},
+    request::{Method, ProviderRequest, WebRequest},
+};
+use hook_providers::ProviderLimits;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    ask::{assert_failure, failure, get, loopback_allowed, providers, value},
+    ask::{assert_failure, failure, get, providers, providers_with, value},
     server,
 };
 
@@ -22,7 +25,7 @@ async fn a_host_that_hangs_does_not_delay_another() {
         per_host: 8,
         ..ProviderLimits::default()
     };
-    let providers = Providers::new(loopback_allowed(), limits);
+    let providers = providers_with(limits);
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let providers = providers.clone();
@@ -72,11 +75,11 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
         wait,
         ..ProviderLimits::default()
     };
-    let patient = Providers::new(loopback_allowed(), limits(Duration::from_secs(20)));
+    let patient = providers_with(limits(Duration::from_secs(20)));
     let texts = join_all((0..6).map(|_| value(&patient, request.clone()))).await;
     assert_eq!(texts, ["7"; 6]);
 
-    let hasty = Providers::new(loopback_allowed(), limits(Duration::from_millis(50)));
+    let hasty = providers_with(limits(Duration::from_millis(50)));
     let (text, refused) = tokio::join!(value(&hasty, request.clone()), failure(&hasty, request.clone()));
     assert_eq!(text, "7");
     assert_failure(
@@ -130,7 +133,7 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
         wait: Duration::from_secs(5),
         ..ProviderLimits::default()
     };
-    let providers = Providers::new(loopback_allowed(), limits);
+    let providers = providers_with(limits);
     let crowd: Vec<_> = (0..100)
         .map(|_| {
             let providers = providers.clone();
@@ -152,8 +155,11 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
     crowd.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
-#[tokio::test]
-async fn long_answers_of_one_namespace_wait_for_room() {
+/// Measures twenty long answers that never come. Returns how the calls fail that find no memory.
+async fn failures_without_room(
+    wait: Duration,
+    change: impl Fn(usize, &mut WebRequest),
+) -> Vec<MeasurementFailure> {
     // Announces one MiB and sends none of it.
     let (dripping, opened) = server::raw(|mut stream| async move {
         server::head(&mut stream).await;
@@ -165,29 +171,59 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     let healthy = server::bytes("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n7").await;
     let limits = ProviderLimits {
         bytes: 16 << 20,
-        wait: Duration::from_millis(500),
+        wait,
         ..ProviderLimits::default()
     };
-    let providers = Providers::new(loopback_allowed(), limits);
+    let providers = providers_with(limits);
     let mut request = get(format!("http://{dripping}/"));
     request.timeout = Duration::from_hours(1);
-    let crowd = (0..20).map(|_| {
-        let (providers, request) = (providers.clone(), ProviderRequest::Web(request.clone()));
+    let crowd = (0..20).map(|at| {
+        let mut request = request.clone();
+        change(at, &mut request);
+        let (providers, request) = (providers.clone(), ProviderRequest::Web(request));
         tokio::spawn(async move { providers.measure("crowd", &request).await })
     });
     let crowd: Vec<_> = crowd.collect();
     server::reaches(&opened, 20).await;
     assert_eq!(value(&providers, get(format!("http://{healthy}/"))).await, "7");
-    // Some calls keep reading for an hour. The others found no memory, and do not count.
-    let mut refused = 0;
+    // Some calls keep reading for an hour.
+    let end = tokio::time::Instant::now() + Duration::from_secs(3);
+    let mut refused = Vec::new();
     for call in crowd {
-        if let Ok(call) = tokio::time::timeout(Duration::from_secs(1), call).await {
-            assert_eq!(call.unwrap().unwrap_err().kind, FailureKind::NotAsked);
-            refused += 1;
+        if let Ok(call) = tokio::time::timeout_at(end, call).await {
+            refused.push(call.unwrap().unwrap_err());
         }
     }
+    refused
+}
+
+#[tokio::test]
+async fn long_answers_of_one_namespace_wait_for_room() {
+    let refused = failures_without_room(Duration::from_millis(500), |_, _| {}).await;
     assert_eq!(
-        refused, 17,
+        refused.len(),
+        17,
         "two have room in the pool, and one has a large claim"
     );
+    for failure in refused {
+        assert_eq!(failure.kind, FailureKind::NotAsked, "it does not count");
+    }
+}
+
+/// A request that may have drained a server is not sent again at once.
+#[tokio::test]
+async fn a_post_without_room_for_its_answer_was_a_measurement() {
+    let (short, long) = (Duration::from_secs(1), Duration::from_hours(1));
+    // Either the wait for room ends first, or the timeout of the measurement.
+    for (wait, timeout) in [(short, long), (long, short)] {
+        let refused = failures_without_room(wait, |at, request| {
+            request.method = Method::Post;
+            // The first calls hold the room for an hour.
+            request.timeout = if at < 10 { long } else { timeout };
+        })
+        .await;
+        let kinds: Vec<_> = refused.iter().map(|failure| failure.kind).collect();
+        assert!(!kinds.contains(&FailureKind::NotAsked), "{kinds:?}");
+        assert!(kinds.contains(&FailureKind::AnswerDropped), "{kinds:?}");
+    }
 }
