@@ -41,6 +41,7 @@ pub mod pruned;
 pub mod questions;
 pub mod referee;
 pub mod refused;
+mod restored;
 pub mod script;
 pub mod server;
 pub mod settle;

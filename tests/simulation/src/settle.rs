@@ -41,8 +41,8 @@ impl World {
             0 => Some(Self::live_on_with_a_template_that_is_refused),
             1 => Some(Self::live_on_while_writes_are_refused),
             2 => Some(Self::live_on_while_pods_end_at_once),
-            4 => Some(Self::live_on_while_writes_are_altered),
-            _ => None,
+            3 => Some(Self::live_on_after_a_restore),
+            _ => Some(Self::live_on_while_writes_are_altered),
         };
         if let Some(live_on) = trouble {
             live_on(self, &mut dice);

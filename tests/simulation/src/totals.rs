@@ -58,6 +58,7 @@ totals! {
     silences: "kubelets that fell silent",
     not_ready: "nodes of silent kubelets marked as not Ready",
     altered: "writes that were stored otherwise",
+    restores: "restores of etcd from a backup",
     never_started: "writes to pods that never started",
     young_reports: "of these, writes where nodes are not watched",
     unnoticed: "of these, writes that no one could know to be too late",

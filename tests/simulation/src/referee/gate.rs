@@ -23,7 +23,7 @@ const FRESH: i64 = 30;
 const NODE_READ_FOR: i64 = 5;
 
 /// Hook run at its creation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) run: std::rc::Rc<RunObject>,
     at: u64,
@@ -36,7 +36,7 @@ pub(super) struct Asked {
 }
 
 /// Update of a pod that a success allowed.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct StartedUpdate {
     to: String,
     /// Containers whose images were written since.

@@ -53,7 +53,7 @@ pub struct Acted<'a> {
 }
 
 /// Memory of the referee.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Referee {
     asked: BTreeMap<String, gate::Asked>,
     /// By pod UID: the version and the intent of its selection.

@@ -112,7 +112,9 @@ impl World {
         let chosen = old
             .iter()
             .filter_map(|pod| pod.read.annotation(names::CHOSEN_FOR));
-        let leaving = chosen.filter(|chosen| chosen.starts_with("delete@")).count();
+        let named = chosen.filter(|chosen| chosen.starts_with("delete@")).count();
+        // Surplus pods may be selected for a recreation: then the hook of the update is theirs.
+        let leaving = named.max(pods.len().saturating_sub(wanted.replicas));
         let to_keep = leaving + wanted.partition.partition(wanted.replicas);
         for pod in &old {
             // Beside a partition, each old pod is tried in turn until enough are updated.

@@ -12,7 +12,7 @@ use crate::endpoint::Taken;
 use crate::objects::RunObject;
 
 /// Records of one metric.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Recorded {
     phases: Vec<Phase>,
     last: Option<Taken>,

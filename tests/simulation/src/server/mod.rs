@@ -65,9 +65,12 @@ pub struct Alters {
 }
 
 /// All objects.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Server {
     version: u64,
+    /// Number of restores from a backup. Versions start over then; a version of the lost future is never
+    /// assigned again, because the objects with equal names and versions would be equal by chance.
+    restores: u64,
     pub pods: Table<PodObject>,
     pub runs: Table<RunObject>,
     pub revisions: Table<RevisionObject>,
@@ -94,7 +97,19 @@ impl Server {
     /// Returns the next version, which also serves for UIDs.
     pub fn number(&mut self) -> u64 {
         self.version += 1;
-        self.version
+        self.version()
+    }
+
+    /// Returns to an earlier state.
+    pub fn restore(&mut self, backup: Self) {
+        let restores = self.restores + 1;
+        *self = Self { restores, ..backup };
+        self.pods.forget_changes();
+        self.runs.forget_changes();
+        self.revisions.forget_changes();
+        self.workloads.forget_changes();
+        self.templates.forget_changes();
+        self.nodes.forget_changes();
     }
 
     /// Refuses and counts a request if `refuses` is set.
@@ -109,7 +124,7 @@ impl Server {
     }
 
     pub fn version(&self) -> u64 {
-        self.version
+        self.version * 10 + self.restores
     }
 
     fn birth(&mut self, metadata: &mut ObjectMeta, kind: &str, now: Timestamp) {

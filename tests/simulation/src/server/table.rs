@@ -60,7 +60,23 @@ impl<T> Default for Table<T> {
     }
 }
 
+impl<T> Clone for Table<T> {
+    fn clone(&self) -> Self {
+        Self {
+            live: self.live.clone(),
+            log: self.log.clone(),
+            first: self.first,
+        }
+    }
+}
+
 impl<T: Object> Table<T> {
+    /// Drops the history: no watch goes on from an earlier change.
+    pub fn forget_changes(&mut self) {
+        self.first = self.end();
+        self.log.clear();
+    }
+
     pub fn get(&self, name: &str) -> Option<&Rc<T>> {
         self.live.get(name)
     }
@@ -107,7 +123,8 @@ impl<T: Object> Table<T> {
 
     /// Whether this watch has something left to deliver.
     pub fn has_events(&self, watch: &Watch<T>) -> bool {
-        !matches!(watch, Watch::Streaming(at) if *at == self.end())
+        // After a restore, a watch may be ahead of the history.
+        !matches!(watch, Watch::Streaming(at) if *at >= self.end())
     }
 
     /// Returns the next item of a watch. A closed or expired watch lists first and delivers the list the next
