@@ -127,9 +127,11 @@ pub(super) const ALL: &[Purpose] = &[
         "gamedeployments pods controllerrevisions hookruns",
         "get",
         "reading an object again after a conflict, or after a write whose answer was lost; of gamedeployments also: whether \
-         a workload is still there before a pod or revision is adopted",
+         a workload is still there before a pod or revision is adopted, and whether it still has no hook before pods that \
+         may have players are deleted or changed without one",
         "after three failed reads `WriteFailed` and the log name the object, and it is left alone until the watch shows it \
-         anew; the rest of the workload goes on. Nothing is adopted",
+         anew; the rest of the workload goes on. Nothing is adopted, and no such pod is deleted or changed without a hook: \
+         `WriteFailed`",
     ),
     purpose(
         WORKLOADS,

@@ -1,17 +1,19 @@
 //! Job that carries out a plan: its writes under way and those that follow.
 //!
-//! The order is: changes, which are all writes but the following; deletions of runs; creations of pods in
+//! The order is: a read of the workload, if writes rest on its spec alone; changes, which are all writes but the following; deletions of runs; creations of pods in
 //! growing batches; the status. The status is written only if there was no other write, or one failed:
 //! successful writes change it again, and the next decision follows.
 
 mod effect;
 mod node_check;
 mod runs;
+mod spec_check;
 mod stored;
 mod write;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use gamedeployment_core::plan::{Action, Plan, STATUS, Warning};
 use gamedeployment_core::write_backoff::{WriteFailure, WriteResult};
@@ -53,6 +55,8 @@ impl Default for CallLimits {
 /// Phase of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JobPhase {
+    /// Direct read of the workload, which some writes rest on.
+    Confirmation,
     /// All writes except deletions of runs, creations of pods and the status.
     Changes,
     /// Deletions of runs, many in one call.
@@ -70,6 +74,8 @@ enum JobPhase {
 /// Purpose of a call under way.
 #[derive(Debug)]
 enum InFlight {
+    /// Read of the workload, and the time of the request.
+    Confirmation(Duration),
     Write(Box<Write>),
     Removals(Vec<gamedeployment_core::plan::RunRef>),
     Status(Expected),
@@ -155,10 +161,15 @@ impl Job {
                 | Action::Pause => changes.push_back(Write::new(action, &target)),
             }
         }
+        let phase = if changes.iter().any(Write::rests_on_spec) {
+            JobPhase::Confirmation
+        } else {
+            JobPhase::Changes
+        };
         Self {
             target,
             calls,
-            phase: JobPhase::Changes,
+            phase,
             queue: changes,
             removals: Removals::new(removals, runs_here, calls),
             creations,
@@ -185,6 +196,13 @@ impl Job {
     /// Sends all writes that the limits allow now.
     pub(crate) fn advance(&mut self, now: Now, ids: &mut RequestId, out: &mut JobOutput) {
         while self.phase != JobPhase::Done {
+            if self.phase == JobPhase::Confirmation {
+                if self.under_way.is_empty() {
+                    let call = ApiCall::Read(ObjectKind::Workload, self.target.key.clone());
+                    self.send(call, None, InFlight::Confirmation(now.mono), ids, out);
+                }
+                return;
+            }
             while self.under_way.len() < self.calls.at_once.max(1)
                 && let Some(mut write) = self.queue.pop_front()
             {
@@ -201,7 +219,7 @@ impl Job {
     /// Takes the next step of the current phase, or enters the next phase. No call is under way.
     fn next(&mut self, ids: &mut RequestId, out: &mut JobOutput) {
         match self.phase {
-            JobPhase::Changes => self.phase = JobPhase::Removals,
+            JobPhase::Confirmation | JobPhase::Changes => self.phase = JobPhase::Removals,
             JobPhase::Removals => {
                 if let Some(runs) = self.removals.next_together() {
                     let call = ApiCall::DeleteRuns(runs.clone());
@@ -247,7 +265,7 @@ impl Job {
     fn send(
         &mut self,
         call: ApiCall,
-        until: Option<std::time::Duration>,
+        until: Option<Duration>,
         doing: InFlight,
         ids: &mut RequestId,
         out: &mut JobOutput,
@@ -284,6 +302,7 @@ impl Job {
                 let follows = write.answered(answer, &self.target, now);
                 self.follow(*write, follows, ids, out);
             }
+            Some(InFlight::Confirmation(asked)) => self.confirmed(asked, answer, out),
             Some(InFlight::Removals(runs)) => self.removed(runs, answer, out),
             Some(InFlight::Status(expected)) => self.recorded(&expected, answer, out),
         }

@@ -30,6 +30,8 @@ pub(super) struct Write {
     target: Target,
     expected: Expected,
     step: WriteState,
+    /// Time until which the workload is known to have the spec of the decision.
+    confirmed_until: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -105,7 +107,33 @@ impl Write {
             target: Target::of(&action, (&target.key.1, target.uid())),
             expected: Expected::of(&action, target),
             step: WriteState::New(Box::new(action)),
+            confirmed_until: None,
         }
+    }
+
+    /// Whether nothing permits the write but the spec, which has no hook for it.
+    pub(super) fn rests_on_spec(&self) -> bool {
+        let WriteState::New(action) = &self.step else {
+            return false;
+        };
+        let Action::Gated(write) = &**action else {
+            return false;
+        };
+        match write.open_reason() {
+            OpenReason::NoHook | OpenReason::HotPatch => true,
+            OpenReason::Verdict { .. }
+            | OpenReason::NodeGone { .. }
+            | OpenReason::NeverStarted { .. }
+            | OpenReason::NotScheduled
+            | OpenReason::Ended
+            | OpenReason::AlreadyStarted
+            | OpenReason::Skipped { .. } => false,
+        }
+    }
+
+    /// Records until when the workload is known to have the spec of the decision.
+    pub(super) fn confirm(&mut self, until: Duration) {
+        self.confirmed_until = Some(until);
     }
 
     /// Returns the first call.
@@ -157,9 +185,13 @@ impl Write {
                 let until = until.map(|until| target.decided.at(until));
                 return self.act(Action::Gated(write), until);
             }
-            OpenReason::NoHook
-            | OpenReason::HotPatch
-            | OpenReason::NotScheduled
+            OpenReason::NoHook | OpenReason::HotPatch => {
+                let Some(until) = self.confirmed_until else {
+                    return fails(RequestError::Lapsed, None);
+                };
+                return self.act(Action::Gated(write), Some(until));
+            }
+            OpenReason::NotScheduled
             | OpenReason::Ended
             | OpenReason::AlreadyStarted
             | OpenReason::Skipped { .. } => return self.act(Action::Gated(write), None),

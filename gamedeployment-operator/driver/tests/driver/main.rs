@@ -6,6 +6,7 @@ mod kit;
 mod not_stored;
 mod reads;
 mod server;
+mod stale_spec;
 mod told;
 mod unread;
 mod writes;

@@ -9,6 +9,7 @@ use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput};
 use runtime_core::clock::Now;
 use shared_api::GameDeployment;
+use shared_api::names::pod as names;
 
 use crate::kit::*;
 
@@ -18,9 +19,13 @@ pub(crate) struct Server {
     pub(crate) fleet: GameDeployment,
     pub(crate) pods: BTreeMap<String, Pod>,
     revision: Option<Response>,
-    version: u64,
+    pub(crate) version: u64,
     /// Whether pods can be read.
     pub(crate) shows_pods: bool,
+    /// Whether the workload cannot be read.
+    pub(crate) hides_workload: bool,
+    /// Number of reads of the workload.
+    pub(crate) workload_reads: usize,
     /// Number of the next creations whose answers are lost.
     pub(crate) lost_creations: usize,
     /// Pod to which no write is answered.
@@ -43,6 +48,8 @@ impl Server {
             revision: None,
             version: 10,
             shows_pods: true,
+            hides_workload: false,
+            workload_reads: 0,
             lost_creations: 0,
             mute: None,
             mutes_first: false,
@@ -99,13 +106,29 @@ impl Server {
                     Box::new(pod.clone()),
                 )))
             }
+            ApiCall::Act(Action::RecordSelection(at, text)) => {
+                self.version += 1;
+                let pod = self.pods.get_mut(&at.name).ok_or(RequestError::Gone)?;
+                pod.resource_version = self.version.to_string();
+                let marks = [(names::DELETING, "true"), (names::CHOSEN_FOR, text)];
+                let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
+                pod.annotations.extend(marks);
+                Ok(Response::Object(Object::Pod(
+                    key(&at.name),
+                    Box::new(pod.clone()),
+                )))
+            }
             ApiCall::Act(Action::CreateRevision(_)) => {
                 let made = made(call);
                 self.revision = Some(made.clone());
                 Ok(made)
             }
             ApiCall::Read(ObjectKind::Revision, _) => self.revision.clone().ok_or(RequestError::Gone),
+            ApiCall::Read(ObjectKind::Workload, _) if self.hides_workload => Err(RequestError::Refused(
+                "gamedeployments is forbidden (403)".to_owned(),
+            )),
             ApiCall::Read(ObjectKind::Workload, _) => {
+                self.workload_reads += 1;
                 let workload = Workload::new(self.fleet.clone());
                 Ok(Response::Object(Object::Workload(key("fleet"), workload)))
             }
