@@ -133,8 +133,9 @@ async fn update(terminal: &Terminal<'_>, server: &Webhook) {
     let _ = terminal.run(&format!(
         "patch gamedeployment test-gamedeployment --type=json {patch}"
     ));
-    // A failing hook blocks no other pod: hooks run for all three, and none is updated.
-    terminal.shows_runs(3, "Failed").await;
+    // A failing hook blocks no other pod, also beside the partition, which lets three be updated: hooks run for
+    // all five, and none is updated.
+    terminal.shows_runs(5, "Failed").await;
     terminal.shows_game("5 0 0 5 5").await;
     terminal.shows_pods(&["1/1 Running 0"; 5]).await;
     server.on(
