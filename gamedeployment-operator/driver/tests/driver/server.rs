@@ -176,6 +176,21 @@ impl Server {
         Some((known.reason.clone(), known.message.clone()))
     }
 
+    /// Lets the watches show everything that was written.
+    pub(crate) fn show_all(&mut self) {
+        for name in self.pods.keys().cloned().collect::<Vec<_>>() {
+            self.show(&name);
+        }
+        let workload = Object::Workload(key("fleet"), Workload::new(self.fleet.clone()));
+        let revision = match &self.revision {
+            Some(Response::Object(revision)) => Some(revision.clone()),
+            _ => None,
+        };
+        for object in revision.into_iter().chain([workload]) {
+            self.driver.handle(DriverInput::Watch(shown(&object)), at(1));
+        }
+    }
+
     pub(crate) fn show(&mut self, name: &str) {
         let event = Event::Apply(key(name), self.pods[name].clone());
         self.driver
