@@ -39,7 +39,7 @@ pub use crate::exchange::Reply;
 use crate::limits::ProviderLimiter;
 pub use crate::limits::ProviderLimits;
 use crate::memory_budget::MemoryBudget;
-pub use crate::memory_budget::{MAX_RESERVATION, MemoryReservation};
+pub use crate::memory_budget::{MAX_RESERVATION, MemoryReservation, OutOfMemory};
 
 /// State that all measurements share. Cheap to clone; clones share connections and limits.
 ///

@@ -129,11 +129,8 @@ impl ProviderLimiter {
 /// Builds the failure for a call that was not made because capacity ran out. It does not count as a
 /// measurement.
 pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::NotAsked, format!("{NOT_ASKED_YET}{why}"))
+    MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
 }
-
-/// Beginning of the message of such a failure.
-pub(crate) const NOT_ASKED_YET: &str = "not asked yet: ";
 
 impl HostGuard {
     fn take(slots: &Arc<ProviderLimiter>, name: &str) -> (Self, FairSemaphore) {

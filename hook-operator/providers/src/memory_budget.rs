@@ -13,7 +13,7 @@ use std::sync::{
 use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
-use hook_core::answer::MeasurementFailure;
+use hook_core::answer::{FailureKind, MeasurementFailure};
 
 use crate::limits::{ProviderLimits, not_asked};
 
@@ -104,8 +104,8 @@ impl MemoryReservation {
     /// Grows the reservation to at least `bytes`. If they do not fit, waits for a large reservation.
     ///
     /// # Errors
-    /// [`FailureKind::NotAsked`](hook_core::answer::FailureKind::NotAsked) after the configured wait.
-    pub async fn grow_to(&mut self, bytes: usize) -> Result<(), MeasurementFailure> {
+    /// [`OutOfMemory`] after the configured wait.
+    pub async fn grow_to(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         let more = bytes.saturating_sub(self.held);
         if more == 0 || self.large.is_some() {
             return Ok(());
@@ -118,7 +118,7 @@ impl MemoryReservation {
         self.waits.store(true, Ordering::Relaxed);
         let large = self.memory.large.take(&self.namespace);
         let large = tokio::time::timeout(self.memory.wait, large).await;
-        let large = large.map_err(|_| out_of_memory(self.memory.wait))?;
+        let large = large.map_err(|_| OutOfMemory(self.memory.wait))?;
         self.waits.store(false, Ordering::Relaxed);
         self.large = Some(large);
         self.hold_only(0);
@@ -150,16 +150,41 @@ impl Drop for MemoryReservation {
     }
 }
 
-pub(crate) fn out_of_memory(wait: Duration) -> MeasurementFailure {
-    not_asked(&format!(
-        "waited {wait:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use"
-    ))
+/// No memory was free for a reservation within this time.
+#[derive(Debug)]
+pub struct OutOfMemory(Duration);
+
+impl OutOfMemory {
+    pub(crate) fn after(wait: Duration) -> Self {
+        Self(wait)
+    }
+
+    fn why(&self) -> String {
+        format!(
+            "waited {:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use",
+            self.0
+        )
+    }
+
+    /// Returns the failure if the request was sent already. One that is not `repeatable` may have changed
+    /// something on its server and is not sent again at once: its measurement failed.
+    pub(crate) fn during_answer(self, repeatable: bool) -> MeasurementFailure {
+        if repeatable {
+            return self.into();
+        }
+        let message = format!("the request was sent and its answer was not read: {}", self.why());
+        MeasurementFailure::new(FailureKind::AnswerDropped, message)
+    }
+}
+
+impl From<OutOfMemory> for MeasurementFailure {
+    fn from(full: OutOfMemory) -> Self {
+        not_asked(&full.why())
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use hook_core::answer::FailureKind;
-
     use super::*;
 
     const MIB: usize = 1 << 20;
@@ -180,7 +205,7 @@ mod tests {
             let mut reservation = memory.reserve("crowd");
             match reservation.grow_to(MIB).await {
                 Ok(()) => crowd.push(reservation),
-                Err(failure) => break failure,
+                Err(full) => break MeasurementFailure::from(full),
             }
         };
         assert_eq!(refused.kind, FailureKind::NotAsked);

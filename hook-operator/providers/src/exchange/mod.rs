@@ -17,8 +17,8 @@ use reqwest::{
 };
 
 use self::redirect::Next;
-use crate::limits::NOT_ASKED_YET;
-use crate::{MemoryReservation, Shared, failure, memory_budget, resolver};
+use crate::memory_budget::OutOfMemory;
+use crate::{MemoryReservation, Shared, failure, resolver};
 
 /// Bytes reserved for an answer before its length is known. Most answers are shorter.
 const FIRST_BYTES: usize = 2 * 1024;
@@ -84,23 +84,11 @@ pub(crate) async fn within(
     tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
         Err(if waits.load(Ordering::Relaxed) {
             // Only the answer to a request can wait for memory here.
-            after_request(memory_budget::out_of_memory(timeout), repeatable)
+            OutOfMemory::after(timeout).during_answer(repeatable)
         } else {
             failure::timed_out(timeout, url)
         })
     })
-}
-
-/// Returns the failure for capacity that ran out after a request was sent. A request that may change something
-/// on its server is not sent again at once: its measurement failed.
-fn after_request(failure: MeasurementFailure, repeatable: bool) -> MeasurementFailure {
-    match failure.message.strip_prefix(NOT_ASKED_YET) {
-        Some(why) if !repeatable => MeasurementFailure::new(
-            FailureKind::AnswerDropped,
-            format!("the request was sent and its answer was not read: {why}"),
-        ),
-        Some(_) | None => failure,
-    }
 }
 
 /// Sends a call and reads the answer. Follows redirects within the same scheme, host and port.
@@ -121,15 +109,12 @@ pub(crate) async fn send(
         let response = client
             .execute(call.request())
             .await
-            .map_err(|error| failure::explain(&error, &call.url))
-            .map_err(|failure| after_request(failure, repeatable || hops == 0))?;
+            .map_err(|error| failure::explain(&error, &call.url))?;
         let code = response.status().as_u16();
         match redirect::next(&call, &response, &shared.egress)? {
             Next::Read => {
                 let content_type = content_type(response.headers());
-                let body = read(response, &call.url, reservation)
-                    .await
-                    .map_err(|failure| after_request(failure, repeatable))?;
+                let body = read(response, &call.url, repeatable, reservation).await?;
                 let head = AnswerHead {
                     code,
                     latency: started.elapsed(),
@@ -166,6 +151,7 @@ fn content_type(headers: &HeaderMap) -> ContentType {
 async fn read(
     mut response: Response,
     url: &Url,
+    repeatable: bool,
     reservation: &mut MemoryReservation,
 ) -> Result<Vec<u8>, MeasurementFailure> {
     let status = response.status();
@@ -176,7 +162,8 @@ async fn read(
             .unwrap_or(longest)
             .clamp(FIRST_BYTES, longest)
     });
-    reservation.grow_to(before + announced).await?;
+    let no_room = |full: OutOfMemory| full.during_answer(repeatable);
+    reservation.grow_to(before + announced).await.map_err(no_room)?;
     let mut body = Vec::with_capacity(announced);
     loop {
         let room = (MAX_ANSWER_BYTES + 1).saturating_sub(body.len());
@@ -191,7 +178,7 @@ async fn read(
                     // Quadruple the capacity, so that a long answer is moved five times instead of a thousand
                     // times.
                     let capacity = needed.max(4 * body.capacity()).min(longest);
-                    reservation.grow_to(before + capacity).await?;
+                    reservation.grow_to(before + capacity).await.map_err(no_room)?;
                     body.reserve_exact(capacity - body.len());
                 }
                 body.extend_from_slice(chunk);
