@@ -76,6 +76,7 @@ pub fn select<'a>(
                 Ok(_) if workload.update == UpdateType::HotPatch => Intent::HotPatch(target.clone()),
                 Ok(_) => Intent::InPlace(target.clone()),
                 Err(_) if workload.recreate_fallback => Intent::Recreate(target.clone()),
+                Err(_) if left == 0 && !begun => continue,
                 Err(why) => {
                     left = left.saturating_sub(1);
                     update_blockers.pods += 1;
