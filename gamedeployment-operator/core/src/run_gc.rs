@@ -34,8 +34,11 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let remove = move |run: &&Run| {
         let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry)
             && (run.is_unsuccessful() || run.unreadable.is_some());
-        let unneeded = retried || !is_in_use(run, &referenced, facts, findings);
         let pod = run.pod_uid.as_deref();
+        // An unreadable run blocks its gate until a person deletes it or sets `retry`: a new one may be
+        // unreadable for the same reason.
+        let blocks = run.unreadable.is_some() && (run.canary || pod.is_some_and(|pod| pods.contains(pod)));
+        let unneeded = retried || !blocks && !is_in_use(run, &referenced, facts, findings);
         unneeded.then(|| {
             Action::DeleteRun(RunRef {
                 name: run.name.clone(),
@@ -66,12 +69,6 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
 }
 
 fn is_in_use(run: &Run, referenced: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
-    // It blocks its gate until a person deletes it or sets `retry`: a new one may be unreadable for the same
-    // reason.
-    if run.unreadable.is_some() {
-        let mut pods = facts.view.pods.iter();
-        return run.canary || pods.any(|pod| Some(&pod.uid) == run.pod_uid.as_ref());
-    }
     if run.canary {
         // Keeps the run of a step that just passed until the status no longer names it: if that write were
         // lost, the hook would run again.

@@ -127,12 +127,7 @@ impl ActionBackoff {
     }
 
     fn message(&self) -> Option<String> {
-        let mut objects = self.reported();
-        let first = objects.next()?.message();
-        Some(match objects.count() {
-            0 => first.to_owned(),
-            more => format!("{first}; the same for {more} more"),
-        })
+        first_of(self.reported().map(|rejection| rejection.message().to_owned()))
     }
 }
 
@@ -140,6 +135,15 @@ fn backoff(times: u32) -> Duration {
     INITIAL_BACKOFF
         .saturating_mul(1 << times.saturating_sub(1).min(10))
         .min(MAX_BACKOFF)
+}
+
+/// Returns the first message and the number of the others; `None` if there is none.
+pub fn first_of(mut messages: impl Iterator<Item = String>) -> Option<String> {
+    let first = messages.next()?;
+    Some(match messages.count() {
+        0 => first,
+        more => format!("{first}; the same for {more} more"),
+    })
 }
 
 /// Key of the object of an action. All new pods share one key.

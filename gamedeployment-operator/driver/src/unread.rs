@@ -4,6 +4,7 @@
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::Plan;
 use gamedeployment_core::view::WriteErrors;
+use gamedeployment_core::write_backoff::first_of;
 
 use crate::NamespacedName;
 use crate::expectations::{Expectations, Uncertain};
@@ -72,13 +73,10 @@ impl<'a> Unread<'a> {
         let is_revision = |kind: ObjectKind| kind == ObjectKind::Revision;
         let first = |wanted: &dyn Fn(ObjectKind, bool) -> bool| {
             let objects = self.objects.iter();
-            let mut objects = objects.filter(|((kind, _), uncertain)| wanted(*kind, uncertain.scales));
-            let ((kind, name), uncertain) = objects.next()?;
-            let message = format!("{} {name} cannot be read: {}", kind.as_str(), why(uncertain));
-            Some(match objects.count() {
-                0 => message,
-                more => format!("{message}; the same for {more} more"),
-            })
+            let objects = objects.filter(|((kind, _), uncertain)| wanted(*kind, uncertain.scales));
+            first_of(objects.map(|((kind, name), uncertain)| {
+                format!("{} {name} cannot be read: {}", kind.as_str(), why(uncertain))
+            }))
         };
         errors.revision = first(&|kind, _| is_revision(kind)).or(errors.revision);
         errors.scaling = first(&|kind, scales| scales && !is_revision(kind)).or(errors.scaling);
