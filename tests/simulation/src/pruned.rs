@@ -3,21 +3,10 @@
 
 use fastrand::Rng;
 
+use crate::refused::{MOST, SECONDS};
 use crate::server::Alters;
 use crate::setup::{Look, template};
 use crate::world::World;
-
-/// Duration, in seconds.
-const SECONDS: usize = 120;
-/// Maximum number of altered writes, as of refused ones.
-const MOST: usize = 44;
-/// Template that no world begins with.
-const NEW: Look = Look {
-    game: 5,
-    side: 5,
-    mode: 1,
-    tier: 5,
-};
 
 impl World {
     /// Sets a new template while the API server drops fields of the status or changes new HookRuns; pods
@@ -27,7 +16,7 @@ impl World {
         self.server.alters = Alters { runs, status: !runs };
         self.edit(
             |spec| {
-                spec.template = template(NEW);
+                spec.template = template(Look::unseen(5));
                 spec.replicas = Some(2);
             },
             || "a new template, while writes are altered".to_owned(),

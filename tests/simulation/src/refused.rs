@@ -9,17 +9,10 @@ use crate::setup::{Look, template};
 use crate::world::{FLEET, World};
 
 /// Duration of the refusals, in seconds.
-const SECONDS: usize = 120;
+pub(crate) const SECONDS: usize = 120;
 /// Maximum number of refused requests. Two objects at a time, each after pauses of 0.25 s doubled up to 30 s:
 /// eleven times in two minutes. The same again for objects that are newly selected meanwhile.
-const MOST: usize = 44;
-/// Template that no world begins with.
-const NEW: Look = Look {
-    game: 6,
-    side: 6,
-    mode: 1,
-    tier: 6,
-};
+pub(crate) const MOST: usize = 44;
 
 impl World {
     /// Sets a new template while the API server refuses HookRuns, or creations or deletions of pods; pods
@@ -35,7 +28,7 @@ impl World {
         let replicas = if kind == 2 { 12 } else { 2 };
         self.edit(
             |spec| {
-                spec.template = template(NEW);
+                spec.template = template(Look::unseen(6));
                 spec.replicas = Some(replicas);
             },
             || "a new template, which cannot be rolled out".to_owned(),

@@ -18,13 +18,6 @@ use crate::world::World;
 
 /// Seconds within which the operators act on the restored objects.
 const SECONDS: usize = 60;
-/// Template that no world begins with.
-const NEW: Look = Look {
-    game: 7,
-    side: 7,
-    mode: 1,
-    tier: 7,
-};
 
 /// State of the cluster at the time of a backup, and what the referee knows about it.
 struct Backup {
@@ -39,7 +32,7 @@ impl World {
     pub fn live_on_after_a_restore(&mut self, dice: &mut Rng) {
         let backup = self.back_up();
         let lost = |spec: &mut GameDeploymentSpec| {
-            spec.template = template(NEW);
+            spec.template = template(Look::unseen(7));
             spec.replicas = Some(spec.replicas.unwrap_or(1) + 2);
         };
         self.edit(lost, || {

@@ -21,6 +21,18 @@ pub struct Look {
     pub tier: u8,
 }
 
+impl Look {
+    /// Appearance that no world begins with.
+    pub const fn unseen(number: u8) -> Self {
+        Self {
+            game: number,
+            side: number,
+            mode: 1,
+            tier: number,
+        }
+    }
+}
+
 /// Returns an image name. Image 3 does not exist.
 pub fn image(number: u8) -> String {
     if number == 3 {

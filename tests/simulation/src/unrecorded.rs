@@ -10,10 +10,8 @@ use crate::world::{FLEET, World};
 const SECONDS: usize = 90;
 /// Template that no world begins with.
 const NEW: Look = Look {
-    game: 7,
-    side: 7,
     mode: 0,
-    tier: 7,
+    ..Look::unseen(7)
 };
 
 impl World {

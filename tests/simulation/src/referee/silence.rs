@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use shared_api::GameDeploymentStatus;
 use shared_api::names::pod as names;
@@ -109,13 +110,19 @@ impl World {
         };
         let is_old = |name: &str| name != update && meaning(name) != meaning(update);
         let old: Vec<_> = pods.iter().filter(|pod| is_old(pod.read.revision())).collect();
-        let chosen = old
+        let named = old
             .iter()
-            .filter_map(|pod| pod.read.annotation(names::CHOSEN_FOR));
-        let named = chosen.filter(|chosen| chosen.starts_with("delete@")).count();
+            .filter(|pod| wanted.pods_to_delete.contains(&pod.id.name));
+        let named = named.count();
         // Surplus pods may be selected for a recreation: then the hook of the update is theirs.
         let leaving = named.max(pods.len().saturating_sub(wanted.replicas));
         let to_keep = leaving + wanted.partition.partition(wanted.replicas);
+        // An updated pod without a success of its hook stops the update.
+        let unhealthy = self
+            .server
+            .runs
+            .iter()
+            .any(|run| run.read.kind == Some(HookKind::PostInplace) && !run.read.is_measured_success());
         for pod in &old {
             // Beside a partition, each old pod is tried in turn until enough are updated.
             let stays = wanted.update == UpdateType::OnDelete
@@ -138,7 +145,6 @@ impl World {
             );
             let mut asked = pre_hooks.into_iter().flatten();
             let asked = asked.any(|entry| entry.pod_name == pod.id.name);
-            let unhealthy = !status.post_inplace_hook_condition.is_empty();
             assert!(
                 stays || asked || unhealthy || wanted.partition.is_zero(),
                 "{} is held up by the hook of another pod: {status:#?}",
