@@ -1,12 +1,16 @@
-//! Everything that this operator writes: statuses and deletions, both with preconditions, and events.
+//! Everything that this operator writes: statuses and deletions, both with preconditions, and events. Jobs are
+//! written by [`crate::jobs`].
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use hook_core::resolve::{Reference, run_unreadable};
+use hook_core::decide::{Delay, MeasurementKey};
+use hook_core::request::JobRequest;
+use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
 use hook_driver::StoreError;
-use hook_session::backend::{EventSink, ReferenceSource, RunStore};
+use hook_session::backend::{EndedJob, EventSink, JobRunner, ReferenceSource, RunStore};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
@@ -20,20 +24,28 @@ use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
+use crate::jobs::{JobCalls, Jobs};
+
 /// Backend that uses the API server.
 pub struct ApiBackend {
     client: Client,
     events: Events,
-    calls: CallLimiter,
+    calls: Arc<CallLimiter>,
+    jobs: Option<Jobs>,
 }
 
 impl ApiBackend {
     /// Creates a backend that uses `client`.
-    pub fn new(client: Client, events: Events, calls: CallLimiter) -> Self {
+    pub fn new(client: Client, events: Events, calls: CallLimiter, enabled: OptionalProviders) -> Self {
+        let calls = Arc::new(calls);
+        let jobs = enabled
+            .job
+            .then(|| Jobs::new(JobCalls::new(client.clone(), calls.clone())));
         Self {
             client,
             events,
             calls,
+            jobs,
         }
     }
 
@@ -278,6 +290,38 @@ impl ReferenceSource for ApiBackend {
     }
 }
 
+impl JobRunner for ApiBackend {
+    fn providers(&self) -> OptionalProviders {
+        OptionalProviders {
+            job: self.jobs.is_some(),
+        }
+    }
+
+    async fn run_job(
+        &self,
+        run: &HookRun,
+        key: &MeasurementKey,
+        request: JobRequest,
+        active: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<EndedJob, MeasurementFailure> {
+        match &self.jobs {
+            Some(jobs) => jobs.run(run, key, request, active).await,
+            // Such a run is refused before its first measurement.
+            None => Err(MeasurementFailure::new(
+                FailureKind::JobRefused,
+                "provider.job is off",
+            )),
+        }
+    }
+
+    async fn delete_jobs(&self, run: &HookRun, names: &[String]) -> Result<(), StoreError> {
+        match &self.jobs {
+            Some(jobs) => jobs.delete(run, names).await,
+            None => Ok(()),
+        }
+    }
+}
+
 impl EventSink for ApiBackend {
     fn concluded(&self, run: &HookRun) {
         let Some(status) = &run.status else { return };
@@ -296,9 +340,23 @@ impl EventSink for ApiBackend {
         }
     }
 
-    fn held_up(&self, run: &HookRun, why: &str) {
-        let reason = HookRunReason::NotAskedYet.as_str();
-        self.events.warn(run.object_ref(&()), reason, "Measure", why);
+    fn held_up(&self, run: &HookRun, delay: &Delay) {
+        let (about, reason) = (run.object_ref(&()), delay.reason().as_str());
+        match delay {
+            Delay::NotAsked(why) => self.events.warn(about, reason, "Measure", why),
+            Delay::JobActive(why) => self.events.normal(about, reason, "Measure", why),
+        }
+    }
+
+    fn jobs_left(&self, run: &HookRun, jobs: &[String], why: &StoreError) {
+        let message = format!(
+            "{why}. Next: kubectl delete job {} -n {}; they are deleted with this HookRun at the latest",
+            jobs.join(" "),
+            namespace_of(run)
+        );
+        let reason = HookRunReason::JobsLeft.as_str();
+        self.events
+            .warn(run.object_ref(&()), reason, "DeleteJobs", &message);
     }
 
     fn unwritable(&self, run: &HookRun, why: &str) {

@@ -1,6 +1,7 @@
 //! Flags and environment.
 
 use clap::Parser;
+use hook_core::resolve::OptionalProviders;
 use hook_providers::flags::Measuring;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
@@ -21,6 +22,19 @@ pub struct Config {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub measuring: Measuring,
+
+    /// Enable the provider `job`. Jobs are created by the ServiceAccount hookgate-hooks of each namespace
+    #[arg(long)]
+    pub provider_job: bool,
+}
+
+impl Config {
+    /// Returns the optional providers that are on.
+    pub fn optional_providers(&self) -> OptionalProviders {
+        OptionalProviders {
+            job: self.provider_job,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
 //! | `latest_tasks` | at most one task for each object |
-//! | [`act`] | every write to the API server |
+//! | [`act`] | every write to the API server, except for Jobs |
+//! | [`jobs`] | Jobs of measurements |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | Prometheus metrics |
 //!
@@ -28,6 +29,7 @@ use shared_api::names::HOOK_OPERATOR;
 pub mod act;
 pub mod config;
 pub mod controller;
+pub mod jobs;
 mod latest_tasks;
 pub mod metrics;
 pub mod observe;
@@ -77,6 +79,7 @@ impl Operator for Config {
             client.clone(),
             events,
             self.operator.call_limiter(),
+            self.optional_providers(),
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;

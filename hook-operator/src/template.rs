@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use fair_share::compute::Compute;
 use futures::{Stream, StreamExt};
-use hook_core::resolve::{check_template, template_unreadable, template_valid, template_warnings};
+use hook_core::resolve::{OptionalProviders, template_unreadable, template_valid, template_warnings};
 use hook_core::value::cut;
 use hook_driver::StoreError;
+use hook_session::backend::JobRunner as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
@@ -83,7 +84,8 @@ pub async fn drive(
 /// take a while, and the task that follows the watch also holds the Lease.
 async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: Invalid, compute: Compute) {
     let namespace = template.metadata.namespace.clone().unwrap_or_default();
-    let check = move || (assess(&template, Timestamp::now()), template);
+    let enabled = backend.providers();
+    let check = move || (assess(&template, enabled, Timestamp::now()), template);
     let (status, template) = compute.run(&namespace, check).await;
     invalid.set(key_of(&template.metadata), !is_valid(&status));
     if template.status.as_ref() != Some(&status) {
@@ -129,8 +131,8 @@ impl Invalid {
 }
 
 /// Returns the status that a template should have.
-fn assess(template: &HookTemplate, now: Timestamp) -> HookTemplateStatus {
-    let problems = check_template(&template.spec);
+fn assess(template: &HookTemplate, enabled: OptionalProviders, now: Timestamp) -> HookTemplateStatus {
+    let problems = enabled.check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
         let warnings = template_warnings(&template.spec);
         (
@@ -240,6 +242,8 @@ async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<Ap
 mod tests {
     use super::*;
 
+    const ON: OptionalProviders = OptionalProviders { job: true };
+
     fn template(condition: &str) -> HookTemplate {
         serde_json::from_value(serde_json::json!({
             "metadata": { "name": "t", "generation": 3 },
@@ -253,7 +257,7 @@ mod tests {
 
     #[test]
     fn all_problems_are_named_and_the_transition_time_moves_only_with_the_status() {
-        let first = assess(&template("result >"), Timestamp::from_second(100).unwrap());
+        let first = assess(&template("result >"), ON, Timestamp::from_second(100).unwrap());
         let condition = first.conditions.first().unwrap();
         assert_eq!(
             (condition.status.as_str(), condition.reason.as_str()),
@@ -273,6 +277,6 @@ mod tests {
             status: Some(first.clone()),
             ..template("result >")
         };
-        assert_eq!(assess(&again, Timestamp::from_second(200).unwrap()), first);
+        assert_eq!(assess(&again, ON, Timestamp::from_second(200).unwrap()), first);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::{Method, Request, Response};
+use http::{HeaderName, HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
@@ -26,6 +26,23 @@ use crate::fence::Fence;
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Header that names the user of a request.
+const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
+
+/// Returns a client whose requests are made as this user. It shares the connections, the limits and the fence of
+/// `client`, whose own user needs the right to impersonate.
+pub fn acting_as(client: &Client, user: &str) -> Client {
+    // A name that is no header value is sent as none, which the API server refuses.
+    let user = HeaderValue::from_str(user).unwrap_or(HeaderValue::from_static(""));
+    let namespace = client.default_namespace().to_owned();
+    let client = client.clone();
+    let send = move |mut request: Request<Body>| {
+        request.headers_mut().insert(IMPERSONATE_USER, user.clone());
+        let client = client.clone();
+        async move { client.send(request).await }
+    };
+    Client::new(tower::service_fn(send), namespace)
+}
 
 /// Counts requests and remembers whether the API server answered the last one.
 #[derive(Debug, Clone)]

@@ -88,6 +88,27 @@ where
         })
 }
 
+/// Streams all objects with a label, then every change; never ends. Says only in the log if it is interrupted: for
+/// watches without which the operator works.
+pub fn watch_selected<K>(
+    api: Api<K>,
+    label: &str,
+    what: &'static str,
+) -> impl Stream<Item = Event<K>> + Send + use<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    watcher(api, watcher::Config::default().labels(label))
+        .backoff(Soon::default())
+        .modify(|object| object.managed_fields_mut().clear())
+        .filter_map(move |observed| {
+            let event = observed.inspect_err(|error| {
+                tracing::warn!(what, error = root_cause(error), "the watch was interrupted");
+            });
+            std::future::ready(event.ok())
+        })
+}
+
 /// Like [`watch()`], limited to the process's scope. Objects of other shards are dropped here, because the
 /// API server cannot filter them.
 pub fn watch_in<K>(

@@ -79,7 +79,7 @@ pub struct Metric {
 /// Source of a metric's value. Exactly one field must be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("[(has(self.web) && dyn(self.web) != null), (has(self.prometheus) && dyn(self.prometheus) != null), (has(self.kubernetes) && dyn(self.kubernetes) != null), (has(self.exec) && dyn(self.exec) != null)].filter(x, x).size() == 1", "exactly one of web, prometheus, kubernetes, exec must be set"))]
+#[x_kube(validation = ("[(has(self.web) && dyn(self.web) != null), (has(self.prometheus) && dyn(self.prometheus) != null), (has(self.job) && dyn(self.job) != null), (has(self.kubernetes) && dyn(self.kubernetes) != null), (has(self.exec) && dyn(self.exec) != null)].filter(x, x).size() == 1", "exactly one of web, prometheus, job, kubernetes, exec must be set"))]
 pub struct Provider {
     /// Web endpoint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,6 +87,9 @@ pub struct Provider {
     /// Prometheus server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prometheus: Option<PrometheusProvider>,
+    /// Job to run. Off unless hook-operator runs with `--provider-job`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobProvider>,
     /// Not supported. Accepted for manifests of the original operator: a run that uses it ends in Error, and
     /// the message names the alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -202,6 +205,44 @@ pub struct PrometheusProvider {
     /// Skips verification of the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// A Job that is created for each measurement, by the ServiceAccount `hookgate-hooks` of the run's namespace. A
+/// failed Job is a failed measurement. A complete Job is a successful one, unless conditions judge its result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobProvider {
+    /// Labels and annotations of the Job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<JobMetadata>,
+    /// Spec of the Job (`batch/v1`). Strings may contain placeholders, except for arguments from Secrets. The Job
+    /// is deleted with its HookRun, so `ttlSecondsAfterFinished` has no effect.
+    #[serde(default)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub spec: serde_json::Value,
+    /// Container whose termination message conditions call `result`, as JSON or text. Unset: the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_container: Option<String>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// Labels and annotations of a Job.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JobMetadata {
+    /// Labels. Values may contain placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<String, String>>,
+    /// Annotations. Values may contain placeholders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub annotations: Option<BTreeMap<String, String>>,
     /// Unknown fields.
     #[serde(flatten)]
     #[schemars(schema_with = "unknown_fields_schema")]

@@ -14,6 +14,23 @@ pub const GAMEDEPLOYMENT_OPERATOR: &str = "gamedeployment-operator";
 /// Target of the spans that are exported to an OpenTelemetry collector.
 pub const TRACE_TARGET: &str = "hookgate";
 
+/// ServiceAccount of a namespace that creates the Jobs of its HookRuns.
+pub const HOOKS_ACCOUNT: &str = "hookgate-hooks";
+
+/// Labels and annotations of Jobs that HookRuns create.
+pub mod job {
+    /// Label of the Job and its pods: UID of the HookRun.
+    pub const RUN_UID: &str = "tkex.tencent.com/hook-run-uid";
+    /// Annotation: name of the HookRun.
+    pub const RUN: &str = "tkex.tencent.com/hook-run";
+    /// Annotation: name of the metric.
+    pub const METRIC: &str = "tkex.tencent.com/metric";
+    /// Annotation: number of the measurement, counted from 0.
+    pub const MEASUREMENT: &str = "tkex.tencent.com/measurement";
+    /// Beginning of all keys of this system, which the spec of a Job must not set.
+    pub const RESERVED_PREFIX: &str = "tkex.tencent.com/";
+}
+
 /// Labels of HookRuns.
 pub mod hook_run_label {
     /// Kind of hook: see [`super::hook_kind`].

@@ -51,8 +51,8 @@ fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timest
     let most = if ordered { 1 } else { usize::MAX };
     let before = spec.metrics.iter().take_while(|metric| !is_open(metric)).last();
     let may_start = before.filter(|_| ordered).and_then(result).and_then(ended);
-    let next = spec.metrics.iter().filter(is_open).take(most);
-    let next = next.map(|metric| {
+    let next: Vec<&Metric> = spec.metrics.iter().filter(is_open).take(most).collect();
+    let ends = next.iter().filter_map(|metric| {
         let start = match result(metric).and_then(ended) {
             Some(ended) => after(ended, pause(metric)),
             None => after(
@@ -60,14 +60,15 @@ fn due(spec: &HookRunSpec, status: &HookRunStatus, created: Timestamp) -> Timest
                 length(metric.initial_delay.as_ref()),
             ),
         };
-        after(start, timeout(metric))
+        Some(after(start, timeout(metric)?))
     });
     let limit = spec
         .timeout_seconds
         .and_then(|seconds| u64::try_from(seconds).ok());
     let limit = limit.map(|seconds| after(started, Duration::from_secs(seconds)));
     // If every metric has a verdict, the run is due at once.
-    next.chain(limit).min().unwrap_or(started)
+    let latest = if next.is_empty() { started } else { Timestamp::MAX };
+    ends.chain(limit).min().unwrap_or(latest)
 }
 
 /// Returns the end of the newest measurement.
@@ -88,16 +89,17 @@ fn length(text: Option<&String>) -> Duration {
         .unwrap_or_default()
 }
 
-/// Returns the timeout of one request.
-fn timeout(metric: &Metric) -> Duration {
+/// Returns the timeout of one measurement; `None` for a Job, which may take any time.
+fn timeout(metric: &Metric) -> Option<Duration> {
     let provider = &metric.provider;
-    let (seconds, default) = match (&provider.web, &provider.prometheus) {
-        (Some(web), _) => (web.timeout_seconds, WEB_TIMEOUT),
-        (None, Some(prometheus)) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
-        (None, None) => (None, 0),
+    let (seconds, default) = match (&provider.web, &provider.prometheus, &provider.job) {
+        (Some(web), _, _) => (web.timeout_seconds, WEB_TIMEOUT),
+        (None, Some(prometheus), _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
+        (None, None, Some(_)) => return None,
+        (None, None, None) => (None, 0),
     };
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
-    Duration::from_secs(u64::try_from(seconds).unwrap_or_default())
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 
 fn after(at: Timestamp, wait: Duration) -> Timestamp {
@@ -184,6 +186,41 @@ mod tests {
         assert_eq!(
             at(spec, running(json!([measured("a", "Running", 5)]))),
             Some(2 + 60 + 30)
+        );
+    }
+
+    #[test]
+    fn a_job_may_take_any_time_unless_the_run_has_a_timeout() {
+        let job = metric("job", json!({"provider": {"job": {"spec": {}}}}));
+        let running = json!({"phase": "Running", "startedAt": second(2)});
+        let spec = |more: Value| {
+            let mut spec = json!({"metrics": [job.clone()]});
+            spec.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            spec
+        };
+        assert_eq!(
+            at(spec(json!({})), Value::Null),
+            Some(30),
+            "nobody has taken it up"
+        );
+        assert!(at(spec(json!({})), running.clone()) > Some(1_000_000_000));
+        assert_eq!(
+            at(spec(json!({"timeoutSeconds": 60})), running.clone()),
+            Some(2 + 60 + 30)
+        );
+        let beside = spec(json!({"metrics": [job.clone(), metric("web", json!({}))]}));
+        assert_eq!(
+            at(beside.clone(), running),
+            Some(2 + 10 + 30),
+            "the other metric is due"
+        );
+        let done = json!({"phase": "Running", "startedAt": second(2), "metricResults": [measured("job", "Failed", 9)]});
+        assert_eq!(
+            at(spec(json!({})), done),
+            Some(2 + 30),
+            "the metric has a verdict, the run has none"
         );
     }
 

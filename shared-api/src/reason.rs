@@ -36,6 +36,10 @@ reasons! {
         Measuring,
         /// No request can be sent now, because the namespace uses its share; the run continues and retries.
         NotAskedYet,
+        /// The Job of a measurement has not ended; the message says what its pods do.
+        JobActive,
+        /// Event: Jobs of a run that was stopped could not be deleted; they are deleted with the run at the latest.
+        JobsLeft,
         /// Every metric is Successful.
         AllMetricsSuccessful,
         /// More measurements failed than `failureLimit` allows.

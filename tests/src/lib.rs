@@ -4,6 +4,7 @@
 
 pub mod fleet;
 mod identity;
+pub mod job_rights;
 mod metric;
 mod operator;
 pub mod proof;

@@ -1,7 +1,7 @@
 //! Judges an answer by conditions: determines the phase of one measurement, with its value and the reason as
 //! text.
 
-use expr_conditions::{Condition, EvalInput, Response};
+use expr_conditions::{Condition, EvalInput, Origin};
 use jiff::Timestamp;
 use redact::{Redactor, printable};
 use shared_api::Phase;
@@ -53,13 +53,21 @@ pub fn judge(
         value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
         message: (!message.is_empty()).then(|| cut(&printable(&redactor.clean(&message)), KEPT_BYTES)),
     };
-    let (result, response, empty) = match outcome {
-        Ok(ProviderResponse::Value { result, response }) => (result, *response, None),
+    let (result, origin, empty) = match outcome {
+        Ok(ProviderResponse::Value { result, origin }) => (result, *origin, None),
         Ok(ProviderResponse::NoData {
             message,
             result,
-            response,
-        }) => (result, *response, Some(message)),
+            origin,
+        }) => (result, *origin, Some(message)),
+        Ok(ProviderResponse::JobEnded { complete, message }) => {
+            let phase = if *complete {
+                Phase::Successful
+            } else {
+                Phase::Failed
+            };
+            return verdict(phase, None, message.clone());
+        }
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
     let value = Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
@@ -71,7 +79,7 @@ pub fn judge(
         let message = format!("the answer holds {held}: {}", value.quoted());
         return verdict(Phase::Inconclusive, Some(value), message);
     }
-    let (phase, message) = rules.apply(result, response, now, &value);
+    let (phase, message) = rules.apply(result, origin, now, &value);
     // A successCondition can be vacuously true (`all` of an empty vector). That is not a measurement, even if
     // failureCondition handles emptiness.
     if let Some(message) = empty.filter(|_| phase == Phase::Successful && !rules.succeed_on_empty()) {
@@ -119,13 +127,13 @@ impl Rules<'_> {
     fn apply(
         &self,
         result: &MetricValue,
-        response: Option<Response>,
+        origin: Option<Origin>,
         now: Timestamp,
         value: &Shown,
     ) -> (Phase, String) {
         let input = EvalInput {
             result: result.into(),
-            response,
+            origin,
             now,
         };
         let input = &input;

@@ -8,10 +8,10 @@ use placeholder::Template;
 use redact::Redactor;
 
 use crate::answer::{FailureKind, MeasurementFailure};
-use crate::request::{Body, PrometheusRequest, ProviderRequest, WebRequest};
+use crate::request::{Body, HttpRequest, JobRequest, PrometheusRequest, ProviderRequest, WebRequest};
 use crate::resolve::{
-    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, Reference, ResolvedMetric,
-    ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
+    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, JobText, Reference, ResolvedJob,
+    ResolvedMetric, ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
 };
 
 /// Most bytes of a request, including its headers.
@@ -25,6 +25,13 @@ pub type References = BTreeMap<Reference, String>;
 pub struct Rendered {
     /// Request to send.
     pub request: ProviderRequest,
+    /// Rules that judge the answer.
+    pub rules: RenderedRules,
+}
+
+/// Rules that judge an answer.
+#[derive(Debug, Clone)]
+pub struct RenderedRules {
     /// Condition that makes the measurement Successful if it is true.
     pub success: Option<Condition>,
     /// Condition that makes the measurement Failed if it is true.
@@ -78,6 +85,7 @@ fn templates(metric: &ResolvedMetric) -> impl Iterator<Item = &Template> {
             [Some(&web.url), body]
         }
         ResolvedProvider::Prometheus(prometheus) => [Some(&prometheus.address), Some(&prometheus.query)],
+        ResolvedProvider::Job(job) => [Some(&job.text), None],
     };
     let of_headers = headers(metric).iter().filter_map(|(_, value)| match value {
         HeaderText::Text(template) => Some(template),
@@ -92,6 +100,7 @@ fn headers(metric: &ResolvedMetric) -> &[(String, HeaderText)] {
     match &metric.provider {
         ResolvedProvider::Web(web) => &web.headers,
         ResolvedProvider::Prometheus(prometheus) => &prometheus.headers,
+        ResolvedProvider::Job(_) => &[],
     }
 }
 
@@ -111,10 +120,11 @@ pub fn render(
         Reference::Secret { .. } => Some(text.as_str()),
         Reference::ConfigMap { .. } => None,
     }));
-    let redactor = if metric.quote_answers {
-        redactor.quoting()
-    } else {
-        redactor
+    let redactor = match metric.provider {
+        _ if metric.quote_answers => redactor.quoting(),
+        // The message of a container may show a Secret of its environment.
+        ResolvedProvider::Job(_) => redactor.hiding(),
+        ResolvedProvider::Web(_) | ResolvedProvider::Prometheus(_) => redactor,
     };
     let filler = Filler {
         arguments,
@@ -122,7 +132,7 @@ pub fn render(
         redactor: &redactor,
     };
     let parts = || {
-        let request = filler.request(&metric.provider)?;
+        let request = filler.request(metric)?;
         let bytes = request.bytes();
         if bytes > MAX_REQUEST {
             return Err(format!(
@@ -131,9 +141,11 @@ pub fn render(
         }
         Ok(Rendered {
             request,
-            success: filler.condition("successCondition", metric.success.as_ref())?,
-            failure: filler.condition("failureCondition", metric.failure.as_ref())?,
-            redactor: redactor.clone(),
+            rules: RenderedRules {
+                success: filler.condition("successCondition", metric.success.as_ref())?,
+                failure: filler.condition("failureCondition", metric.failure.as_ref())?,
+                redactor: redactor.clone(),
+            },
         })
     };
     parts().map_err(|message: String| MeasurementFailure {
@@ -157,13 +169,32 @@ impl Filler<'_> {
         }
     }
 
-    fn request(&self, provider: &ResolvedProvider) -> Result<ProviderRequest, String> {
-        match provider {
-            ResolvedProvider::Web(web) => self.web(web).map(ProviderRequest::Web),
+    fn request(&self, metric: &ResolvedMetric) -> Result<ProviderRequest, String> {
+        Ok(match &metric.provider {
+            ResolvedProvider::Web(web) => ProviderRequest::Http(HttpRequest::Web(self.web(web)?)),
             ResolvedProvider::Prometheus(prometheus) => {
-                self.prometheus(prometheus).map(ProviderRequest::Prometheus)
+                ProviderRequest::Http(HttpRequest::Prometheus(self.prometheus(prometheus)?))
             }
-        }
+            ResolvedProvider::Job(job) => ProviderRequest::Job(self.job(job, metric)?),
+        })
+    }
+
+    fn job(&self, job: &ResolvedJob, metric: &ResolvedMetric) -> Result<JobRequest, String> {
+        let text = job.text.render_json(&|name| self.lookup(name));
+        let text = text.map_err(|error| format!("job: {error}"))?;
+        let JobText {
+            labels,
+            annotations,
+            spec,
+        } = serde_json::from_str(&text).map_err(|error| format!("job: {error}"))?;
+        Ok(JobRequest {
+            labels,
+            annotations,
+            spec,
+            result_container: metric.is_judged().then(|| job.result_container.clone()),
+            shows_messages: metric.quote_answers,
+            bytes: text.len(),
+        })
     }
 
     fn web(&self, web: &ResolvedWeb) -> Result<WebRequest, String> {
@@ -334,6 +365,7 @@ mod tests {
             let texts = texts.map(|reference| (reference, "text".to_owned())).collect();
             render(&run.metrics[0], &run.arguments, &texts)
                 .unwrap()
+                .rules
                 .redactor
                 .hides()
         };

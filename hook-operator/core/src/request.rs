@@ -1,20 +1,58 @@
 //! Request of one measurement with every placeholder filled in, as passed to a provider.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use json_path::JsonPath;
 use redact::Redactor;
+use serde_json::Value;
 
 /// Request to a provider.
 #[derive(Debug, Clone)]
 pub enum ProviderRequest {
+    /// Call of a server.
+    Http(HttpRequest),
+    /// Job to run.
+    Job(JobRequest),
+}
+
+impl ProviderRequest {
+    /// Returns the total length of its texts, in bytes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Http(request) => request.bytes(),
+            Self::Job(job) => job.bytes,
+        }
+    }
+}
+
+/// Job to run, with the labels, annotations and spec of its author.
+#[derive(Debug, Clone)]
+pub struct JobRequest {
+    /// Labels of the Job.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the Job.
+    pub annotations: BTreeMap<String, String>,
+    /// Spec of the Job.
+    pub spec: Value,
+    /// Container whose termination message is `result`; `None` if no condition judges it.
+    pub result_container: Option<String>,
+    /// Whether messages of containers may be shown.
+    pub shows_messages: bool,
+    /// Length of its JSON text, in bytes.
+    pub bytes: usize,
+}
+
+/// Call of a server.
+#[derive(Debug, Clone)]
+pub enum HttpRequest {
     /// HTTP endpoint that answers with JSON or text.
     Web(WebRequest),
     /// Instant query of a Prometheus server.
     Prometheus(PrometheusRequest),
 }
 
-impl ProviderRequest {
+impl HttpRequest {
     /// Returns the total length of its texts, in bytes.
     pub fn bytes(&self) -> usize {
         let (texts, headers) = match self {

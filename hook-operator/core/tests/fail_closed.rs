@@ -209,7 +209,7 @@ fn a_number_that_is_none_opens_nothing_wherever_it_came_from() {
     ] {
         let answer = Ok(ProviderResponse::Value {
             result: MetricValue::Vector(vector),
-            response: None,
+            origin: None,
         });
         assert_eq!(judged("", condition, &answer).0, Phase::Error, "{condition}");
     }
@@ -239,10 +239,7 @@ fn an_infinite_sample_is_inconclusive_unless_a_condition_asks_for_it() {
         vector(&[0.01, f64::NEG_INFINITY]),
     ];
     for result in infinite {
-        let answer = Ok(ProviderResponse::Value {
-            result,
-            response: None,
-        });
+        let answer = Ok(ProviderResponse::Value { result, origin: None });
         for (success, failure) in [
             ("result < 0.05", ""),
             ("", "result > 5"),
@@ -256,7 +253,7 @@ fn an_infinite_sample_is_inconclusive_unless_a_condition_asks_for_it() {
     let scalar = |number| {
         Ok(ProviderResponse::Value {
             result: MetricValue::Scalar(number),
-            response: None,
+            origin: None,
         })
     };
     let condition = "!isInf(result) && result < 0.05";

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::decide::{
-    self, Cleanup, DecisionInput, MeasurementKey, MeasurementOutcome, RunPlan, Start, decide,
+    self, Cleanup, DecisionInput, Delay, MeasurementKey, MeasurementOutcome, RunPlan, Start, decide,
 };
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::{FieldErrors, time_to_live};
@@ -18,11 +18,13 @@ use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
+use self::jobs::StoppedJobs;
 use crate::End;
 use crate::version::Version;
 use crate::write_throttle::WriteThrottle;
 
 mod exchange;
+mod jobs;
 mod recording;
 
 pub use exchange::{MeasurementId, SessionInput, SessionOutput, SharedRun, StoreError};
@@ -47,6 +49,8 @@ enum SessionState {
     Reads { conflict: bool },
     /// Deletes the run.
     Deletes,
+    /// Deletes Jobs.
+    DeletesJobs,
     /// Ended.
     Ended,
 }
@@ -66,8 +70,9 @@ pub struct Session {
     outcomes: Vec<MeasurementOutcome>,
     /// Whether a measurement has ended since the last decision.
     collected: bool,
-    /// Reason why a metric could not be measured, until it is recorded.
-    held_up: Option<String>,
+    /// Reason why a metric has no measurement, until it is recorded.
+    held_up: Option<Delay>,
+    stopped_jobs: StoppedJobs,
     throttle: WriteThrottle,
     /// Duration of the last measurement.
     last: Duration,
@@ -93,6 +98,7 @@ impl Session {
             outcomes: Vec::new(),
             collected: false,
             held_up: None,
+            stopped_jobs: StoppedJobs::default(),
             throttle: WriteThrottle::default(),
             last: Duration::ZERO,
             retry: recording::retry(),
@@ -135,16 +141,24 @@ impl Session {
             (SessionInput::NotAsked(id, why), _) => {
                 // The measurement is still due and is started again.
                 if self.in_flight.remove(&id).is_some() {
-                    self.held_up = Some(why);
+                    self.held_up = Some(Delay::NotAsked(why));
                     self.collected = true;
                 }
             }
+            (SessionInput::JobActive(id, why), _) => {
+                if self.in_flight.contains_key(&id) {
+                    self.held_up = Some(Delay::JobActive(why));
+                    self.collected = true;
+                }
+            }
+            (SessionInput::JobsDeleted(answer), SessionState::DeletesJobs) => self.jobs_deleted(answer, now),
             (SessionInput::Broken(id), _) => self.broken(id, now),
             (
                 SessionInput::Resolved(_)
                 | SessionInput::Recorded(_)
                 | SessionInput::Read(_)
-                | SessionInput::Deleted(_),
+                | SessionInput::Deleted(_)
+                | SessionInput::JobsDeleted(_),
                 _,
             ) => {}
         }
@@ -171,6 +185,7 @@ impl Session {
             | SessionState::Records
             | SessionState::Reads { .. }
             | SessionState::Deletes
+            | SessionState::DeletesJobs
             | SessionState::Ended => None,
         }
     }
@@ -197,12 +212,13 @@ impl Session {
             | SessionState::Records
             | SessionState::Reads { .. }
             | SessionState::Deletes
+            | SessionState::DeletesJobs
             | SessionState::Ended => return,
         }
         if std::mem::take(&mut self.outdated) {
             self.state = SessionState::Resolves;
             self.output.push_back(SessionOutput::Resolve(self.run.clone()));
-        } else {
+        } else if !self.delete_jobs() {
             self.decide(now);
         }
     }
@@ -213,10 +229,15 @@ impl Session {
             record,
             start,
             cancel,
+            stop_jobs,
             wake_at,
             ended,
         } = self.plan(now.wall);
         self.cancel(&cancel);
+        self.stop_jobs(&stop_jobs);
+        if self.delete_jobs() {
+            return;
+        }
         match (record, ended) {
             (Some(status), _) => match self.throttle.wait_for(&status, now.mono) {
                 Some(wait) => self.state = SessionState::Waits(now.mono + wait.min(MAX_SLEEP)),
@@ -248,7 +269,7 @@ impl Session {
             taken_up_at: self.taken_up_at,
             in_flight: &in_flight,
             outcomes: &self.outcomes,
-            held_up: self.held_up.as_deref(),
+            held_up: self.held_up.as_ref(),
         };
         decide(&view, now)
     }
@@ -274,6 +295,7 @@ impl Session {
             self.measurements += 1;
             let id = self.measurements;
             self.in_flight.insert(id, key.clone());
+            self.stopped_jobs.reopen(&self.run, &key);
             let resolved = self.resolved.clone();
             self.output
                 .push_back(SessionOutput::Measure(id, key, due, resolved));
@@ -333,6 +355,7 @@ impl Session {
 
     /// Cancels and drops measurements of metrics that were replaced; they say nothing about the new metrics.
     fn forget_unrecorded(&mut self) {
+        self.stop_jobs_in_flight();
         let cancelled = std::mem::take(&mut self.in_flight).into_keys();
         self.output.extend(cancelled.map(SessionOutput::Cancel));
         self.outcomes.clear();

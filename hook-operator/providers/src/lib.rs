@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use fair_share::compute::Compute;
 use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
-use hook_core::request::ProviderRequest;
+use hook_core::request::HttpRequest;
 
 use crate::client::Clients;
 pub use crate::egress::{EgressPolicy, EgressRule, EgressRuleError};
@@ -80,7 +80,7 @@ impl Providers {
     pub async fn measure(
         &self,
         namespace: &str,
-        request: &ProviderRequest,
+        request: &HttpRequest,
     ) -> Result<ProviderResponse, MeasurementFailure> {
         let mut reservation = self.reserve(namespace);
         let reply = self.ask(namespace, request, &mut reservation).await?;
@@ -100,12 +100,12 @@ impl Providers {
     pub async fn ask(
         &self,
         namespace: &str,
-        request: &ProviderRequest,
+        request: &HttpRequest,
         reservation: &mut MemoryReservation,
     ) -> Result<Reply, MeasurementFailure> {
         match request {
-            ProviderRequest::Web(request) => web::ask(&self.shared, namespace, request, reservation).await,
-            ProviderRequest::Prometheus(request) => {
+            HttpRequest::Web(request) => web::ask(&self.shared, namespace, request, reservation).await,
+            HttpRequest::Prometheus(request) => {
                 prometheus::ask(&self.shared, namespace, request, reservation).await
             }
         }
@@ -132,10 +132,10 @@ impl Reply {
     ///
     /// # Errors
     /// The reason why there is none.
-    pub fn interpret(&self, request: &ProviderRequest) -> Result<ProviderResponse, MeasurementFailure> {
+    pub fn interpret(&self, request: &HttpRequest) -> Result<ProviderResponse, MeasurementFailure> {
         match request {
-            ProviderRequest::Web(request) => interpret_web(request, self.head, &self.body),
-            ProviderRequest::Prometheus(request) => interpret_prometheus(request, self.head, &self.body),
+            HttpRequest::Web(request) => interpret_web(request, self.head, &self.body),
+            HttpRequest::Prometheus(request) => interpret_prometheus(request, self.head, &self.body),
         }
     }
 }

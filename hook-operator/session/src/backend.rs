@@ -1,18 +1,21 @@
-//! Backend of a session: records measurements, reads arguments and emits events. The operator's backend is
+//! Backend of a session: records measurements, reads arguments, runs Jobs and emits events. The operator's backend is
 //! the API server; the local runner of the kubectl plugin keeps everything in memory. The session is the same
 //! for both.
 
 use std::future::Future;
 
-use hook_core::answer::MeasurementFailure;
-use hook_core::resolve::Reference;
+use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
+use hook_core::decide::{Delay, MeasurementKey};
+use hook_core::request::JobRequest;
+use hook_core::resolve::{OptionalProviders, Reference};
 use hook_driver::StoreError;
+use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
 
 /// Everything that a session needs.
-pub trait Backend: RunStore + ReferenceSource + EventSink + Send + Sync + 'static {}
+pub trait Backend: RunStore + ReferenceSource + JobRunner + EventSink + Send + Sync + 'static {}
 
-impl<B: RunStore + ReferenceSource + EventSink + Send + Sync + 'static> Backend for B {}
+impl<B: RunStore + ReferenceSource + JobRunner + EventSink + Send + Sync + 'static> Backend for B {}
 
 /// Store of HookRuns. It never overwrites a newer state.
 pub trait RunStore {
@@ -40,13 +43,57 @@ pub trait ReferenceSource {
     ) -> impl Future<Output = Result<String, MeasurementFailure>> + Send;
 }
 
+/// Job that has ended.
+#[derive(Debug)]
+pub struct EndedJob {
+    /// Its verdict, or its result.
+    pub response: ProviderResponse,
+    /// Time at which it was created.
+    pub started_at: Timestamp,
+    /// Time at which it ended, at the latest now.
+    pub ended_at: Timestamp,
+}
+
+/// Runner of Jobs. By default it runs none.
+pub trait JobRunner {
+    /// Returns the optional providers that are on.
+    fn providers(&self) -> OptionalProviders {
+        OptionalProviders::default()
+    }
+
+    /// Creates the Job of a measurement, or finds it if it was created before, and waits until it has ended. Calls
+    /// `active` with the reason while it has not. Dropping the future leaves the Job as it is.
+    fn run_job(
+        &self,
+        _run: &HookRun,
+        _key: &MeasurementKey,
+        _request: JobRequest,
+        _active: &(dyn Fn(String) + Send + Sync),
+    ) -> impl Future<Output = Result<EndedJob, MeasurementFailure>> + Send {
+        let failure = MeasurementFailure::new(FailureKind::JobRefused, "provider.job is off");
+        std::future::ready(Err(failure))
+    }
+
+    /// Deletes the Jobs of these names that the run owns, with their pods.
+    fn delete_jobs(
+        &self,
+        _run: &HookRun,
+        _names: &[String],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        std::future::ready(Ok(()))
+    }
+}
+
 /// Receiver of events for users.
 pub trait EventSink {
     /// A run's final phase is recorded. Called once.
     fn concluded(&self, _run: &HookRun) {}
 
-    /// A metric cannot be measured because capacity ran out, and the status records that.
-    fn held_up(&self, _run: &HookRun, _why: &str) {}
+    /// A metric has no measurement yet, and the status records the reason.
+    fn held_up(&self, _run: &HookRun, _delay: &Delay) {}
+
+    /// Jobs of a run could not be deleted.
+    fn jobs_left(&self, _run: &HookRun, _jobs: &[String], _why: &StoreError) {}
 
     /// A run's status cannot be recorded. Called now and then, so that the failure does not go unnoticed.
     fn unwritable(&self, _run: &HookRun, _why: &str) {}

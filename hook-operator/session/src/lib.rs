@@ -16,13 +16,12 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
-use hook_core::resolve::resolve_run;
 use hook_driver::{End, MeasurementId, SessionInput, SessionOutput, SharedRun};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 use shared_api::HookRun;
 use shared_api::names::TRACE_TARGET;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tracing::Instrument as _;
 use tracing::field::Empty;
@@ -51,7 +50,12 @@ pub struct SessionRunner<B> {
     call: Option<BoxFuture<'static, SessionInput>>,
     measurements: JoinSet<Measured>,
     in_flight: HashMap<MeasurementId, AbortHandle>,
+    /// Reasons why Jobs have not ended.
+    active: (mpsc::UnboundedSender<Active>, mpsc::UnboundedReceiver<Active>),
 }
+
+/// Reason why the Job of a measurement has not ended.
+type Active = (MeasurementId, String);
 
 impl<B: Backend> SessionRunner<B> {
     /// Creates a runner for the run that `updates` holds.
@@ -66,6 +70,7 @@ impl<B: Backend> SessionRunner<B> {
             call: None,
             measurements: JoinSet::new(),
             in_flight: HashMap::new(),
+            active: mpsc::unbounded_channel(),
         }
     }
 
@@ -99,6 +104,7 @@ impl<B: Backend> SessionRunner<B> {
                 Some(ended) = self.measurements.join_next_with_id(), if !self.measurements.is_empty() => {
                     self.collect(ended)
                 }
+                Some((id, why)) = self.active.1.recv() => Some(SessionInput::JobActive(id, why)),
                 news = self.updates.changed() => match news {
                     Ok(()) => Some(SessionInput::Watch(self.updates.borrow_and_update().clone())),
                     Err(_) => return End::Gone,
@@ -170,7 +176,16 @@ impl<B: Backend> SessionRunner<B> {
                 }
                 backend.concluded(&run);
             }
-            SessionOutput::HeldUp(run, why) => backend.held_up(&run, &why),
+            SessionOutput::HeldUp(run, delay) => backend.held_up(&run, &delay),
+            SessionOutput::DeleteJobs(run, names) => {
+                self.call = Some(Box::pin(async move {
+                    SessionInput::JobsDeleted(backend.delete_jobs(&run, &names).await)
+                }));
+            }
+            SessionOutput::JobsLeft { run, jobs, why } => {
+                tracing::warn!(target: LOG, error = %why, name = name_of(&run), ?jobs, "jobs are not deleted");
+                backend.jobs_left(&run, &jobs, &why);
+            }
             SessionOutput::End(_) => {}
         }
     }
@@ -179,14 +194,19 @@ impl<B: Backend> SessionRunner<B> {
         let lag = Timestamp::now().duration_since(due);
         let observer = &self.measurer.observer;
         observer.started(Duration::try_from(lag).unwrap_or_default());
-        let run = self.driver.run();
-        let namespace = namespace_of(run).to_owned();
+        let run = self.driver.run().clone();
+        let namespace = namespace_of(&run).to_owned();
         let span = tracing::info_span!(
-            target: TRACE_TARGET, "measurement", namespace, run = name_of(run), metric = key.metric,
+            target: TRACE_TARGET, "measurement", namespace, run = name_of(&run), metric = key.metric,
             provider = Empty, phase = Empty, failure = Empty
         );
         let measurer = self.measurer.clone();
-        let measurement = async move { (id, measurer.measure(&namespace, key, &resolved).await) };
+        let (sender, metric) = (self.active.0.clone(), key.metric.clone());
+        let measurement = async move {
+            // Fails only if the session has ended.
+            let active = move |why: String| drop(sender.send((id, format!("metric {metric}: {why}"))));
+            (id, measurer.measure(&run, key, &resolved, &active).await)
+        };
         let call = self.measurements.spawn(measurement.instrument(span));
         self.in_flight.insert(id, call);
     }
@@ -221,7 +241,8 @@ impl<B: Backend> SessionRunner<B> {
 /// Compiles the spec on another thread, because it may take a while and must not block the Lease renewal.
 async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> SessionInput {
     let namespace = namespace_of(&run).to_owned();
-    let compile = move || resolve_run(&run.spec);
+    let enabled = measurer.backend.providers();
+    let compile = move || enabled.resolve_run(&run.spec);
     let compute = measurer.providers.compute().clone();
     SessionInput::Resolved(Arc::new(compute.run(&namespace, compile).await))
 }

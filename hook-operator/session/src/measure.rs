@@ -6,13 +6,14 @@ use std::time::Duration;
 use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
-use hook_core::render::{MAX_REQUEST, References, Rendered, longest, references, render};
+use hook_core::render::{MAX_REQUEST, References, Rendered, RenderedRules, longest, references, render};
+use hook_core::request::ProviderRequest;
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
 use hook_providers::{MemoryReservation, Providers};
 use jiff::Timestamp;
 use redact::Redactor;
-use shared_api::Phase;
+use shared_api::{HookRun, Phase};
 
 use crate::backend::Backend;
 use crate::observer::Observer;
@@ -54,21 +55,27 @@ pub struct NotAsked {
 }
 
 impl<B: Backend> Measurer<B> {
-    /// Takes one measurement of a metric of the run. Dropping the future cancels the call.
+    /// Takes one measurement of a metric of the run. Calls `active` with the reason while a Job has not ended.
+    /// Dropping the future cancels the call.
     pub async fn measure(
         &self,
-        namespace: &str,
+        run: &HookRun,
         key: MeasurementKey,
-        run: &SharedRun,
+        resolved: &SharedRun,
+        active: &(dyn Fn(String) + Send + Sync),
     ) -> Result<MeasurementOutcome, NotAsked> {
-        let Some(metric) = metric_of(run, &key) else {
+        let Some(metric) = metric_of(resolved, &key) else {
             // The run has no such metric.
             return std::future::pending().await;
         };
         let _in_flight = InFlight::enter(self.observer.as_ref());
-        let started_at = Timestamp::now();
-        let (verdict, failure) = self.ask(namespace, &key, run).await;
-        let finished_at = Timestamp::now();
+        let begun = Timestamp::now();
+        let Judged {
+            verdict,
+            failure,
+            times,
+        } = self.ask(run, &key, resolved, active).await;
+        let (started_at, finished_at) = times.unwrap_or_else(|| (begun, Timestamp::now()));
         let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
         let provider = metric.provider.name();
         let span = tracing::Span::current();
@@ -98,25 +105,38 @@ impl<B: Backend> Measurer<B> {
     /// Runs one measurement while holding its memory reservation.
     async fn ask(
         &self,
-        namespace: &str,
+        run: &HookRun,
         key: &MeasurementKey,
-        run: &SharedRun,
-    ) -> (MeasurementResult, Option<MeasurementFailure>) {
+        resolved: &SharedRun,
+        active: &(dyn Fn(String) + Send + Sync),
+    ) -> Judged {
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let mut reservation = self.providers.reserve(namespace);
-        let rendered = match self.prepare(namespace, key, run, &mut reservation).await {
-            Ok(rendered) => Arc::new(rendered),
+        let (request, rules) = match self.prepare(namespace, key, resolved, &mut reservation).await {
+            Ok(Rendered { request, rules }) => (request, rules),
             Err(failure) => return judged(Phase::Error, None, Err(failure)),
         };
-        let reply = self
-            .providers
-            .ask(namespace, &rendered.request, &mut reservation)
-            .await;
-        let on_no_data = metric_of(run, key).map_or(Phase::Error, |metric| metric.on_no_data);
-        let judge = move || {
-            let answer = reply.and_then(|reply| reply.interpret(&rendered.request));
-            judged(on_no_data, Some(rendered.as_ref()), answer)
-        };
-        self.providers.compute().run(namespace, judge).await
+        let on_no_data = metric_of(resolved, key).map_or(Phase::Error, |metric| metric.on_no_data);
+        match request {
+            ProviderRequest::Http(request) => {
+                let reply = self.providers.ask(namespace, &request, &mut reservation).await;
+                let judge = move || {
+                    let answer = reply.and_then(|reply| reply.interpret(&request));
+                    judged(on_no_data, Some(&rules), answer)
+                };
+                self.providers.compute().run(namespace, judge).await
+            }
+            ProviderRequest::Job(request) => {
+                // A Job may take hours, and needs no memory here meanwhile.
+                drop(reservation);
+                let ended = self.backend.run_job(run, key, request, active).await;
+                let times = ended.as_ref().ok().map(|job| (job.started_at, job.ended_at));
+                let answer = ended.map(|job| job.response);
+                let judge = move || judged(on_no_data, Some(&rules), answer);
+                let judged = self.providers.compute().run(namespace, judge).await;
+                Judged { times, ..judged }
+            }
+        }
     }
 
     async fn prepare(
@@ -171,12 +191,20 @@ fn metric_of<'r>(run: &'r SharedRun, key: &MeasurementKey) -> Option<&'r Resolve
     run.as_ref().as_ref().ok()?.metric(&key.metric)
 }
 
+/// Measurement that is judged.
+struct Judged {
+    verdict: MeasurementResult,
+    failure: Option<MeasurementFailure>,
+    /// Start and end, if they are not those of this call.
+    times: Option<(Timestamp, Timestamp)>,
+}
+
 /// Judges an outcome. The result contains no secrets.
 fn judged(
     on_no_data: Phase,
-    rendered: Option<&Rendered>,
+    rendered: Option<&RenderedRules>,
     outcome: Result<ProviderResponse, MeasurementFailure>,
-) -> (MeasurementResult, Option<MeasurementFailure>) {
+) -> Judged {
     let rules = Rules {
         success: rendered.and_then(|rendered| rendered.success.as_ref()),
         failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
@@ -184,7 +212,11 @@ fn judged(
     };
     let redactor = rendered.map_or_else(Redactor::default, |rendered| rendered.redactor.clone());
     let verdict = judge(&rules, &outcome, Timestamp::now(), &redactor);
-    (verdict, outcome.err())
+    Judged {
+        verdict,
+        failure: outcome.err(),
+        times: None,
+    }
 }
 
 /// Counts a measurement as in flight until it is dropped.

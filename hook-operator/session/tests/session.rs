@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use hook_core::answer::MeasurementFailure;
+use hook_core::decide::Delay;
 use hook_core::resolve::Reference;
 use hook_driver::End;
 use hook_driver::StoreError;
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 use hook_session::SessionRunner;
-use hook_session::backend::{EventSink, ReferenceSource, RunStore};
+use hook_session::backend::{EventSink, JobRunner, ReferenceSource, RunStore};
 use hook_session::measure::Measurer;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
@@ -105,12 +106,14 @@ impl ReferenceSource for Memory {
     }
 }
 
+impl JobRunner for Memory {}
+
 impl EventSink for Memory {
     fn concluded(&self, _run: &HookRun) {
         self.concluded.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn held_up(&self, _run: &HookRun, _why: &str) {
+    fn held_up(&self, _run: &HookRun, _delay: &Delay) {
         self.held_up.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -4,13 +4,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use expr_conditions::{Condition, EvalInput};
+use expr_conditions::{Condition, EvalInput, Job};
 use hook_core::answer::{
-    AnswerHead, ContentType, MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web,
+    AnswerHead, ContentType, MeasurementFailure, ProviderResponse, interpret_message, interpret_prometheus,
+    interpret_web,
 };
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
-use hook_core::request::ProviderRequest;
+use hook_core::request::{HttpRequest, JobRequest, ProviderRequest};
 use hook_core::resolve::ResolvedMetric;
 use hook_core::value::{MetricValue, cut};
 use jiff::Timestamp;
@@ -116,11 +117,11 @@ impl Evaluate {
         };
         let outcome = answer(&rendered.request, head, body);
         let rules = Rules {
-            success: rendered.success.as_ref(),
-            failure: rendered.failure.as_ref(),
+            success: rendered.rules.success.as_ref(),
+            failure: rendered.rules.failure.as_ref(),
             on_no_data: metric.on_no_data,
         };
-        let redactor = &rendered.redactor;
+        let redactor = &rendered.rules.redactor;
         let now = Timestamp::now();
         let mut steps = steps(&rules, &outcome, now);
         for step in &mut steps {
@@ -145,19 +146,19 @@ fn steps(
             .iter()
             .filter_map(|(name, condition)| Some((*name, (*condition)?)))
     };
-    let (result, response) = match outcome {
-        Ok(ProviderResponse::Value { result, response }) => (result, *response),
-        Ok(ProviderResponse::NoData { result, response, .. })
+    let (result, origin) = match outcome {
+        Ok(ProviderResponse::Value { result, origin }) => (result, *origin),
+        Ok(ProviderResponse::NoData { result, origin, .. })
             if set().any(|(_, condition)| condition.handles_empty()) =>
         {
-            (result, *response)
+            (result, *origin)
         }
-        Ok(ProviderResponse::NoData { .. }) | Err(_) => return vec![],
+        Ok(ProviderResponse::NoData { .. } | ProviderResponse::JobEnded { .. }) | Err(_) => return vec![],
     };
     let value = cut(&result.text(), MAX_VALUE_BYTES);
     let input = EvalInput {
         result: result.into(),
-        response,
+        origin,
         now,
     };
     let says = |(name, condition): (&str, &Condition)| match condition.evaluate(&input) {
@@ -189,11 +190,25 @@ fn answer(
     body: &str,
 ) -> Result<ProviderResponse, MeasurementFailure> {
     match request {
-        ProviderRequest::Web(request) => interpret_web(request, head, body.as_bytes()),
-        ProviderRequest::Prometheus(request) => {
+        ProviderRequest::Http(HttpRequest::Web(request)) => interpret_web(request, head, body.as_bytes()),
+        ProviderRequest::Http(HttpRequest::Prometheus(request)) => {
             let body = samples(body).unwrap_or_else(|| body.to_owned());
             interpret_prometheus(request, head, body.as_bytes())
         }
+        ProviderRequest::Job(JobRequest {
+            result_container: Some(container),
+            ..
+        }) => {
+            let counts = Job {
+                succeeded: 1,
+                failed: 0,
+            };
+            interpret_message(container, body, counts)
+        }
+        ProviderRequest::Job(_) => Ok(ProviderResponse::JobEnded {
+            complete: true,
+            message: "the Job is complete".to_owned(),
+        }),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use hook_core::render::{References, Rendered, references, render};
-use hook_core::request::{Method, ProviderRequest};
+use hook_core::request::{HttpRequest, Method, ProviderRequest};
 use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::{Argument, KeyRef, Metric};
@@ -191,13 +191,12 @@ impl Chosen {
         });
         match render(metric, arguments, &known.collect()) {
             Err(_) => metric.provider.name().to_owned(),
-            Ok(Rendered {
-                request, redactor, ..
-            }) => redactor.clean(&match request {
-                ProviderRequest::Web(web) => format!("{} {}", verb(web.method), web.url),
-                ProviderRequest::Prometheus(prometheus) => {
+            Ok(Rendered { request, rules, .. }) => rules.redactor.clean(&match request {
+                ProviderRequest::Http(HttpRequest::Web(web)) => format!("{} {}", verb(web.method), web.url),
+                ProviderRequest::Http(HttpRequest::Prometheus(prometheus)) => {
                     format!("{} for {}", prometheus.address, prometheus.query)
                 }
+                ProviderRequest::Job(_) => "a Job".to_owned(),
             }),
         }
     }

@@ -9,7 +9,7 @@ use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
 use hook_driver::StoreError;
-use hook_session::backend::{EventSink, ReferenceSource, RunStore};
+use hook_session::backend::{EventSink, JobRunner, ReferenceSource, RunStore};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::{HookRun, HookRunStatus};
@@ -145,6 +145,8 @@ impl ReferenceSource for LocalBackend {
             .ok_or_else(|| MeasurementFailure::new(FailureKind::InvalidRequest, how_to_supply(reference)))
     }
 }
+
+impl JobRunner for LocalBackend {}
 
 impl EventSink for LocalBackend {}
 

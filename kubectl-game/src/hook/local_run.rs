@@ -44,6 +44,15 @@ enum RunFormat {
 impl LocalRun {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let chosen = self.input.choose()?;
+        let mut metrics = chosen.resolved.metrics.iter();
+        if let Some(metric) = metrics.find(|metric| metric.provider.is_job()) {
+            return Err(format!(
+                "metric {} runs a Job, and Jobs run in the cluster only; use hook evaluate --result MESSAGE, or create a \
+                 HookRun",
+                metric.name
+            )
+            .into());
+        }
         let paint = self.color.paint();
         let live = self.output.is_none();
         if live {

@@ -62,13 +62,32 @@ pub struct Response {
     pub latency: Duration,
 }
 
+/// Job that returned the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Job {
+    /// Number of pods that ended with exit code 0: `job.succeeded`.
+    pub succeeded: i32,
+    /// Number of pods that failed: `job.failed`.
+    pub failed: i32,
+}
+
+/// What returned the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// HTTP exchange: `response`.
+    Exchange(Response),
+    /// Job: `job`.
+    Job(Job),
+}
+
 /// Input of an evaluation.
 #[derive(Debug, Clone, Copy)]
 pub struct EvalInput<'a> {
     /// Value of `result`.
     pub result: Input<'a>,
-    /// Exchange that returned the value; without it, `response.code` and `response.latencyMs` are nil.
-    pub response: Option<Response>,
+    /// What returned the value. Without an exchange, the fields of `response` are nil; without a Job, those of
+    /// `job`.
+    pub origin: Option<Origin>,
     /// Value of `now()`.
     pub now: Timestamp,
 }
@@ -176,10 +195,7 @@ impl Condition {
         let checked = self.checked(kind_of(input.result)).map_err(Clone::clone)?;
         let environment = Environment {
             result: bind(input.result, inner.rules),
-            response: input.response.map(|response| {
-                let millis = i64::try_from(response.latency.as_millis()).unwrap_or(i64::MAX);
-                (i64::from(response.code), millis)
-            }),
+            origin: input.origin,
             now: input.now,
         };
         let mut machine = Machine::new(&inner.folded, checked, &inner.patterns, environment, inner.rules);

@@ -30,7 +30,7 @@ fn outcome(condition: &str, answer: &str) -> String {
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
     let input = EvalInput {
         result: Input::Json(&result),
-        response: None,
+        origin: None,
         now,
     };
     match Condition::compile(condition).and_then(|condition| condition.evaluate(&input)) {

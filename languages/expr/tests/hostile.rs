@@ -25,7 +25,7 @@ fn run(source: &str, result: serde_json::Value) -> Result<bool, ConditionError> 
         .spawn(move || {
             let input = EvalInput {
                 result: Input::Json(&result),
-                response: None,
+                origin: None,
                 now: jiff::Timestamp::UNIX_EPOCH,
             };
             // Takes the best of three runs, because a busy machine may interrupt one.
@@ -347,7 +347,7 @@ fn sorting_what_has_no_order_does_not_panic() {
     let numbers: Vec<f64> = (0..500).map(number).collect();
     let input = EvalInput {
         result: Input::Floats(&numbers),
-        response: None,
+        origin: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     for source in [

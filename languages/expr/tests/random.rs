@@ -1,6 +1,6 @@
 //! Tests random, structured and mutated sources: no panic, and no error without a position.
 
-use expr_conditions::{Condition, EvalInput, Input, Response, Rules, Span};
+use expr_conditions::{Condition, EvalInput, Input, Origin, Response, Rules, Span};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -35,13 +35,13 @@ fn survives(source: &str) {
         Input::Floats(&[]),
     ];
     for result in documents.iter().map(Input::Json).chain(floats) {
-        let response = Some(Response {
+        let origin = Some(Origin::Exchange(Response {
             code: 200,
             latency: std::time::Duration::from_millis(3),
-        });
+        }));
         let input = EvalInput {
             result,
-            response,
+            origin,
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         let first = condition.evaluate(&input);
@@ -65,7 +65,7 @@ fn survives(source: &str) {
 }
 
 fn atom() -> impl Strategy<Value = String> {
-    let fixed = r#"result; result.a; result.l; result.s; result.n; result.t; result[0]; result.zz; response.code; 1; 0; -1; 2.5; "a";
+    let fixed = r#"result; result.a; result.l; result.s; result.n; result.t; result[0]; result.zz; response.code; job.failed; 1; 0; -1; 2.5; "a";
         "45"; true; false; nil; [1, 2]; []; {"a": 1}; 1..3; #; #.a; .a; #index; now(); 1e300;
         9223372036854775807"#;
     let fixed: Vec<&str> = fixed.split(';').map(str::trim).collect();

@@ -8,20 +8,18 @@
 
 use std::time::Duration;
 
-use expr_conditions::{Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Response};
+use expr_conditions::{
+    Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Job, Origin, Response,
+};
 use serde_json::Value;
 
 fn ask(source: &str, result: Input<'_>) -> Result<bool, ConditionError> {
-    let response = Some(Response {
+    let origin = Some(Origin::Exchange(Response {
         code: 204,
         latency: Duration::from_millis(12),
-    });
+    }));
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
-    Condition::compile(source)?.evaluate(&EvalInput {
-        result,
-        response,
-        now,
-    })
+    Condition::compile(source)?.evaluate(&EvalInput { result, origin, now })
 }
 
 fn json(text: &str) -> Value {
@@ -391,11 +389,35 @@ fn the_exchange_and_the_clock() {
     ]);
     let input = EvalInput {
         result: Input::Json(&json("1")),
-        response: None,
+        origin: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
-    let condition = Condition::compile("response.code == nil").expect("compiles");
-    assert_eq!(condition.evaluate(&input), Ok(true));
+    let of_job = EvalInput {
+        origin: Some(Origin::Job(Job {
+            succeeded: 3,
+            failed: 1,
+        })),
+        ..input
+    };
+    for (source, input) in [
+        (
+            "response.code == nil && job.failed == nil && $env.job.succeeded == nil",
+            input,
+        ),
+        (
+            "job.succeeded == 3 && job.failed < 2 && response.code == nil",
+            of_job,
+        ),
+        ("$env.job.succeeded == 3 && job?.skipped == nil", of_job),
+    ] {
+        let condition = Condition::compile(source).expect("compiles");
+        assert_eq!(condition.evaluate(&input), Ok(true), "{source}");
+    }
+    for unknown in ["job.active == 1", "jobs.failed == 0"] {
+        let condition = Condition::compile(unknown).and_then(|condition| condition.evaluate(&of_job));
+        let error = condition.expect_err(unknown);
+        assert_eq!(error.kind, ConditionErrorKind::UnknownName, "{unknown}");
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn ask(condition: &str, body: &str) -> Result<bool, ConditionError> {
     let result = serde_json::from_str(body).expect(body);
     let input = EvalInput {
         result: Input::Json(&result),
-        response: None,
+        origin: None,
         now: Timestamp::UNIX_EPOCH,
     };
     Condition::compile(condition).expect(condition).evaluate(&input)

@@ -45,7 +45,7 @@ impl Source {
     fn measured(&self) -> EvalInput<'_> {
         EvalInput {
             result: self.input(),
-            response: None,
+            origin: None,
             now: jiff::Timestamp::UNIX_EPOCH,
         }
     }

@@ -85,6 +85,12 @@ impl Redactor {
         Self { hides: false, ..self }
     }
 
+    /// Hides responses completely.
+    #[must_use]
+    pub fn hiding(self) -> Self {
+        Self { hides: true, ..self }
+    }
+
     /// Returns whether responses must be hidden completely.
     pub fn hides(&self) -> bool {
         self.hides

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use expr_conditions::{Condition, EvalInput, Input, Response};
+use expr_conditions::{Condition, EvalInput, Input, Origin, Response};
 use hook_core::answer::{AnswerHead, ContentType, interpret_web};
 use hook_core::decide::{DecisionInput, MeasurementKey, MeasurementOutcome, RunPlan, decide};
 use hook_core::judge::MeasurementResult;
 use hook_core::render::{References, render};
-use hook_core::request::ProviderRequest;
+use hook_core::request::{HttpRequest, ProviderRequest};
 use hook_core::resolve::{ResolvedRun, resolve_run};
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
@@ -47,17 +47,17 @@ fn conditions(meter: &Meter) -> Outcome<()> {
     let now = at(0)?;
     let number = json!("0");
     let small = answer(3, 0);
-    let response = Some(Response {
+    let origin = Some(Origin::Exchange(Response {
         code: 200,
         latency: Duration::from_millis(12),
-    });
+    }));
     for (name, text, result) in [("short", SHORT, &number), ("long", LONG, &small)] {
         meter.cost(&format!("compile a {name} condition"), None, || {
             Condition::compile(black_box(text))
         })?;
         let input = EvalInput {
             result: Input::Json(result),
-            response,
+            origin,
             now,
         };
         let condition = Condition::compile(text)?;
@@ -103,7 +103,7 @@ fn paths(meter: &Meter) -> Outcome<()> {
         }
     }
     let run = resolved()?;
-    let ProviderRequest::Web(request) = requested(&run)? else {
+    let ProviderRequest::Http(HttpRequest::Web(request)) = requested(&run)? else {
         return Err("a web request was asked for".into());
     };
     for (of, document) in [("a small answer", small), ("an answer of 100 kB", large)] {

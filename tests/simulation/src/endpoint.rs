@@ -9,7 +9,7 @@ use hook_core::answer::{
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, Rendered, render};
-use hook_core::request::ProviderRequest;
+use hook_core::request::{HttpRequest, ProviderRequest};
 use jiff::{SignedDuration, Timestamp};
 use json_path::JsonPath;
 use redact::Redactor;
@@ -157,8 +157,9 @@ impl World {
         let call = &self.calls[at];
         let host = match &call.rendered {
             Ok(rendered) => match &rendered.request {
-                ProviderRequest::Web(web) => host_of(&web.url).to_owned(),
-                ProviderRequest::Prometheus(server) => host_of(&server.address).to_owned(),
+                ProviderRequest::Http(HttpRequest::Web(web)) => host_of(&web.url).to_owned(),
+                ProviderRequest::Http(HttpRequest::Prometheus(server)) => host_of(&server.address).to_owned(),
+                ProviderRequest::Job(_) => unreachable!("no hook of the simulation runs Jobs"),
             },
             Err(_) => String::new(),
         };
@@ -231,11 +232,11 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
         Manner::Answers | Manner::Hangs | Manner::Divides | Manner::LeavesOut => (200, answer),
     };
     match request {
-        ProviderRequest::Web(web) => {
+        ProviderRequest::Http(HttpRequest::Web(web)) => {
             let (code, body) = reply(page(behaviour).to_string());
             interpret_web(web, head(code), body.as_bytes())
         }
-        ProviderRequest::Prometheus(server) => {
+        ProviderRequest::Http(HttpRequest::Prometheus(server)) => {
             let value = match behaviour.manner {
                 Manner::Divides => "NaN".to_owned(),
                 _ => behaviour.players.to_string(),
@@ -250,6 +251,7 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
             let (code, body) = reply(answer.to_string());
             interpret_prometheus(server, head(code), body.as_bytes())
         }
+        ProviderRequest::Job(_) => unreachable!("no hook of the simulation runs Jobs"),
     }
 }
 
@@ -280,8 +282,8 @@ fn verdict(call: &Call, behaviour: Option<Behaviour>, hangs: bool, now: Timestam
     };
     let rendered = call.rendered.as_ref().ok();
     let rules = Rules {
-        success: rendered.and_then(|rendered| rendered.success.as_ref()),
-        failure: rendered.and_then(|rendered| rendered.failure.as_ref()),
+        success: rendered.and_then(|rendered| rendered.rules.success.as_ref()),
+        failure: rendered.and_then(|rendered| rendered.rules.failure.as_ref()),
         on_no_data: call.on_no_data,
     };
     judge(&rules, &answer, now, &Redactor::default())
@@ -295,8 +297,8 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
     };
     let (success, failure) = (call.conditions.0.as_deref(), call.conditions.1.as_deref());
     let path = match &rendered.request {
-        ProviderRequest::Web(web) => web.json_path.as_ref().map(JsonPath::source),
-        ProviderRequest::Prometheus(_) => None,
+        ProviderRequest::Http(HttpRequest::Web(web)) => web.json_path.as_ref().map(JsonPath::source),
+        ProviderRequest::Http(HttpRequest::Prometheus(_)) | ProviderRequest::Job(_) => None,
     };
     let answers = match manner {
         Manner::Answers => true,

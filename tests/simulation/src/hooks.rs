@@ -159,6 +159,9 @@ impl Hooks {
                 | SessionOutput::StatusWritten(_)
                 | SessionOutput::Verdict(..)
                 | SessionOutput::HeldUp(..) => {}
+                SessionOutput::DeleteJobs(..) | SessionOutput::JobsLeft { .. } => {
+                    unreachable!("no hook of the simulation runs Jobs")
+                }
                 SessionOutput::End(end) => {
                     self.open.remove(&name);
                     let key = crate::objects::key(&name);

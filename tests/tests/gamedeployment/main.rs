@@ -29,6 +29,7 @@ mod in_place_gate;
 mod in_place_hooks;
 mod in_place_steps;
 mod invalid_spec;
+mod job_hooks;
 mod metrics;
 mod misbehaving_pods;
 mod no_players;

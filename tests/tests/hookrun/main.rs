@@ -20,6 +20,7 @@ mod incomplete;
 mod independence;
 mod initial_delay;
 mod invalid_spec;
+mod jobs;
 mod kubectl;
 mod manifests;
 mod misspelt;

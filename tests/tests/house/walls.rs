@@ -42,7 +42,7 @@ const ALLOWED: &str = "
     gamedeployment-operator: gamedeployment-core gamedeployment-driver operator-runtime runtime-core shared-api
     hook-providers: fair-share hook-core
     hook-session: hook-core hook-driver hook-providers runtime-core shared-api
-    hook-operator: fair-share hook-core hook-driver hook-providers hook-session operator-runtime shared-api
+    hook-operator: fair-share hook-core hook-driver hook-providers hook-session operator-runtime runtime-core shared-api
     admission: fair-share gamedeployment-core hook-core operator-runtime shared-api
     kubectl-game: gamedeployment-core hook-core hook-driver hook-providers hook-session shared-api
     language-parity:

@@ -29,6 +29,7 @@ const fn purpose(
 }
 
 const HOOKS: &str = "hook-operator";
+const JOBS: &str = "hookgate-hooks";
 const WORKLOADS: &str = "gamedeployment-operator";
 const ADMISSION: &str = "hookgate-admission";
 const REFUSED: &str = "`WriteFailed`";
@@ -82,6 +83,13 @@ pub(super) const ALL: &[Purpose] = &[
     ),
     purpose(
         HOOKS,
+        "serviceaccounts",
+        "impersonate",
+        "the provider `job`, if it is on; of the one name `hookgate-hooks`",
+        "hooks that use it end in Error, with `JobRefused`",
+    ),
+    purpose(
+        HOOKS,
         "events",
         "create patch",
         "Warning events",
@@ -100,6 +108,41 @@ pub(super) const ALL: &[Purpose] = &[
         "list",
         "seeing, before it leads, that no process of another `--shard` COUNT is at work",
         LEASES,
+    ),
+    purpose(
+        JOBS,
+        "jobs",
+        "create",
+        "running the Jobs of hooks",
+        "hooks that use the provider `job` end in Error, with `JobRefused`",
+    ),
+    purpose(
+        JOBS,
+        "jobs",
+        "get",
+        "finding a Job again after a restart; reading it before it is deleted, and when the watch has shown nothing",
+        "after a restart, hooks whose Jobs run end in Error, with `JobRefused`. Jobs of stopped runs go on: `JobsLeft`",
+    ),
+    purpose(
+        JOBS,
+        "jobs",
+        "list watch",
+        "noticing at once that a Job has ended",
+        "it is noticed up to 5 min later",
+    ),
+    purpose(
+        JOBS,
+        "jobs",
+        "delete",
+        "ending the Jobs of stopped runs; removing the Job of the measurement before",
+        "they stay or go on: `JobsLeft`. They are deleted with their HookRun",
+    ),
+    purpose(
+        JOBS,
+        "pods",
+        "list",
+        "results, exit codes, and why a Job has not ended",
+        "hooks whose condition judges a Job end in Error, with `JobLost`; messages lack the container and its exit code",
     ),
     purpose(
         WORKLOADS,

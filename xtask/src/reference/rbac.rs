@@ -13,15 +13,26 @@ use super::{beginning, cell};
 
 /// Manifests with cluster-wide permissions.
 const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
+/// Manifests that are not generated, with the permissions of the provider `job`.
+const JOB_MANIFESTS: [&str; 2] = [
+    include_str!("../../../deploy/rbac-jobs.yaml"),
+    include_str!("../../../deploy/hookgate-hooks.yaml"),
+];
 
 /// Role that several accounts have.
 const SHARED: &str = "leader-election";
+/// Role of hook-operator for the provider `job`.
+const JOBS: &str = "hook-operator-jobs";
 
 const INTRODUCTION: &str = "
 The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
 [`deploy/rbac-namespaced.yaml`](../../deploy/rbac-namespaced.yaml) for operators of one namespace, and in
 [`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
 the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
+
+Those of the provider `job`, which is off by default, stand in [`deploy/rbac-jobs.yaml`](../../deploy/rbac-jobs.yaml) and,
+for each namespace whose hooks run Jobs, in [`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml):
+[Jobs](../security.md#jobs).
 ";
 
 /// Permission of an account for one verb and one kind of object.
@@ -70,16 +81,20 @@ fn permissions(purpose: &'static Purpose) -> impl Iterator<Item = Permission> {
 /// Returns the permissions that the manifests grant to each account.
 fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn Error>> {
     let mut granted = BTreeSet::new();
+    let mut texts = JOB_MANIFESTS.to_vec();
     for manifest in MANIFESTS {
         let made = files.iter().find(|(path, _)| *path == Path::new(manifest));
         let (_, text) = made.ok_or(format!("{manifest} is not made"))?;
+        texts.push(text);
+    }
+    for text in texts {
         let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
         for role in documents.iter().filter(|document| document["rules"].is_array()) {
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
-            let accounts = if name == SHARED {
-                vec!["hook-operator", "gamedeployment-operator"]
-            } else {
-                vec![name]
+            let accounts = match name {
+                SHARED => vec!["hook-operator", "gamedeployment-operator"],
+                JOBS => vec!["hook-operator"],
+                name => vec![name],
             };
             for rule in role["rules"].as_array().into_iter().flatten() {
                 for (resource, verb) in pairs(rule) {

@@ -4,15 +4,18 @@
 //! module does not know how the bytes were fetched and does not judge conditions.
 
 mod excerpt;
+mod job;
 mod prometheus;
 mod web;
 
+pub use job::{JobState, interpret_job, interpret_message, pod_state};
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
 
 use std::time::Duration;
 
-use expr_conditions::Response;
+use expr_conditions::{Origin, Response};
+use serde_json::Value;
 
 use crate::value::MetricValue;
 
@@ -21,7 +24,7 @@ use crate::value::MetricValue;
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// Text shown instead of a hidden answer.
-pub(crate) const HIDDEN: &str = "hidden, because the request carried a Secret; quoteAnswers: true shows it";
+pub(crate) const HIDDEN: &str = "hidden, because it may hold a Secret; quoteAnswers: true shows it";
 
 /// Head of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,11 +38,11 @@ pub struct AnswerHead {
 }
 
 impl AnswerHead {
-    fn response(self) -> Response {
-        Response {
+    fn origin(self) -> Origin {
+        Origin::Exchange(Response {
             code: self.code,
             latency: self.latency,
-        }
+        })
     }
 }
 
@@ -72,8 +75,8 @@ pub enum ProviderResponse {
     Value {
         /// Value that conditions call `result`.
         result: MetricValue,
-        /// Status and latency of the exchange; `None` in local evaluation without one.
-        response: Option<Response>,
+        /// Exchange or Job that returned the value; `None` in local evaluation without one.
+        origin: Option<Origin>,
     },
     /// Valid answer without data: an empty vector, or an empty list, object or text, as the whole answer or as
     /// the part that a path finds.
@@ -82,8 +85,15 @@ pub enum ProviderResponse {
         message: String,
         /// The empty value (`[]`, `{}`, `""`), for conditions that handle emptiness themselves.
         result: MetricValue,
-        /// Status and latency of the exchange.
-        response: Option<Response>,
+        /// Exchange or Job that returned the value.
+        origin: Option<Origin>,
+    },
+    /// Job that is its own verdict: it failed, or no condition judges its result.
+    JobEnded {
+        /// Whether the Job is complete.
+        complete: bool,
+        /// Name of the Job, and how it ended.
+        message: String,
     },
 }
 
@@ -132,13 +142,17 @@ pub enum FailureKind {
     /// The request was sent and its answer was not read because capacity ran out. The request may have changed
     /// something, so it is not repeated at once.
     AnswerDropped,
+    /// The API server refused the Job, or a Job of that name belongs to somebody else.
+    JobRefused,
+    /// The Job was deleted before it ended, or the API server does not say how it ended.
+    JobLost,
     /// No call was made because capacity ran out. This does not count as a measurement and is retried.
     NotAsked,
 }
 
 impl FailureKind {
     /// All classes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -149,6 +163,8 @@ impl FailureKind {
         Self::QueryFailed,
         Self::PartialAnswer,
         Self::AnswerDropped,
+        Self::JobRefused,
+        Self::JobLost,
         Self::NotAsked,
     ];
 
@@ -165,8 +181,25 @@ impl FailureKind {
             Self::QueryFailed => "QueryFailed",
             Self::PartialAnswer => "PartialAnswer",
             Self::AnswerDropped => "AnswerDropped",
+            Self::JobRefused => "JobRefused",
+            Self::JobLost => "JobLost",
             Self::NotAsked => "NotAsked",
         }
+    }
+}
+
+/// Returns the kind of an empty value; `None` if there is something to judge.
+fn empty(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::String(text) if text.trim().is_empty() => Some("an empty text"),
+        Value::Array(items) if items.is_empty() => Some("an empty list"),
+        Value::Object(members) if members.is_empty() => Some("an empty object"),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => None,
     }
 }
 

@@ -53,7 +53,7 @@ pub fn interpret_prometheus(
             "the answer has no status \"success\"; does the address lead to a Prometheus server?",
         ));
     }
-    let response = Some(head.response());
+    let origin = Some(head.origin());
     let result = numbers(&document)?;
     let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
     // An incomplete answer without series is never a measurement: the missing series may be the only ones.
@@ -66,10 +66,10 @@ pub fn interpret_prometheus(
         return Ok(ProviderResponse::NoData {
             message: "the query matched no series".into(),
             result,
-            response,
+            origin,
         });
     }
-    Ok(ProviderResponse::Value { result, response })
+    Ok(ProviderResponse::Value { result, origin })
 }
 
 /// Returns the error that the server itself reports; it does so with a 4xx or 5xx status.
@@ -199,6 +199,7 @@ mod tests {
         match interpret(200, &format!(r#"{{"status":"success","data":{data}}}"#))? {
             ProviderResponse::Value { result, .. } => Ok(result.text()),
             ProviderResponse::NoData { message, result, .. } => Ok(format!("{message}: {}", result.text())),
+            ProviderResponse::JobEnded { message, .. } => panic!("{message}"),
         }
     }
 

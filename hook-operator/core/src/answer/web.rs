@@ -4,7 +4,7 @@ use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
-    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
+    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size, empty,
     excerpt::{Shown, refused_status},
     is_success,
 };
@@ -47,30 +47,15 @@ pub fn interpret_web(
     };
     let empty = empty(&value);
     let result = MetricValue::Json(value);
-    let response = Some(head.response());
+    let origin = Some(head.origin());
     Ok(match empty {
         Some(kind) => ProviderResponse::NoData {
             message: format!("{place} is {kind}"),
             result,
-            response,
+            origin,
         },
-        None => ProviderResponse::Value { result, response },
+        None => ProviderResponse::Value { result, origin },
     })
-}
-
-/// Returns the kind of an empty value; `None` if there is something to judge.
-fn empty(value: &Value) -> Option<&'static str> {
-    match value {
-        Value::String(text) if text.trim().is_empty() => Some("an empty text"),
-        Value::Array(items) if items.is_empty() => Some("an empty list"),
-        Value::Object(members) if members.is_empty() => Some("an empty object"),
-        Value::Null
-        | Value::Bool(_)
-        | Value::Number(_)
-        | Value::String(_)
-        | Value::Array(_)
-        | Value::Object(_) => None,
-    }
 }
 
 /// Parses the body as JSON for a path. The parser's nesting limit stays on.
@@ -180,9 +165,9 @@ mod tests {
         match interpret_web(&request(), head, body)? {
             ProviderResponse::Value {
                 result: MetricValue::Json(value),
-                response,
+                origin,
             } => {
-                assert_eq!(response, Some(head.response()));
+                assert_eq!(origin, Some(head.origin()));
                 Ok(value)
             }
             other => panic!("{other:?}"),
@@ -281,7 +266,7 @@ mod tests {
                 let expected = ProviderResponse::NoData {
                     message: message.into(),
                     result: MetricValue::Json(value.clone()),
-                    response: Some(head.response()),
+                    origin: Some(head.origin()),
                 };
                 let answer = interpret_web(&request, head, body.as_bytes());
                 assert_eq!(answer, Ok(expected), "{path:?} on {body:?}");
@@ -399,13 +384,12 @@ mod tests {
 
     #[test]
     fn a_path_over_an_empty_list_is_no_data_and_a_missing_key_is_a_failure() {
-        let Ok(ProviderResponse::NoData { result, response, .. }) =
-            find("{.items[*].id}", r#"{"items": []}"#)
+        let Ok(ProviderResponse::NoData { result, origin, .. }) = find("{.items[*].id}", r#"{"items": []}"#)
         else {
             panic!("data")
         };
         assert_eq!(result, MetricValue::Json(json!([])));
-        assert!(response.is_some());
+        assert!(origin.is_some());
         let failure = find("{.player}", r#"{"players": 0}"#).unwrap_err();
         assert_eq!(failure.kind, FailureKind::PathNotFound);
         assert!(failure.message.contains("player"), "{failure}");

@@ -91,6 +91,20 @@ impl<'a> StatusUpdate<'a> {
         judged
     }
 
+    /// Returns the next measurements of the metrics without a verdict that run Jobs.
+    pub(super) fn open_jobs(&self) -> Vec<MeasurementKey> {
+        let jobs = self.run.metrics.iter().filter(|metric| metric.provider.is_job());
+        let keys = jobs.filter_map(|metric| {
+            let result = find(self.status, &metric.name);
+            let open = !result.is_some_and(|result| result.phase.is_final());
+            open.then(|| MeasurementKey {
+                metric: metric.name.clone(),
+                number: result.map_or(0, taken),
+            })
+        });
+        keys.collect()
+    }
+
     /// Ends the metrics without a verdict if the run must stop.
     pub(super) fn stop(&mut self, started: Timestamp, now: Timestamp) -> Option<Stopped> {
         let bad = |result: &&MetricResult| result.phase.is_final() && result.phase != Phase::Successful;

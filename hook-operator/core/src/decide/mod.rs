@@ -2,9 +2,10 @@
 //! next.
 //!
 //! Contract with the shell:
-//! 1. A plan that records ([`RunPlan::record`]) does nothing else. The shell writes the status with the
-//!    resourceVersion that it was computed from, and asks for a new plan only after that write has succeeded.
-//!    So nothing is measured again before the last measurement is safe.
+//! 1. A plan that records ([`RunPlan::record`]) does nothing else, except that the Jobs of a run that is stopped
+//!    ([`RunPlan::stop_jobs`]) are deleted before. The shell writes the status with the resourceVersion that it was
+//!    computed from, and asks for a new plan only after that write has succeeded. So nothing is measured again
+//!    before the last measurement is safe.
 //! 2. A measurement belongs to a [`MeasurementKey`]: a metric and the number of measurements recorded before
 //!    it. An outcome whose key was recorded meanwhile (by another leader, or by a write whose answer was
 //!    lost) is dropped.
@@ -48,9 +49,9 @@ pub struct MeasurementKey {
 pub struct MeasurementOutcome {
     /// Key of the measurement.
     pub key: MeasurementKey,
-    /// Time at which the request was sent.
+    /// Time at which the request was sent, or the Job was created.
     pub started_at: Timestamp,
-    /// Time at which the answer was judged.
+    /// Time at which the answer was judged, or the Job ended.
     pub finished_at: Timestamp,
     /// Result of the measurement.
     pub verdict: MeasurementResult,
@@ -74,8 +75,34 @@ pub struct DecisionInput<'a> {
     pub in_flight: &'a [MeasurementKey],
     /// Finished measurements that are not recorded yet.
     pub outcomes: &'a [MeasurementOutcome],
-    /// Reason, not yet reported, why a due metric could not be measured. Does not affect the plan otherwise.
-    pub held_up: Option<&'a str>,
+    /// Reason, not yet reported, why a due metric has no measurement. Does not affect the plan otherwise.
+    pub held_up: Option<&'a Delay>,
+}
+
+/// Reason why a due metric has no measurement yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delay {
+    /// No call was made because capacity ran out.
+    NotAsked(String),
+    /// Its Job has not ended.
+    JobActive(String),
+}
+
+impl Delay {
+    /// Returns the reason for the status.
+    pub fn reason(&self) -> HookRunReason {
+        match self {
+            Self::NotAsked(_) => HookRunReason::NotAskedYet,
+            Self::JobActive(_) => HookRunReason::JobActive,
+        }
+    }
+
+    /// Returns the message for users.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::NotAsked(message) | Self::JobActive(message) => message,
+        }
+    }
 }
 
 /// Measurement to start.
@@ -96,6 +123,9 @@ pub struct RunPlan {
     pub start: Vec<Start>,
     /// Measurements to cancel because their outcome is no longer needed.
     pub cancel: Vec<MeasurementKey>,
+    /// Measurements by Jobs that a final status ends. Their Jobs are deleted before it is recorded, so that none
+    /// is left running if the process dies in between.
+    pub stop_jobs: Vec<MeasurementKey>,
     /// Time of the next decision if nothing happens before; `None` waits for an event.
     pub wake_at: Option<Timestamp>,
     /// Remaining work for a run that has ended.
@@ -128,19 +158,25 @@ pub fn decide(input: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     adopt(run, &mut known);
     let started = calendar.believe(known.started_at.map(Time::timestamp));
     let mut next = known.clone();
-    next.started_at = Some(started.into());
+    // A Job may have been created before this process took the run up.
+    let measured_from = input.outcomes.iter().map(|outcome| outcome.started_at).min();
+    let earlier = measured_from.filter(|at| known.started_at.is_none() && *at < started);
+    next.started_at = Some(earlier.unwrap_or(started).into());
     next.observed_generation = input.generation;
     next.phase = Phase::Running;
     let mut update = metrics::StatusUpdate::new(run, &mut next);
     let measured = update.add_outcomes(input.outcomes);
     let judged = update.assess();
+    let open = update.open_jobs();
     let stopped = update.stop(started, now);
+    let stop_jobs = stopped.as_ref().map_or_else(Vec::new, |_| open);
     conclude(run, &mut next, stopped, now);
     let held_up = report_delay(input, &mut next);
     if next.phase.is_final() || measured || judged || held_up || must_show_start(input, run, now) {
         budget::fit(&mut next);
         return RunPlan {
             record: Some(next),
+            stop_jobs,
             ..RunPlan::default()
         };
     }
@@ -198,7 +234,7 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
         next.phase = worst(results);
         next.message = decisive.map(metrics::describe);
         next.reason = Some(metrics::reason(run, next.phase, decisive, stopped.as_ref()).to_string());
-        next.completed_at = Some(now.into());
+        next.completed_at = Some(completed_at(next.phase, &next.metric_results, now).into());
     } else {
         next.message = results
             .iter()
@@ -208,14 +244,25 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
     }
 }
 
+/// Returns the time of a run's end. A success counts from its last measurement: a gate must not take it for newer
+/// because it is recorded late, for example after a Job ended while no operator ran.
+fn completed_at(phase: Phase, results: &[MetricResult], now: Timestamp) -> Timestamp {
+    let ends = results
+        .iter()
+        .filter_map(|result| result.measurements.last()?.finished_at);
+    let last = ends.map(Time::timestamp).max();
+    let last = last.filter(|_| phase == Phase::Successful);
+    last.map_or(now, |last| last.min(now))
+}
+
 /// Puts the reason why a metric cannot be measured into the status. Returns whether the recorded status lacks
 /// it.
 fn report_delay(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
-    let Some(why) = input.held_up.filter(|_| !next.phase.is_final()) else {
+    let Some(delay) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
-    next.message = Some(cut(why, KEPT_BYTES));
-    next.reason = Some(HookRunReason::NotAskedYet.to_string());
+    next.message = Some(cut(delay.message(), KEPT_BYTES));
+    next.reason = Some(delay.reason().to_string());
     (&next.message, &next.reason) != (&input.status.message, &input.status.reason)
 }
 

@@ -266,7 +266,7 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
         taken_up_at: at(0),
         in_flight: &[],
         outcomes: &[],
-        held_up: Some(why),
+        held_up: Some(&Delay::NotAsked(why.to_owned())),
     };
     let told = decide(&input, at(30_000)).record.unwrap();
     assert_eq!((told.phase, told.message.as_deref()), (Phase::Running, Some(why)));
@@ -281,4 +281,54 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     );
     assert_eq!((again.record, again.ended), (None, None));
     assert_eq!(again.start.len(), 1, "it is asked again");
+}
+
+/// A Job may have ended while no operator ran, and a status may be recorded late. A gate must see that age.
+#[test]
+fn a_success_counts_from_the_end_of_its_last_measurement() {
+    let harness = Harness::new(run(&[metric("a", none()), metric("b", none())], none()), &[]);
+    let outcome = |metric: &str, started: i64, finished: i64, phase: &str| MeasurementOutcome {
+        key: MeasurementKey {
+            metric: metric.to_owned(),
+            number: 0,
+        },
+        started_at: at(started),
+        finished_at: at(finished),
+        verdict: MeasurementResult {
+            phase: Phase::from(phase.to_owned()),
+            value: None,
+            message: None,
+        },
+    };
+    for (phase, finished, completed) in [
+        ("Successful", -20_000, -20_000),
+        ("Successful", 70_000, 60_000),
+        ("Failed", -20_000, 60_000),
+    ] {
+        let outcomes = [
+            outcome("a", -90_000, -50_000, "Successful"),
+            outcome("b", -80_000, finished, phase),
+        ];
+        let input = DecisionInput {
+            spec: harness.spec.as_ref(),
+            time_to_live: None,
+            generation: Some(1),
+            status: &harness.status,
+            taken_up_at: at(0),
+            in_flight: &[],
+            outcomes: &outcomes,
+            held_up: None,
+        };
+        let status = decide(&input, at(60_000)).record.unwrap();
+        assert_eq!(
+            status.completed_at,
+            Some(at(completed).into()),
+            "{phase} at {finished}"
+        );
+        assert_eq!(
+            status.started_at,
+            Some(at(-90_000).into()),
+            "the first of them began before this process"
+        );
+    }
 }

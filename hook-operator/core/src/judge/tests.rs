@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::answer::FailureKind;
+use expr_conditions::Response;
 use serde_json::json;
 
 fn judged(success: &str, failure: &str, result: MetricValue) -> MeasurementResult {
@@ -14,10 +15,7 @@ fn judged(success: &str, failure: &str, result: MetricValue) -> MeasurementResul
     };
     judge(
         &rules,
-        &Ok(ProviderResponse::Value {
-            result,
-            response: None,
-        }),
+        &Ok(ProviderResponse::Value { result, origin: None }),
         Timestamp::UNIX_EPOCH,
         &Redactor::default(),
     )
@@ -90,7 +88,7 @@ fn no_data_is_an_error_unless_something_says_otherwise() {
         Ok(ProviderResponse::NoData {
             message: "the vector is empty".into(),
             result: MetricValue::Vector(vec![]),
-            response: None,
+            origin: None,
         })
     };
     let handles = Condition::compile("len(result) == 0 || result[0] < 5").unwrap();
@@ -142,7 +140,7 @@ fn an_empty_answer_succeeds_only_by_the_condition_that_handles_it() {
     let empty = Ok(ProviderResponse::NoData {
         message: "the vector is empty".into(),
         result: MetricValue::Vector(vec![]),
-        response: None,
+        origin: None,
     });
     let compile = |text: &str| (!text.is_empty()).then(|| Condition::compile(text).unwrap());
     for (success, failure, phase) in [
@@ -192,7 +190,7 @@ fn no_part_of_a_secret_is_quoted() {
         };
         let outcome = Ok(ProviderResponse::Value {
             result: MetricValue::Json(answer),
-            response: None,
+            origin: None,
         });
         let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &redactor);
         let shown = format!("{verdict:?}");
@@ -212,10 +210,10 @@ fn an_empty_body_opens_nothing_that_does_not_speak_of_it() {
         let empty = ProviderResponse::NoData {
             message: "the answer's body is empty".into(),
             result: MetricValue::Json(json!("")),
-            response: Some(Response {
+            origin: Some(Origin::Exchange(Response {
                 code: 204,
                 latency: std::time::Duration::ZERO,
-            }),
+            })),
         };
         judge(&rules, &Ok(empty), Timestamp::UNIX_EPOCH, &Redactor::default()).phase
     };
@@ -268,7 +266,7 @@ fn nothing_of_an_answer_is_quoted_where_the_request_carried_a_secret() {
         };
         let outcome = Ok(ProviderResponse::Value {
             result: MetricValue::Json(answer.clone()),
-            response: None,
+            origin: None,
         });
         let verdict = judge(&rules, &outcome, Timestamp::UNIX_EPOCH, &redactor);
         assert_eq!((verdict.phase, &verdict.value), (phase, &None), "{success}");
@@ -299,7 +297,7 @@ fn an_answer_cannot_command_the_terminal_of_who_reads_the_status() {
     let value = |json| {
         Ok(ProviderResponse::Value {
             result: MetricValue::Json(json),
-            response: None,
+            origin: None,
         })
     };
     for (outcome, success, phase) in [

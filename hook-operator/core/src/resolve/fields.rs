@@ -64,7 +64,7 @@ const METRIC: Level = Level {
 };
 const PROVIDER: Level = Level {
     name: "provider",
-    fields: &["web", "prometheus", "kubernetes", "exec"],
+    fields: &["web", "prometheus", "job", "kubernetes", "exec"],
 };
 const WEB: Level = Level {
     name: "provider.web",
@@ -91,6 +91,14 @@ const PROMETHEUS: Level = Level {
         "insecureSkipVerify",
     ],
 };
+const JOB: Level = Level {
+    name: "provider.job",
+    fields: &["spec", "resultContainer", "metadata"],
+};
+const JOB_METADATA: Level = Level {
+    name: "the metadata of provider.job",
+    fields: &["labels", "annotations"],
+};
 const HEADER: Level = Level {
     name: "a header",
     fields: &["key", "value", "valueFrom"],
@@ -100,7 +108,7 @@ const ARGUMENT: Level = Level {
     fields: &["name", "value", "valueFrom"],
 };
 /// Levels that a misplaced field of a metric may belong to.
-const OF_METRICS: [&Level; 4] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS];
+const OF_METRICS: [&Level; 5] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB];
 
 /// Parts of a spec that keep unknown fields.
 #[derive(Clone, Copy)]
@@ -237,6 +245,12 @@ fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
                 server.headers.as_ref(),
             );
         }
+        if let Some(job) = &provider.job {
+            of("job", &JOB, &job.unknown, None);
+            if let Some(metadata) = &job.metadata {
+                of("job.metadata", &JOB_METADATA, &metadata.unknown, None);
+            }
+        }
     }
     found
 }
@@ -253,12 +267,15 @@ mod tests {
         let metric = "/properties/metrics/items";
         let web = &format!("{metric}/properties/provider/properties/web");
         let prometheus = &format!("{metric}/properties/provider/properties/prometheus");
+        let job = &format!("{metric}/properties/provider/properties/job");
         for (kind, path, level) in [
             ("HookRun", String::new(), &RUN),
             ("HookTemplate", String::new(), &TEMPLATE),
             ("HookRun", metric.to_owned(), &METRIC),
             ("HookRun", format!("{metric}/properties/provider"), &PROVIDER),
             ("HookRun", web.clone(), &WEB),
+            ("HookRun", job.clone(), &JOB),
+            ("HookRun", format!("{job}/properties/metadata"), &JOB_METADATA),
             ("HookRun", prometheus.clone(), &PROMETHEUS),
             ("HookRun", format!("{web}/properties/headers/items"), &HEADER),
             (

@@ -34,6 +34,13 @@ pub struct ResolvedMetric {
     pub provider: ResolvedProvider,
 }
 
+impl ResolvedMetric {
+    /// Returns whether a condition judges the value.
+    pub fn is_judged(&self) -> bool {
+        self.success.is_some() || self.failure.is_some()
+    }
+}
+
 /// Condition, compiled if its text is already complete.
 #[derive(Debug, Clone)]
 pub enum ConditionText {
@@ -59,7 +66,9 @@ pub(super) fn resolve(
     let success = condition("successCondition", metric.success_condition.as_ref());
     let failure = condition("failureCondition", metric.failure_condition.as_ref());
     let on_no_data = on_no_data(path, metric, errors);
-    let provider = provider::resolve(&format!("{path}.provider"), &metric.provider, arguments, errors)?;
+    let judged = success.is_some() || failure.is_some();
+    let path = format!("{path}.provider");
+    let provider = provider::resolve(&path, &metric.provider, judged, arguments, errors)?;
     Some(ResolvedMetric {
         name: metric.name.clone(),
         schedule,

@@ -7,7 +7,9 @@
 mod argument;
 mod field_error;
 mod fields;
+mod job;
 mod metric;
+mod optional;
 mod provider;
 mod target;
 mod warning;
@@ -25,7 +27,9 @@ pub use field_error::{
     FieldError, FieldErrors, run_invalid, run_unreadable, template_unreadable, template_valid,
 };
 use fields::SpecParts;
+pub use job::{JobText, ResolvedJob};
 pub use metric::{ConditionText, ResolvedMetric};
+pub use optional::OptionalProviders;
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 pub use warning::{run_warnings, template_warnings};
 

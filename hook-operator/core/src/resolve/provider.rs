@@ -7,6 +7,7 @@ use placeholder::Template;
 use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
+use super::job::{self, ResolvedJob};
 use super::{Arguments, FieldErrors, target};
 use crate::request::{Method, Tls};
 
@@ -22,17 +23,25 @@ pub enum ResolvedProvider {
     Web(Box<ResolvedWeb>),
     /// Prometheus server.
     Prometheus(Box<ResolvedPrometheus>),
+    /// Job to run.
+    Job(Box<ResolvedJob>),
 }
 
 impl ResolvedProvider {
     /// All values of [`ResolvedProvider::name`].
-    pub const NAMES: [&'static str; 2] = ["web", "prometheus"];
+    pub const NAMES: [&'static str; 3] = ["web", "prometheus", "job"];
+
+    /// Returns whether a measurement runs a Job.
+    pub fn is_job(&self) -> bool {
+        matches!(self, Self::Job(_))
+    }
 
     /// Name in metrics and logs.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Web(_) => "web",
             Self::Prometheus(_) => "prometheus",
+            Self::Job(_) => "job",
         }
     }
 }
@@ -94,12 +103,14 @@ pub enum HeaderText {
 pub(super) fn resolve(
     path: &str,
     provider: &Provider,
+    judged: bool,
     arguments: &Arguments,
     errors: &mut FieldErrors,
 ) -> Option<ResolvedProvider> {
     let Provider {
         web,
         prometheus,
+        job,
         kubernetes,
         exec,
         unknown: _,
@@ -107,11 +118,12 @@ pub(super) fn resolve(
     let named = [
         web.is_some(),
         prometheus.is_some(),
+        job.is_some(),
         kubernetes.is_some(),
         exec.is_some(),
     ];
     match named.iter().filter(|set| **set).count() {
-        0 => errors.add(path, "no provider specified; set web or prometheus"),
+        0 => errors.add(path, "no provider specified; set web, prometheus or job"),
         1 => {}
         _ => errors.add(path, "multiple providers specified; keep one"),
     }
@@ -127,6 +139,10 @@ pub(super) fn resolve(
         return parser
             .prometheus(prometheus)
             .map(|query| ResolvedProvider::Prometheus(Box::new(query)));
+    }
+    if let Some(job) = job {
+        let job = job::resolve(&format!("{path}.job"), job, judged, &mut parser);
+        return job.map(|job| ResolvedProvider::Job(Box::new(job)));
     }
     if kubernetes.is_some() {
         let KubernetesProvider { function, .. } = kubernetes.clone().unwrap_or_default();
@@ -146,10 +162,11 @@ pub(super) fn resolve(
     None
 }
 
-struct Parser<'a> {
+/// Parser of the texts of a provider.
+pub(super) struct Parser<'a> {
     path: &'a str,
-    arguments: &'a Arguments,
-    errors: &'a mut FieldErrors,
+    pub(super) arguments: &'a Arguments,
+    pub(super) errors: &'a mut FieldErrors,
 }
 
 impl Parser<'_> {
@@ -203,7 +220,7 @@ impl Parser<'_> {
     }
 
     /// Parses a template and checks that its placeholders are known.
-    fn template(&mut self, path: &str, text: &str) -> Option<Template> {
+    pub(super) fn template(&mut self, path: &str, text: &str) -> Option<Template> {
         let template = self.errors.take(path, Template::parse(text))?;
         let unknown: Vec<_> = template
             .names()

@@ -37,6 +37,7 @@ fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
         of_conditions(metric, &mut add);
         of_times(metric, &mut add);
         of_trust(metric, &mut add);
+        of_job(metric, &mut add);
     }
     found
 }
@@ -50,7 +51,9 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         (".successCondition", metric.success_condition.as_ref()),
         (".failureCondition", metric.failure_condition.as_ref()),
     ];
-    if conditions.iter().all(|(_, text)| !is_set(*text)) {
+    // A Job without conditions is its own verdict.
+    let judges_itself = metric.provider.job.is_some();
+    if !judges_itself && conditions.iter().all(|(_, text)| !is_set(*text)) {
         add("", NO_CONDITION.to_owned());
     }
     for (field, text) in conditions {
@@ -70,6 +73,14 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
                 ),
             );
         }
+    }
+}
+
+fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
+    let spec = metric.provider.job.as_ref().map(|job| &job.spec);
+    if spec.is_some_and(|spec| !spec["ttlSecondsAfterFinished"].is_null()) {
+        let message = "has no effect: the Job is deleted with its HookRun".to_owned();
+        add(".provider.job.spec.ttlSecondsAfterFinished", message);
     }
 }
 

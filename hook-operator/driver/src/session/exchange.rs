@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::decide::{MeasurementKey, MeasurementOutcome};
+use hook_core::decide::{Delay, MeasurementKey, MeasurementOutcome};
 use hook_core::resolve::{FieldErrors, ResolvedRun};
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
@@ -34,6 +34,10 @@ pub enum SessionInput {
     /// A call was not made because capacity ran out, with the reason for users. This does not count as a
     /// measurement.
     NotAsked(MeasurementId, String),
+    /// The Job of a measurement has not ended, with the reason for users.
+    JobActive(MeasurementId, String),
+    /// Result of deleting Jobs.
+    JobsDeleted(Result<(), StoreError>),
     /// A measurement's task panicked.
     Broken(MeasurementId),
 }
@@ -54,6 +58,17 @@ pub enum SessionOutput {
     Measure(MeasurementId, MeasurementKey, Timestamp, SharedRun),
     /// Cancel this measurement.
     Cancel(MeasurementId),
+    /// Delete the Jobs of these names, if the run owns them. Answered by [`SessionInput::JobsDeleted`].
+    DeleteJobs(Arc<HookRun>, Vec<String>),
+    /// These Jobs could not be deleted, and no further attempt is made; they go when the run is deleted.
+    JobsLeft {
+        /// The run.
+        run: Arc<HookRun>,
+        /// Names of the Jobs.
+        jobs: Vec<String>,
+        /// Error of the last attempt.
+        why: StoreError,
+    },
     /// Outcome of a status write: `written`, `conflict`, `gone`, `failed`.
     StatusWritten(&'static str),
     /// The status is still not recorded; the next attempt follows after a pause.
@@ -69,8 +84,8 @@ pub enum SessionOutput {
     },
     /// The verdict is recorded. Carries the duration of the last measurement.
     Verdict(Arc<HookRun>, Duration),
-    /// A metric cannot be measured because capacity ran out, and the status records that. Carries the reason.
-    HeldUp(Arc<HookRun>, String),
+    /// A metric has no measurement yet, and the status records the reason.
+    HeldUp(Arc<HookRun>, Delay),
     /// The session is over.
     End(End),
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hook_core::decide::Delay;
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus};
@@ -40,7 +41,8 @@ impl Session {
                 self.output.push_back(SessionOutput::StatusWritten("written"));
                 self.accept_newer(run);
                 // Report it once. If the next attempt fails for the same reason, the status does not change.
-                if let Some(why) = self.held_up.take_if(|why| said.as_ref() == Some(why)) {
+                let recorded = |delay: &mut Delay| said.as_deref() == Some(delay.message());
+                if let Some(why) = self.held_up.take_if(recorded) {
                     self.output
                         .push_back(SessionOutput::HeldUp(self.run.clone(), why));
                 }

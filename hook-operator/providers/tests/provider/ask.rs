@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hook_core::{
     answer::{FailureKind, MeasurementFailure, ProviderResponse},
-    request::{Method, PrometheusRequest, ProviderRequest, Tls, WebRequest},
+    request::{HttpRequest, Method, PrometheusRequest, Tls, WebRequest},
 };
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 use redact::Redactor;
@@ -55,14 +55,14 @@ pub(crate) fn query(address: impl Into<String>) -> PrometheusRequest {
 
 /// Returns the value's text as the status shows it.
 pub(crate) async fn value(providers: &Providers, request: WebRequest) -> String {
-    match providers.measure("games", &ProviderRequest::Web(request)).await {
+    match providers.measure("games", &HttpRequest::Web(request)).await {
         Ok(ProviderResponse::Value { result, .. }) => result.text(),
         other => panic!("no value: {other:?}"),
     }
 }
 
 pub(crate) async fn failure(providers: &Providers, request: WebRequest) -> MeasurementFailure {
-    match providers.measure("games", &ProviderRequest::Web(request)).await {
+    match providers.measure("games", &HttpRequest::Web(request)).await {
         Err(failure) => failure,
         Ok(answer) => panic!("no failure: {answer:?}"),
     }

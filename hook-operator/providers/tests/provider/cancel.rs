@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hook_core::request::ProviderRequest;
+use hook_core::request::HttpRequest;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -16,7 +16,7 @@ async fn dropping_the_future_closes_the_connection_and_frees_the_slot() {
     let providers = providers();
     let call = tokio::spawn({
         let providers = providers.clone();
-        let request = ProviderRequest::Web(get(format!("http://{server}/")));
+        let request = HttpRequest::Web(get(format!("http://{server}/")));
         async move { providers.measure("games", &request).await }
     });
     server::reaches(&opened, 1).await;
@@ -48,7 +48,7 @@ async fn dropping_it_while_the_body_is_read_does_so_too() {
     })
     .await;
     let providers = providers();
-    let request = ProviderRequest::Web(get(format!("http://{server}/")));
+    let request = HttpRequest::Web(get(format!("http://{server}/")));
     let abandoned =
         tokio::time::timeout(Duration::from_millis(200), providers.measure("games", &request)).await;
     assert!(abandoned.is_err());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hook_core::{answer::FailureKind, request::ProviderRequest};
+use hook_core::{answer::FailureKind, request::HttpRequest};
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 
 use crate::{
@@ -35,7 +35,7 @@ async fn a_name_or_address_of_loopback_is_refused_without_its_flag() {
             "{host}: {failure}"
         );
     }
-    let request = ProviderRequest::Prometheus(query(format!("http://localhost:{port}")));
+    let request = HttpRequest::Prometheus(query(format!("http://localhost:{port}")));
     assert_eq!(
         strict().measure("games", &request).await.unwrap_err().kind,
         FailureKind::Forbidden

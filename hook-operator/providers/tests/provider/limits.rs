@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use hook_core::{
     answer::{FailureKind, MeasurementFailure},
-    request::{Method, ProviderRequest, WebRequest},
+    request::{HttpRequest, Method, WebRequest},
 };
 use hook_providers::ProviderLimits;
 use tokio::io::AsyncWriteExt;
@@ -29,7 +29,7 @@ async fn a_host_that_hangs_does_not_delay_another() {
     let calls: Vec<_> = (0..100)
         .map(|_| {
             let providers = providers.clone();
-            let request = ProviderRequest::Web(get(format!("http://{hanging}/")));
+            let request = HttpRequest::Web(get(format!("http://{hanging}/")));
             tokio::spawn(async move { providers.measure("games", &request).await })
         })
         .collect();
@@ -139,14 +139,14 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
             let providers = providers.clone();
             let mut request = get(format!("http://{hanging}/"));
             request.timeout = Duration::from_hours(1);
-            tokio::spawn(async move { providers.measure("crowd", &ProviderRequest::Web(request)).await })
+            tokio::spawn(async move { providers.measure("crowd", &HttpRequest::Web(request)).await })
         })
         .collect();
     server::reaches(&opened, 4).await;
     for host in [healthy, hanging] {
         let mut request = get(format!("http://{host}/"));
         request.timeout = Duration::from_millis(300);
-        let asked = providers.measure("few", &ProviderRequest::Web(request)).await;
+        let asked = providers.measure("few", &HttpRequest::Web(request)).await;
         let kind = asked.err().map(|failure| failure.kind);
         // The hanging host was called too; its endpoint is late.
         let expected = (host == hanging).then_some(FailureKind::Timeout);
@@ -180,7 +180,7 @@ async fn failures_without_room(
     let crowd = (0..20).map(|at| {
         let mut request = request.clone();
         change(at, &mut request);
-        let (providers, request) = (providers.clone(), ProviderRequest::Web(request));
+        let (providers, request) = (providers.clone(), HttpRequest::Web(request));
         tokio::spawn(async move { providers.measure("crowd", &request).await })
     });
     let crowd: Vec<_> = crowd.collect();

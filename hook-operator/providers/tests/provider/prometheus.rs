@@ -6,9 +6,10 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
+use expr_conditions::Origin;
 use hook_core::{
     answer::{FailureKind, ProviderResponse},
-    request::ProviderRequest,
+    request::HttpRequest,
 };
 use serde_json::Value;
 use tokio::io::AsyncWriteExt;
@@ -24,10 +25,10 @@ fn vector(values: &str) -> String {
     format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{values}]}}}}"#)
 }
 
-async fn answering(status: u16, body: &'static str) -> ProviderRequest {
+async fn answering(status: u16, body: &'static str) -> HttpRequest {
     let status = StatusCode::from_u16(status).unwrap();
     let routes = Router::new().route("/api/v1/query", post(async move || (status, body)));
-    ProviderRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)))
+    HttpRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)))
 }
 
 #[tokio::test]
@@ -40,14 +41,14 @@ async fn a_query_is_posted_below_the_base_address_with_its_headers() {
     let routes = Router::new().route("/thanos/api/v1/query", post(seen));
     let mut request = query(format!("http://{}/thanos/", server::serve(routes).await));
     request.headers = vec![("X-Scope-OrgID".into(), "team-a".into())];
-    let Ok(ProviderResponse::Value { result, response }) = providers()
-        .measure("games", &ProviderRequest::Prometheus(request))
+    let Ok(ProviderResponse::Value { result, origin }) = providers()
+        .measure("games", &HttpRequest::Prometheus(request))
         .await
     else {
         panic!("no value")
     };
     assert_eq!(result.text(), "[3,NaN]");
-    assert_eq!(response.unwrap().code, 200);
+    assert!(matches!(origin, Some(Origin::Exchange(response)) if response.code == 200));
 }
 
 #[tokio::test]
@@ -57,7 +58,7 @@ async fn a_server_that_takes_no_post_is_asked_with_a_get() {
         r#"{"status":"success","data":{"resultType":"scalar","result":[1,"0.99"]}}"#.into()
     }
     let routes = Router::new().route("/api/v1/query", get(seen));
-    let request = ProviderRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)));
+    let request = HttpRequest::Prometheus(query(format!("http://{}", server::serve(routes).await)));
     let Ok(ProviderResponse::Value { result, .. }) = providers().measure("games", &request).await else {
         panic!("no value")
     };
@@ -122,7 +123,7 @@ async fn an_endless_answer_is_left() {
         while stream.write_all(&[b' '; 8192]).await.is_ok() {}
     })
     .await;
-    let request = ProviderRequest::Prometheus(query(format!("http://{server}")));
+    let request = HttpRequest::Prometheus(query(format!("http://{server}")));
     let failure = providers().measure("games", &request).await.unwrap_err();
     let (kind, words) = (FailureKind::MalformedAnswer, "the answer is larger than 1 MiB");
     assert_failure(&failure, kind, words);
@@ -136,7 +137,7 @@ async fn an_address_without_a_scheme_is_refused() {
         ("ftp://prometheus", FailureKind::Forbidden),
     ] {
         let failure = providers()
-            .measure("games", &ProviderRequest::Prometheus(query(address)))
+            .measure("games", &HttpRequest::Prometheus(query(address)))
             .await
             .unwrap_err();
         assert_eq!(failure.kind, kind, "{address}: {failure}");

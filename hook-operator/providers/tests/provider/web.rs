@@ -8,9 +8,10 @@ use axum::{
     http::{HeaderMap, Method as HttpMethod, Uri},
     routing::any,
 };
+use expr_conditions::Origin;
 use hook_core::{
     answer::{FailureKind, ProviderResponse},
-    request::{Body, Method, ProviderRequest},
+    request::{Body, HttpRequest, Method},
 };
 use json_path::JsonPath;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -44,13 +45,15 @@ async fn json_and_text_are_values_and_the_exchange_has_facts() {
     for (body, text) in cases {
         let server = server::bytes(answer(body)).await;
         let request = get(format!("http://{server}/"));
-        let Ok(ProviderResponse::Value { result, response }) =
-            providers().measure("games", &ProviderRequest::Web(request)).await
+        let Ok(ProviderResponse::Value { result, origin }) =
+            providers().measure("games", &HttpRequest::Web(request)).await
         else {
             panic!("{body}")
         };
         assert_eq!(result.text(), text);
-        let response = response.unwrap();
+        let Some(Origin::Exchange(response)) = origin else {
+            panic!("{origin:?}")
+        };
         assert_eq!(response.code, 200);
         assert!(response.latency.as_nanos() > 0);
     }

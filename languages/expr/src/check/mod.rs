@@ -14,7 +14,7 @@ use crate::check::types::Ty;
 use crate::error::{ConditionErrorKind, Fault};
 use crate::run::methods;
 use crate::syntax::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
-use crate::syntax::names::{EnvFunction, Function, unknown_name};
+use crate::syntax::names::{EnvFunction, Function, JOB_FIELDS, RESPONSE_FIELDS, unknown_name};
 
 /// Kinds of `result` that the check distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Checker<'_> {
             Kind::Float(_) => Ty::Float,
             Kind::Str(_) => Ty::Str,
             Kind::Result => self.result.ty(),
-            Kind::Response => Ty::Map,
+            Kind::Response | Kind::Job => Ty::Map,
             Kind::EnvFunction | Kind::Function => Ty::Function,
             Kind::Variable { value, .. } => self.ty(*value),
             Kind::Pointer { which, list } => self.pointer(*which, *list),
@@ -196,18 +196,23 @@ impl Checker<'_> {
             Kind::Str(name) => Some(name),
             _ => None,
         };
-        if let (Kind::Response, Some(name)) = (self.tree.kind(base), name)
-            && !matches!(name.as_ref(), "code" | "latencyMs")
+        let origin = match self.tree.kind(base) {
+            Kind::Response => Some(("response", RESPONSE_FIELDS)),
+            Kind::Job => Some(("job", JOB_FIELDS)),
+            _ => None,
+        };
+        if let (Some((of, fields)), Some(name)) = (origin, name)
+            && !fields.contains(&name.as_ref())
             && !optional
         {
-            let message =
-                format!("unknown field `response.{name}`; known are response.code and response.latencyMs");
+            let [first, second] = fields;
+            let message = format!("unknown field `{of}.{name}`; known are {of}.{first} and {of}.{second}");
             return Err(Fault::new(ConditionErrorKind::UnknownName, message));
         }
         if let (Kind::Env, Some(name)) = (self.tree.kind(base), name) {
             return match name.as_ref() {
                 "result" => Ok(self.result.ty()),
-                "response" => Ok(Ty::Map),
+                "response" | "job" => Ok(Ty::Map),
                 name if EnvFunction::find(name).is_some() => Ok(Ty::Function),
                 _ if optional => Ok(Ty::Unknown),
                 name => Err(Fault::new(ConditionErrorKind::UnknownName, unknown_name(name))),

@@ -13,7 +13,12 @@ pub(crate) fn calls(tree: &Tree, function: EnvFunction) -> bool {
 
 /// Returns whether the outcome depends on nothing that was measured.
 pub(crate) fn is_constant(tree: &Tree, folded: &Tree) -> bool {
-    let measured = |id| matches!(tree.kind(id), Kind::Result | Kind::Response | Kind::Env);
+    let measured = |id| {
+        matches!(
+            tree.kind(id),
+            Kind::Result | Kind::Response | Kind::Job | Kind::Env
+        )
+    };
     matches!(folded.kind(folded.root()), Kind::Bool(_)) || !tree.ids().any(measured)
 }
 
@@ -64,13 +69,13 @@ pub(crate) fn one_expression(tree: &Tree) -> Result<(), Fault> {
     })
 }
 
-/// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange
+/// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange or Job
 /// (`response.code == 204`) and not its result.
 pub(crate) fn handles_empty(tree: &Tree) -> bool {
     let any = |wanted: fn(&Kind) -> bool| tree.ids().any(|id| wanted(tree.kind(id)));
-    let of_the_exchange =
-        any(|kind| matches!(kind, Kind::Response)) && !any(|kind| matches!(kind, Kind::Result | Kind::Env));
-    of_the_exchange || looks_at_emptiness(tree)
+    let of_the_origin = any(|kind| matches!(kind, Kind::Response | Kind::Job))
+        && !any(|kind| matches!(kind, Kind::Result | Kind::Env));
+    of_the_origin || looks_at_emptiness(tree)
 }
 
 /// Returns a quoted number next to `<`, `<=`, `>` or `>=`.

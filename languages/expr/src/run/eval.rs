@@ -22,14 +22,14 @@ use crate::run::compare::different_kinds;
 use crate::run::env;
 use crate::run::methods;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
-use crate::syntax::names::{EnvFunction, closure_arguments};
+use crate::syntax::names::{EnvFunction, JOB_FIELDS, RESPONSE_FIELDS, closure_arguments};
 use crate::value::{Map, Text, Value};
+use crate::{Job, Origin, Response};
 
 /// Input of an evaluation.
 pub(crate) struct Environment<'a> {
     pub(crate) result: Value<'a>,
-    /// `code` and `latencyMs`; nil without an exchange.
-    pub(crate) response: Option<(i64, i64)>,
+    pub(crate) origin: Option<Origin>,
     pub(crate) now: Timestamp,
 }
 
@@ -111,6 +111,7 @@ impl<'a> Machine<'a> {
             Kind::Str(text) => Value::Str(Text::Borrowed(text)),
             Kind::Result => self.environment.result.clone(),
             Kind::Response => self.response()?,
+            Kind::Job => self.job()?,
             Kind::EnvFunction => Value::Function,
             Kind::Env => self.environment()?,
             Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
@@ -151,9 +152,10 @@ impl<'a> Machine<'a> {
     }
 
     fn environment(&mut self) -> Result<Value<'a>, Fault> {
-        self.budget.elements(EnvFunction::NAMES.len() + 2)?;
+        self.budget.elements(EnvFunction::NAMES.len() + 3)?;
         let mut names = BTreeMap::from([(Arc::from("result"), self.environment.result.clone())]);
         names.insert(Arc::from("response"), self.response()?);
+        names.insert(Arc::from("job"), self.job()?);
         for name in EnvFunction::NAMES {
             names.insert(Arc::from(name), Value::Function);
         }
@@ -161,16 +163,32 @@ impl<'a> Machine<'a> {
     }
 
     fn response(&mut self) -> Result<Value<'a>, Fault> {
-        self.budget.elements(2)?;
-        let nothing = |key| Absent::null(Some(key), self.budget.rules);
-        let (code, latency) = self.environment.response.map_or_else(
-            || (nothing("code"), nothing("latencyMs")),
-            |(code, latency)| (Value::Int(code), Value::Int(latency)),
-        );
-        Value::map(BTreeMap::from([
-            (Arc::from("code"), code),
-            (Arc::from("latencyMs"), latency),
-        ]))
+        let values = match self.environment.origin {
+            Some(Origin::Exchange(Response { code, latency })) => {
+                let millis = i64::try_from(latency.as_millis()).unwrap_or(i64::MAX);
+                Some([i64::from(code), millis])
+            }
+            Some(Origin::Job(_)) | None => None,
+        };
+        self.origin(RESPONSE_FIELDS, values)
+    }
+
+    fn job(&mut self) -> Result<Value<'a>, Fault> {
+        let values = match self.environment.origin {
+            Some(Origin::Job(Job { succeeded, failed })) => Some([i64::from(succeeded), i64::from(failed)]),
+            Some(Origin::Exchange(_)) | None => None,
+        };
+        self.origin(JOB_FIELDS, values)
+    }
+
+    /// Returns an object with these fields, which are nil without values.
+    fn origin(&mut self, fields: [&'static str; 2], values: Option<[i64; 2]>) -> Result<Value<'a>, Fault> {
+        self.budget.elements(fields.len())?;
+        let values = match values {
+            Some(values) => values.map(Value::Int),
+            None => fields.map(|field| Absent::null(Some(field), self.budget.rules)),
+        };
+        Value::map(fields.map(Arc::from).into_iter().zip(values).collect())
     }
 
     fn pointer(&self, which: Pointer) -> Value<'a> {

@@ -108,6 +108,7 @@ pub(crate) enum Kind {
     Str(Arc<str>),
     Result,
     Response,
+    Job,
     /// `$env`: all names of the environment as an object.
     Env,
     /// A function such as `asInt`, named without a call.

@@ -351,6 +351,7 @@ impl Parser {
         match name {
             "result" => return Ok(Kind::Result),
             "response" => return Ok(Kind::Response),
+            "job" => return Ok(Kind::Job),
             "$env" => return Ok(Kind::Env),
             _ => {}
         }

@@ -32,6 +32,15 @@ pub(super) async fn load(path: &Path) -> Result<Config, Error> {
         .map_err(wrong)
 }
 
+/// Builds a kubeconfig of the same cluster with a bearer token.
+pub(super) fn with_token(path: &Path, token: &str) -> Result<String, Error> {
+    let kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    Ok(text(
+        &kubeconfig["clusters"][0]["cluster"],
+        &json!({ "token": token }),
+    ))
+}
+
 /// Builds a kubeconfig in which the administrator impersonates another user.
 pub(super) fn impersonating(path: &Path, user: &str, groups: &[&str]) -> Result<String, Error> {
     let mut kubeconfig = Kubeconfig::read_from(path).map_err(|source| Error::Kubeconfig {

@@ -186,6 +186,14 @@ impl ControlPlane {
         Ok(path)
     }
 
+    /// Writes a kubeconfig file with a bearer token, for users who impersonate others: impersonation cannot be nested.
+    pub fn kubeconfig_with_token(&self, token: &str) -> Result<PathBuf, Error> {
+        let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
+        let path = self.derived.path().join(format!("kubeconfig-{number}"));
+        std::fs::write(&path, kubeconfig::with_token(&self.kubeconfig, token)?)?;
+        Ok(path)
+    }
+
     /// Returns the minor version of the API server: 20 for 1.20.
     pub fn minor_version(&self) -> u32 {
         self.minor

@@ -106,6 +106,14 @@ fn templates() -> Vec<Value> {
         json!({"metrics": [exec, web, kubernetes, prometheus], "args": args, "policy": "Parallel", "timeoutSeconds": 0,
             "ttlSecondsAfterFinished": 0}),
         // Fields added since the first release.
+        json!({"metrics": [
+            {"name": "job", "provider": {"job": {
+                "metadata": {"labels": {"z": "1", "a": "{{ args.PodIP }}"}, "annotations": {"b": ""}},
+                "resultContainer": "check",
+                "spec": {"template": {"spec": {"z": [null, 1.5], "containers": [{"name": "check"}]}}, "backoffLimit": 0},
+            }}},
+            {"name": "empty", "provider": {"job": {"metadata": {}}}},
+        ]}),
         json!({"metrics": [{"name": "new", "quoteAnswers": true, "provider": {"prometheus": {
             "query": "", "address": "", "acceptPartial": true, "headers": [
                 {"key": "X", "value": ""}, {"key": "T", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},

@@ -1,0 +1,388 @@
+//! Provider `job`: the labels, annotations and spec of a Job, as one JSON text with open placeholders.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::JobSpec;
+use placeholder::Template;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared_api::metric::JobProvider;
+use shared_api::names::job::RESERVED_PREFIX;
+
+use super::provider::Parser;
+use super::{FieldErrors, Reference};
+
+/// Job with open placeholders.
+#[derive(Debug, Clone)]
+pub struct ResolvedJob {
+    /// [`JobText`] as JSON.
+    pub text: Template,
+    /// Container whose termination message is the result.
+    pub result_container: String,
+}
+
+/// Parts of a Job that its author writes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobText {
+    /// Labels of the Job.
+    pub labels: BTreeMap<String, String>,
+    /// Annotations of the Job.
+    pub annotations: BTreeMap<String, String>,
+    /// Spec of the Job.
+    pub spec: Value,
+}
+
+pub(super) fn resolve(
+    path: &str,
+    job: &JobProvider,
+    judged: bool,
+    parser: &mut Parser<'_>,
+) -> Option<ResolvedJob> {
+    let JobProvider {
+        metadata,
+        spec,
+        result_container,
+        unknown: _,
+    } = job;
+    let metadata = metadata.clone().unwrap_or_default();
+    let text = JobText {
+        labels: metadata.labels.unwrap_or_default(),
+        annotations: metadata.annotations.unwrap_or_default(),
+        spec: without_ttl(spec.clone()),
+    };
+    check_keys(
+        &format!("{path}.metadata.labels"),
+        text.labels.keys(),
+        parser.errors,
+    );
+    check_keys(
+        &format!("{path}.metadata.annotations"),
+        text.annotations.keys(),
+        parser.errors,
+    );
+    let parsed = check_spec(&format!("{path}.spec"), spec, judged, parser.errors);
+    let container = result_container.as_deref().filter(|name| !name.is_empty());
+    let result_container = self::result_container(path, container, parsed.as_ref(), parser.errors);
+    let text = parser.template(path, &json!(text).to_string())?;
+    check_secrets(path, &text, parser);
+    Some(ResolvedJob {
+        text,
+        result_container: result_container?,
+    })
+}
+
+/// Removes the field that would let the API server delete a finished Job before its HookRun.
+fn without_ttl(mut spec: Value) -> Value {
+    if let Value::Object(fields) = &mut spec {
+        fields.remove("ttlSecondsAfterFinished");
+    }
+    spec
+}
+
+fn check_keys<'k>(path: &str, keys: impl Iterator<Item = &'k String>, errors: &mut FieldErrors) {
+    for key in keys.filter(|key| key.starts_with(RESERVED_PREFIX)) {
+        errors.add(
+            format!("{path}[{key}]"),
+            format!("keys that begin with {RESERVED_PREFIX} are reserved; use another key"),
+        );
+    }
+}
+
+/// Checks the parts of a spec on which the verdict of a Job depends. The API server checks the rest.
+fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) -> Option<JobSpec> {
+    if !spec.is_object() {
+        errors.add(path, "must be set; write the spec of a Job (batch/v1) here");
+        return None;
+    }
+    let parsed: JobSpec = match serde_json::from_value(spec.clone()) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            errors.add(path, format!("is not the spec of a Job: {error}"));
+            return None;
+        }
+    };
+    for (field, set, why) in [
+        (
+            "suspend",
+            parsed.suspend == Some(true),
+            "a suspended Job never ends",
+        ),
+        (
+            "manualSelector",
+            parsed.manual_selector == Some(true),
+            "the Job would take over pods of others",
+        ),
+        ("selector", parsed.selector.is_some(), "the API server sets it"),
+    ] {
+        if set {
+            errors.add(
+                format!("{path}.{field}"),
+                format!("is not allowed: {why}; remove it"),
+            );
+        }
+    }
+    if judged {
+        for (field, count) in [
+            ("completions", parsed.completions),
+            ("parallelism", parsed.parallelism),
+        ] {
+            if let Some(count) = count.filter(|count| *count != 1) {
+                let message = format!(
+                    "{count} is not allowed with a condition, which judges the message of one pod; use 1"
+                );
+                errors.add(format!("{path}.{field}"), message);
+            }
+        }
+    }
+    if parsed.parallelism == Some(0) {
+        errors.add(
+            format!("{path}.parallelism"),
+            "0 is not allowed: the Job never ends; use 1 or more",
+        );
+    }
+    let template = &parsed.template;
+    let labels = template
+        .metadata
+        .iter()
+        .flat_map(|metadata| &metadata.labels)
+        .flatten();
+    check_keys(
+        &format!("{path}.template.metadata.labels"),
+        labels.map(|(key, _)| key),
+        errors,
+    );
+    let Some(pod) = &template.spec else {
+        errors.add(
+            format!("{path}.template.spec"),
+            "must be set; it needs containers",
+        );
+        return None;
+    };
+    if pod.containers.is_empty() {
+        errors.add(
+            format!("{path}.template.spec.containers"),
+            "must name at least one container",
+        );
+    }
+    let policy = pod.restart_policy.as_deref().unwrap_or_default();
+    if !matches!(policy, "Never" | "OnFailure") {
+        errors.add(
+            format!("{path}.template.spec.restartPolicy"),
+            format!("{policy:?} is not allowed for a Job; use Never or OnFailure"),
+        );
+    }
+    Some(parsed)
+}
+
+fn result_container(
+    path: &str,
+    wanted: Option<&str>,
+    spec: Option<&JobSpec>,
+    errors: &mut FieldErrors,
+) -> Option<String> {
+    let containers = &spec?.template.spec.as_ref()?.containers;
+    let names: Vec<&str> = containers
+        .iter()
+        .map(|container| container.name.as_str())
+        .collect();
+    let Some(wanted) = wanted else {
+        return names.first().map(|name| (*name).to_owned());
+    };
+    if !names.contains(&wanted) {
+        let message = format!(
+            "{wanted:?} is not a container of the Job; use one of {}",
+            names.join(", ")
+        );
+        errors.add(format!("{path}.resultContainer"), message);
+    }
+    Some(wanted.to_owned())
+}
+
+/// Rejects arguments from Secrets: the Job, which more people may read than the Secret, would show their values.
+fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>) {
+    for name in text.names() {
+        if let Some(Reference::Secret { .. }) = parser.arguments.reference(name) {
+            let message = format!(
+                "args.{name} is from a Secret, and the Job would show its value; use env[].valueFrom.secretKeyRef \
+                 of a container"
+            );
+            parser.errors.add(path, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::resolve::{resolve_run, run_warnings};
+
+    fn spec(job: Value, condition: Option<&str>) -> Value {
+        let mut metric = json!({ "name": "m", "provider": { "job": job } });
+        if let Some(condition) = condition {
+            metric["successCondition"] = json!(condition);
+        }
+        json!({
+            "args": [
+                { "name": "PodIP", "value": "10.0.0.1" },
+                { "name": "token", "valueFrom": { "secretKeyRef": { "name": "s", "key": "k" } } },
+                { "name": "map", "valueFrom": { "configMapKeyRef": { "name": "c", "key": "k" } } },
+            ],
+            "metrics": [metric],
+        })
+    }
+
+    fn job(pod: Value) -> Value {
+        let mut template = json!({ "restartPolicy": "Never", "containers": [{ "name": "check", "image": "i" }, { "name": "log", "image": "i" }] });
+        if let (Some(fields), Value::Object(more)) = (template.as_object_mut(), pod) {
+            fields.extend(more);
+        }
+        json!({ "spec": { "template": { "spec": template } } })
+    }
+
+    fn with(mut job: Value, pointer: &str, value: Value) -> Value {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        job.pointer_mut(parent).unwrap()[field] = value;
+        job
+    }
+
+    fn errors(job: Value, condition: Option<&str>) -> String {
+        let run = serde_json::from_value(spec(job, condition)).unwrap();
+        resolve_run(&run).err().unwrap_or_default().to_string()
+    }
+
+    #[track_caller]
+    fn refused(job: &Value, condition: Option<&str>, wanted: &str) {
+        let found = errors(job.clone(), condition);
+        assert!(found.contains(wanted), "{job}: {found}");
+    }
+
+    #[test]
+    fn a_spec_on_which_no_verdict_can_rest_is_refused_by_its_path() {
+        for (spec, wanted) in [
+            (Value::Null, "job.spec: must be set"),
+            (json!({}), "job.spec.template.spec: must be set"),
+            (json!({ "template": {} }), "job.spec.template.spec: must be set"),
+        ] {
+            refused(&json!({ "spec": spec }), None, wanted);
+        }
+        for (field, value, wanted) in [
+            (
+                "backoffLimit",
+                json!("3"),
+                ": is not the spec of a Job: invalid type",
+            ),
+            ("suspend", json!(true), ".suspend: is not allowed"),
+            ("manualSelector", json!(true), ".manualSelector: is not allowed"),
+            ("selector", json!({}), ".selector: is not allowed"),
+            ("parallelism", json!(0), ".parallelism: 0 is not allowed"),
+        ] {
+            let job = with(job(json!({})), &format!("/spec/{field}"), value);
+            refused(&job, None, &format!("job.spec{wanted}"));
+        }
+        for field in ["parallelism", "completions"] {
+            let job = with(job(json!({})), &format!("/spec/{field}"), json!(2));
+            let wanted = format!("job.spec.{field}: 2 is not allowed with a condition");
+            refused(&job, Some("job.failed == 0"), &wanted);
+        }
+        for (pod, wanted) in [
+            (
+                json!({ "restartPolicy": null }),
+                "restartPolicy: \"\" is not allowed",
+            ),
+            (
+                json!({ "restartPolicy": "Always" }),
+                "restartPolicy: \"Always\" is not allowed",
+            ),
+            (json!({ "containers": [] }), "containers: must name at least one"),
+        ] {
+            refused(&job(pod), None, wanted);
+        }
+    }
+
+    #[test]
+    fn names_and_arguments_that_a_job_must_not_have_are_refused_by_their_path() {
+        let reserved = json!({ "tkex.tencent.com/a": "" });
+        for (pointer, value, wanted) in [
+            (
+                "/resultContainer",
+                json!("chek"),
+                "job.resultContainer: \"chek\" is not a container of the Job; use one of check, log",
+            ),
+            (
+                "/metadata",
+                json!({ "labels": reserved }),
+                "job.metadata.labels[tkex.tencent.com/a]: keys that begin",
+            ),
+            (
+                "/metadata",
+                json!({ "annotations": reserved }),
+                "job.metadata.annotations[tkex.tencent.com/a]: keys",
+            ),
+            (
+                "/spec/template/metadata",
+                json!({ "labels": reserved }),
+                "template.metadata.labels[tkex.tencent.com/a]: keys",
+            ),
+            (
+                "/metadata",
+                json!({ "labels": { "a": "{{ args.token }}" } }),
+                "job: args.token is from a Secret",
+            ),
+            ("/spce", json!({}), "job.spce: unknown field; did you mean spec?"),
+            (
+                "/metadata",
+                json!({ "label": {} }),
+                "job.metadata.label: unknown field; did you mean labels?",
+            ),
+        ] {
+            refused(&with(job(json!({})), pointer, value), None, wanted);
+        }
+        for (argument, wanted) in [
+            ("token", "job: args.token is from a Secret"),
+            ("nobody", "job: args.nobody not supplied"),
+        ] {
+            let hostname = format!("{{{{ args.{argument} }}}}");
+            refused(&job(json!({ "hostname": hostname })), None, wanted);
+        }
+    }
+
+    #[test]
+    fn a_good_spec_has_neither_errors_nor_warnings_and_keeps_fields_that_are_newer_than_this_program() {
+        let mut good = job(json!({ "hostname": "{{ args.PodIP }}", "nodeName": "{{ args.map }}" }));
+        good["spec"]["fieldOfTheFuture"] = json!({ "a": ["{{ args.PodIP }}"] });
+        good["spec"]["ttlSecondsAfterFinished"] = json!(1);
+        good["spec"]["suspend"] = json!(false);
+        assert_eq!(errors(good.clone(), None), "");
+        assert_eq!(
+            errors(with(good.clone(), "/spec/completions", json!(3)), None),
+            ""
+        );
+        let run = serde_json::from_value(spec(good, None)).unwrap();
+        let warnings: Vec<String> = run_warnings(&run).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            warnings,
+            [
+                "metrics[0].provider.job.spec.ttlSecondsAfterFinished: has no effect: the Job is deleted with its HookRun"
+            ]
+        );
+        let run = resolve_run(&run).unwrap();
+        let references = crate::render::references(&run.metrics[0], &run.arguments);
+        let texts = references
+            .into_iter()
+            .map(|reference| (reference, "no\"de".to_owned()))
+            .collect();
+        let rendered = crate::render::render(&run.metrics[0], &run.arguments, &texts).unwrap();
+        assert!(
+            rendered.rules.redactor.hides(),
+            "containers may print their Secrets"
+        );
+        let crate::request::ProviderRequest::Job(request) = rendered.request else {
+            panic!("{:?}", rendered.request)
+        };
+        assert_eq!(request.spec["template"]["spec"]["hostname"], "10.0.0.1");
+        assert_eq!(request.spec["template"]["spec"]["nodeName"], "no\"de");
+        assert_eq!(request.spec["fieldOfTheFuture"], json!({ "a": ["10.0.0.1"] }));
+        assert_eq!(request.spec.get("ttlSecondsAfterFinished"), None);
+        assert_eq!(request.result_container, None, "no condition judges the result");
+    }
+}

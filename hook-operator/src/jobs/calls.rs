@@ -1,0 +1,88 @@
+//! Calls to the API server about Jobs, as the ServiceAccount of the namespace.
+
+use std::sync::Arc;
+
+use http::Request;
+use http::header::CONTENT_TYPE;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use operator_runtime::calls::{CallError, CallLimiter};
+use operator_runtime::client::acting_as;
+use serde_json::Value;
+use shared_api::names::{HOOKS_ACCOUNT, job::RUN_UID};
+
+/// Makes the calls.
+#[derive(Clone)]
+pub struct JobCalls {
+    client: Client,
+    limiter: Arc<CallLimiter>,
+}
+
+impl JobCalls {
+    /// Creates the calls of a client that may impersonate the accounts.
+    pub fn new(client: Client, limiter: Arc<CallLimiter>) -> Self {
+        Self { client, limiter }
+    }
+
+    /// Returns the API of Jobs as the namespace's account.
+    pub(super) fn jobs(&self, namespace: &str) -> Api<Job> {
+        Api::namespaced(self.acting(namespace), namespace)
+    }
+
+    /// Creates a Job. Fields that this program does not know are kept, and refused by an API server that does not know
+    /// them either; one before 1.25 drops them.
+    pub(super) async fn create(&self, namespace: &str, job: &Value) -> Result<Job, CallError> {
+        let client = self.acting(namespace);
+        let path = format!("{}?fieldValidation=Strict", Job::url_path(&(), Some(namespace)));
+        let request = Request::post(path)
+            .header(CONTENT_TYPE, "application/json")
+            .body(job.to_string().into_bytes());
+        let call = async move { client.request(request.map_err(kube::Error::HttpError)?).await };
+        self.limiter.call(namespace, "create a Job", call).await
+    }
+
+    pub(super) async fn read(&self, namespace: &str, name: &str) -> Result<Job, CallError> {
+        let api = self.jobs(namespace);
+        self.limiter.call(namespace, "read a Job", api.get(name)).await
+    }
+
+    /// Deletes a Job and its pods, if it is still this one.
+    pub(super) async fn delete(&self, namespace: &str, job: &Job) -> Result<(), CallError> {
+        let api = self.jobs(namespace);
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: job.uid(),
+                resource_version: None,
+            }),
+            ..DeleteParams::background()
+        };
+        let name = job.name_any();
+        let call = api.delete(&name, &params);
+        self.limiter.call(namespace, "delete a Job", call).await.map(drop)
+    }
+
+    /// Lists the pods of a Job.
+    pub(super) async fn pods(&self, namespace: &str, job: &Job) -> Result<Vec<Pod>, CallError> {
+        let api: Api<Pod> = Api::namespaced(self.acting(namespace), namespace);
+        let run = job.labels().get(RUN_UID).cloned().unwrap_or_default();
+        let params = ListParams::default().labels(&format!("{RUN_UID}={run}"));
+        let call = api.list(&params);
+        let pods = self
+            .limiter
+            .call(namespace, "list the pods of a Job", call)
+            .await?;
+        let uid = job.uid();
+        let is_of_job = |pod: &Pod| {
+            let mut owners = pod.owner_references().iter();
+            owners.any(|owner| Some(&owner.uid) == uid.as_ref())
+        };
+        Ok(pods.items.into_iter().filter(is_of_job).collect())
+    }
+
+    fn acting(&self, namespace: &str) -> Client {
+        let user = format!("system:serviceaccount:{namespace}:{HOOKS_ACCOUNT}");
+        acting_as(&self.client, &user)
+    }
+}

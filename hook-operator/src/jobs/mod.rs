@@ -1,0 +1,319 @@
+//! Jobs of measurements: created once, watched until they end, deleted when their run is stopped.
+//!
+//! All calls are made as the ServiceAccount [`HOOKS_ACCOUNT`] of the run's namespace, so a hook can do nothing that the
+//! namespace has not granted to this account.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `calls` | the calls to the API server |
+//! | `watches` | one watch for each namespace in which a Job is awaited |
+
+use std::time::Duration;
+
+use hook_core::answer::{
+    FailureKind, JobState, MeasurementFailure, ProviderResponse, interpret_job, pod_state,
+};
+use hook_core::decide::MeasurementKey;
+use hook_core::job::{job_name, job_of};
+use hook_core::request::JobRequest;
+use hook_driver::StoreError;
+use hook_session::backend::EndedJob;
+use jiff::Timestamp;
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
+use operator_runtime::calls::CallError;
+use runtime_core::backoff::Backoff;
+use shared_api::HookRun;
+use shared_api::names::HOOKS_ACCOUNT;
+
+mod calls;
+mod watches;
+
+pub use calls::JobCalls;
+use watches::{JobWatches, Seen};
+
+/// Attempts to create a Job while the outcome is unknown.
+const CREATE_TRIES: u32 = 5;
+/// Attempts to read the pods of a Job that has ended.
+const READ_TRIES: u32 = 5;
+/// Pauses between the direct reads of a Job that has not ended, which also report its state. The watch is faster;
+/// the reads find what it misses.
+const FIRST_LOOK: Duration = Duration::from_secs(30);
+const LONGEST_LOOK: Duration = Duration::from_mins(5);
+
+/// Runner of Jobs.
+pub struct Jobs {
+    calls: JobCalls,
+    watches: JobWatches,
+}
+
+impl Jobs {
+    /// Creates a runner.
+    pub fn new(calls: JobCalls) -> Self {
+        Self {
+            watches: JobWatches::new(calls.clone()),
+            calls,
+        }
+    }
+
+    /// Creates the Job of a measurement, or finds it, and waits until it has ended.
+    ///
+    /// # Errors
+    /// `JobRefused` if the API server refuses the Job, or if a Job of that name belongs to somebody else. `JobLost` if
+    /// it is deleted before it ends, or its end cannot be read.
+    pub async fn run(
+        &self,
+        run: &HookRun,
+        key: &MeasurementKey,
+        mut request: JobRequest,
+        active: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<EndedJob, MeasurementFailure> {
+        self.delete_previous(run, key).await;
+        let mut lifetime = JobLifetime::begin();
+        let job = self.create(run, key, &request, &mut lifetime).await?;
+        // A Job may take hours, and needs no copy of its spec here meanwhile.
+        request.spec.take();
+        let job = self.ended(run, job, &mut lifetime, active).await?;
+        let response = self.verdict(run, &request, &job).await?;
+        Ok(EndedJob {
+            response,
+            started_at: lifetime.started_at,
+            ended_at: lifetime.ended_at(&job),
+        })
+    }
+
+    /// Deletes the Jobs of these names that the run owns.
+    ///
+    /// # Errors
+    /// If one of them may still exist.
+    pub async fn delete(&self, run: &HookRun, names: &[String]) -> Result<(), StoreError> {
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+        for name in names {
+            let job = match self.calls.read(namespace, name).await {
+                Ok(job) => job,
+                Err(CallError::Gone) => continue,
+                Err(error) => return Err(unsettled(error)),
+            };
+            if !is_owned(&job, run) {
+                continue;
+            }
+            match self.calls.delete(namespace, &job).await {
+                // A conflict shows another Job of that name.
+                Ok(()) | Err(CallError::Gone | CallError::Conflict) => {}
+                Err(error) => return Err(unsettled(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the Job of the measurement before, which is recorded, so that a metric with an interval leaves one Job and
+    /// not hundreds. A failure leaves it until the run is deleted.
+    async fn delete_previous(&self, run: &HookRun, key: &MeasurementKey) {
+        let Some(number) = key.number.checked_sub(1).filter(|number| *number >= 0) else {
+            return;
+        };
+        let previous = MeasurementKey {
+            number,
+            ..key.clone()
+        };
+        let name = job_name(run, &previous);
+        if let Err(error) = self.delete(run, std::slice::from_ref(&name)).await {
+            tracing::warn!(name, %error, "the Job of an earlier measurement is not deleted");
+        }
+    }
+
+    async fn create(
+        &self,
+        run: &HookRun,
+        key: &MeasurementKey,
+        request: &JobRequest,
+        lifetime: &mut JobLifetime,
+    ) -> Result<Job, MeasurementFailure> {
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+        let name = job_name(run, key);
+        let refused = |why: String| {
+            let message = format!("Job {name} is not created by ServiceAccount {HOOKS_ACCOUNT}: {why}");
+            MeasurementFailure::new(FailureKind::JobRefused, message)
+        };
+        let object = job_of(run, key, request);
+        let mut retry = Backoff::new(Duration::from_secs(1), Duration::from_secs(8));
+        loop {
+            let why = match self.calls.create(namespace, &object).await {
+                Ok(job) => return Ok(job),
+                Err(CallError::Refused { message, .. }) => return Err(refused(message)),
+                Err(CallError::Gone) => return Err(refused("the namespace does not exist".to_owned())),
+                // A conflict may also come from a quota.
+                Err(error @ (CallError::Conflict | CallError::Lapsed | CallError::Unknown { .. })) => error,
+            };
+            match self.calls.read(namespace, &name).await {
+                Ok(job) if is_owned(&job, run) => {
+                    lifetime.found(&job);
+                    return Ok(job);
+                }
+                Ok(_) => {
+                    return Err(refused(
+                        "a Job of that name exists, and belongs to somebody else; delete it".to_owned(),
+                    ));
+                }
+                Err(_) => {}
+            }
+            let pause = retry.fail();
+            if retry.failures() >= CREATE_TRIES {
+                return Err(refused(why.to_string()));
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Waits until the Job has ended.
+    async fn ended(
+        &self,
+        run: &HookRun,
+        job: Job,
+        lifetime: &mut JobLifetime,
+        active: &(dyn Fn(String) + Send + Sync),
+    ) -> Result<Job, MeasurementFailure> {
+        if JobState::of(&job) != JobState::Active {
+            return Ok(job);
+        }
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+        let (name, uid) = (job.name_any(), job.uid().unwrap_or_default());
+        let lost = || {
+            let message = format!("Job {name} was deleted before it ended");
+            MeasurementFailure::new(FailureKind::JobLost, message)
+        };
+        let mut watch = self.watches.open(namespace);
+        let mut pause = FIRST_LOOK;
+        loop {
+            tokio::select! {
+                seen = watch.ended(&uid) => match seen {
+                    Seen::Job(job) => return Ok(job.as_ref().clone()),
+                    Seen::Deleted => return Err(lost()),
+                },
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (2 * pause).min(LONGEST_LOOK);
+            let asked = Timestamp::now();
+            match self.calls.read(namespace, &name).await {
+                Ok(job) if job.uid().as_deref() != Some(&uid) => return Err(lost()),
+                Ok(job) if JobState::of(&job) != JobState::Active => return Ok(job),
+                Ok(job) => {
+                    lifetime.active_at = Some(asked);
+                    match self.calls.pods(namespace, &job).await {
+                        Ok(pods) => active(format!("Job {name} has not ended: {}", pod_state(&pods))),
+                        Err(error) => active(format!(
+                            "Job {name} has not ended, and its pods cannot be read: {error}"
+                        )),
+                    }
+                }
+                Err(CallError::Gone) => return Err(lost()),
+                Err(error) => active(format!("Job {name} cannot be read: {error}")),
+            }
+        }
+    }
+
+    /// Interprets a Job that has ended, with its pods if the verdict needs them.
+    async fn verdict(
+        &self,
+        run: &HookRun,
+        request: &JobRequest,
+        job: &Job,
+    ) -> Result<ProviderResponse, MeasurementFailure> {
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+        let lost = |why: &str| {
+            let message = format!("the end of Job {} cannot be read: {why}", job.name_any());
+            MeasurementFailure::new(FailureKind::JobLost, message)
+        };
+        let pods = match (JobState::of(job), &request.result_container) {
+            (JobState::Complete, None) => Vec::new(),
+            (JobState::Complete, Some(_)) => {
+                let pods = self.pods(namespace, job).await;
+                pods.map_err(|error| lost(&error.to_string()))?
+            }
+            // The Job has failed, whether its pods can be read or not.
+            (JobState::Failed(_) | JobState::Active, _) => {
+                self.pods(namespace, job).await.unwrap_or_default()
+            }
+        };
+        interpret_job(request, job, &pods)?.ok_or_else(|| lost("it is active again"))
+    }
+
+    /// Lists the pods of a Job, if necessary after pauses.
+    async fn pods(&self, namespace: &str, job: &Job) -> Result<Vec<Pod>, CallError> {
+        let mut retry = Backoff::new(Duration::from_secs(1), Duration::from_secs(8));
+        loop {
+            let error = match self.calls.pods(namespace, job).await {
+                Ok(pods) => return Ok(pods),
+                Err(error) => error,
+            };
+            let pause = retry.fail();
+            if retry.failures() >= READ_TRIES || matches!(error, CallError::Refused { .. }) {
+                return Err(error);
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+}
+
+/// Start and end of a Job. Its own times come from another clock, so they count within what this process has seen.
+struct JobLifetime {
+    started_at: Timestamp,
+    /// Last time at which the Job cannot have ended yet.
+    active_at: Option<Timestamp>,
+}
+
+impl JobLifetime {
+    /// Begins with a Job that is created now.
+    fn begin() -> Self {
+        let now = Timestamp::now();
+        Self {
+            started_at: now,
+            active_at: Some(now),
+        }
+    }
+
+    /// Takes over a Job that was created before. It may have ended long ago.
+    fn found(&mut self, job: &Job) {
+        let now = Timestamp::now();
+        let created = job.metadata.creation_timestamp.as_ref();
+        self.started_at = created.map_or(now, |at| at.0.min(now));
+        self.active_at = (JobState::of(job) == JobState::Active).then_some(now);
+    }
+
+    /// Returns the end of a Job: the recorded time, but not before the Job was last seen active.
+    fn ended_at(&self, job: &Job) -> Timestamp {
+        let now = Timestamp::now();
+        let earliest = self.active_at.unwrap_or(self.started_at);
+        let recorded = recorded_end(job).unwrap_or(earliest);
+        recorded.max(earliest).min(now)
+    }
+}
+
+/// Returns the end of a Job by the clock of the Job controller.
+fn recorded_end(job: &Job) -> Option<Timestamp> {
+    let status = job.status.as_ref()?;
+    let failed = || {
+        let mut conditions = status.conditions.iter().flatten();
+        let failed =
+            conditions.find(|condition| condition.type_ == "Failed" && condition.status == "True")?;
+        failed.last_transition_time.as_ref()
+    };
+    // Only a complete Job has a completion time.
+    let ended = status.completion_time.as_ref().or_else(failed);
+    ended.map(|at| at.0)
+}
+
+/// Returns whether the run controls the Job.
+fn is_owned(job: &Job, run: &HookRun) -> bool {
+    let owners = job.metadata.owner_references.iter().flatten();
+    let mut controllers = owners.filter(|owner| owner.controller == Some(true));
+    controllers.any(|owner| Some(&owner.uid) == run.metadata.uid.as_ref())
+}
+
+fn unsettled(error: CallError) -> StoreError {
+    StoreError::Failed {
+        step: "delete a Job",
+        message: error.to_string(),
+    }
+}
