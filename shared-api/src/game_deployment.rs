@@ -305,6 +305,9 @@ pub struct PauseCondition {
     /// Time at which the pause began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
+    /// UID of the HookRun whose failure pauses the rollout. Ending the pause runs the hook again only for this one.
+    #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
+    pub hook_run_uid: Option<String>,
 }
 
 /// Progress of a canary rollout.

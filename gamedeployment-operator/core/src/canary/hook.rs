@@ -5,7 +5,7 @@
 //! the same without anybody's decision.
 
 use shared_api::HookRun;
-use shared_api::game_deployment::HookStep;
+use shared_api::game_deployment::{HookStep, PauseCondition};
 use shared_api::names::workload::{
     PROMOTE_DESPITE_FAILURE, PROMOTE_DESPITE_FAILURE_BY, PROMOTE_DESPITE_FAILURE_REASON,
 };
@@ -94,7 +94,13 @@ impl<'a> CanaryStepper<'a> {
             canary.promoted = Some(self.promotion(&failure, canary));
             return None;
         }
-        if self.is_resumed(reason, canary) {
+        // A pause that another HookRun caused was ended before this one failed, and this failure pauses again.
+        let is_of_run =
+            |pause: &PauseCondition| pause.hook_run_uid.as_ref().is_none_or(|uid| *uid == run.uid);
+        canary
+            .pauses
+            .retain(|pause| pause.reason != reason.as_str() || is_of_run(pause));
+        if self.is_resumed(reason, Some(run), canary) {
             let message = format!("{failure}; spec.updateStrategy.paused is false: runs the hook again");
             return Some((StepWait::RollingOut(message), false));
         }

@@ -12,6 +12,7 @@ use shared_api::reason::WorkloadReason;
 
 use crate::digest::digest;
 use crate::facts::Facts;
+use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, Warning};
 use crate::view::View;
 use crate::workload::{Pause, RolloutStep, Workload};
@@ -239,7 +240,7 @@ impl<'a> CanaryStepper<'a> {
         let since = since(&canary.pauses, reason);
         match pause {
             Pause::For(seconds) => {
-                let start = since.unwrap_or_else(|| pause_from(canary, reason, self.now));
+                let start = since.unwrap_or_else(|| pause_from(canary, reason, None, self.now));
                 let end = start
                     .checked_add(SignedDuration::from_secs(seconds))
                     .unwrap_or(Timestamp::MAX);
@@ -254,7 +255,7 @@ impl<'a> CanaryStepper<'a> {
                 false
             }
             Pause::UntilResumed => {
-                let resumed = self.is_resumed(reason, canary);
+                let resumed = self.is_resumed(reason, None, canary);
                 if !resumed {
                     let message = "pauses; to go on, set spec.updateStrategy.paused to false";
                     canary.wait_for(StepWait::Paused(reason, message.to_owned()));
@@ -268,14 +269,14 @@ impl<'a> CanaryStepper<'a> {
     /// pause only once it sees that value: a recorded pause without `paused` means that someone ended it. A
     /// step reached in this decision is recorded before `paused` is set: otherwise `paused` would count for
     /// the previous pause, which was just ended, over and over.
-    fn is_resumed(&mut self, reason: WorkloadReason, canary: &mut CanaryState) -> bool {
+    fn is_resumed(&mut self, reason: WorkloadReason, run: Option<&Run>, canary: &mut CanaryState) -> bool {
         let recorded = since(&canary.pauses, reason).is_some();
         match (recorded, self.workload.paused) {
             (true, false) => return true,
             (false, false) if canary.index != self.from => {}
             (false, false) => self.part.actions.push(Action::Pause),
             (false, true) => {
-                pause_from(canary, reason, self.now);
+                pause_from(canary, reason, run, self.now);
             }
             (true, true) => {}
         }
@@ -283,11 +284,17 @@ impl<'a> CanaryStepper<'a> {
     }
 }
 
-/// Records a pause and returns its start time.
-fn pause_from(canary: &mut CanaryState, reason: WorkloadReason, now: Timestamp) -> Timestamp {
+/// Records a pause, with the HookRun that caused it, and returns its start time.
+fn pause_from(
+    canary: &mut CanaryState,
+    reason: WorkloadReason,
+    run: Option<&Run>,
+    now: Timestamp,
+) -> Timestamp {
     canary.pauses.push(PauseCondition {
         reason: reason.as_str().to_owned(),
         start_time: Some(now.into()),
+        hook_run_uid: run.map(|run| run.uid.clone()),
     });
     now
 }

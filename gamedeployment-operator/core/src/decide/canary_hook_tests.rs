@@ -89,6 +89,8 @@ struct Rollout {
     created: usize,
     /// Whether a finalizer keeps every deleted run.
     keeps_runs: bool,
+    /// Whether a status is written only by a decision that creates no run. A quick verdict is there before it.
+    is_quick: bool,
     /// Verdict of each new run.
     verdict: Phase,
     warnings: Vec<Warning>,
@@ -105,6 +107,7 @@ impl Rollout {
             runs: Vec::new(),
             created: 0,
             keeps_runs: false,
+            is_quick: false,
             verdict: Phase::Failed,
             warnings: Vec::new(),
         }
@@ -149,6 +152,10 @@ impl Rollout {
             if plan.is_empty() {
                 return false;
             }
+            let creates = plan
+                .actions
+                .iter()
+                .any(|action| matches!(action, Action::CreateRun(_)));
             for action in plan.actions {
                 match action {
                     Action::Pause => self.set_paused(Some(true)),
@@ -157,7 +164,7 @@ impl Rollout {
                     _ => return true,
                 }
             }
-            if let Some(status) = plan.status {
+            if let Some(status) = plan.status.filter(|_| !self.is_quick || !creates) {
                 self.object.status = Some(*status);
             }
             self.warnings.extend(plan.warnings);
@@ -209,6 +216,35 @@ fn a_manifest_applied_again_runs_a_failed_hook_again_and_updates_no_pod() {
     rollout.verdict = Phase::Successful;
     rollout.set_paused(Some(false));
     assert!(rollout.settle(), "the success ends the step");
+}
+
+/// The failure of the new run pauses, although the pause of the failure before is still recorded.
+#[test]
+fn a_verdict_that_comes_before_the_end_of_the_pause_is_recorded_pauses_again() {
+    let mut rollout = Rollout::new();
+    rollout.is_quick = true;
+    for again in 1..=3 {
+        assert!(!rollout.settle());
+        assert_eq!(rollout.created, again, "each application runs the hook once");
+        assert_eq!(rollout.paused(), Some(true));
+        let pauses = &rollout.object.status.as_ref().unwrap().pause_conditions;
+        let [pause] = pauses.as_slice() else {
+            panic!("{pauses:?}")
+        };
+        assert_eq!(pause.hook_run_uid, rollout.current_run().metadata.uid);
+        rollout.set_paused(Some(false));
+    }
+}
+
+/// A pause that an earlier version recorded names no HookRun.
+#[test]
+fn a_pause_without_a_run_belongs_to_the_failed_one() {
+    let mut rollout = Rollout::new();
+    rollout.settle();
+    rollout.object.status.as_mut().unwrap().pause_conditions[0].hook_run_uid = None;
+    rollout.set_paused(Some(false));
+    rollout.settle();
+    assert_eq!((rollout.created, rollout.paused()), (2, Some(true)));
 }
 
 #[test]
