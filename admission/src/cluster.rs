@@ -1,16 +1,18 @@
-//! Requests to the API server. If a request fails, a deletion is rejected, and warnings about hooks are
-//! omitted.
+//! Requests to the API server. If a request fails, a deletion or a hook with a Job is rejected, and warnings about
+//! hooks are omitted.
 
 use std::time::Duration;
 
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::core::DeserializeGuard;
 use kube::{Api, Client};
 use operator_runtime::calls::CallLimiter;
 use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
+use crate::authors::NeededRight;
 use crate::guard::PendingDecision;
 use crate::review::AdmissionDecision;
 
@@ -20,7 +22,7 @@ const MAX_CONCURRENT_CALLS: usize = 16;
 /// `deploy/admission.yaml`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// Parts of the cluster that the guard reads.
+/// Parts of the cluster that decisions depend on.
 #[derive(Debug)]
 pub struct ClusterReader {
     client: ClientDebug,
@@ -83,6 +85,25 @@ impl ClusterReader {
                 .filter_map(|DeserializeGuard(read)| read.ok())
                 .collect(),
         )
+    }
+
+    /// Refuses a write whose author lacks a right, or whose rights cannot be read.
+    pub async fn authorize(&self, right: &NeededRight) -> AdmissionDecision {
+        let api: Api<SubjectAccessReview> = Api::all(self.client.0.clone());
+        let (params, review) = (PostParams::default(), right.review());
+        let call = api.create(&params, &review);
+        let answer = self.calls.call(&right.namespace, "review a right", call).await;
+        let why = match answer.map(|review| review.status) {
+            Ok(Some(status)) if status.allowed => return AdmissionDecision::Allowed(Vec::new()),
+            Ok(status) => status.and_then(|status| status.reason).unwrap_or_default(),
+            Err(error) => format!("the right is not known: {error}"),
+        };
+        let refusal = right.refusal();
+        AdmissionDecision::Forbidden(if why.is_empty() {
+            refusal
+        } else {
+            format!("{refusal} ({why})")
+        })
     }
 
     async fn namespace_ends(&self, name: &str) -> Result<bool, String> {

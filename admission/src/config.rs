@@ -26,7 +26,7 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub process: ProcessArgs,
 
-    /// Address for requests from the API server over TLS: /validate and /guard
+    /// Address for requests from the API server over TLS: /validate, /authorize and /guard
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 

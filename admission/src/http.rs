@@ -1,4 +1,4 @@
-//! HTTP endpoints for the API server: `/validate` and `/guard`.
+//! HTTP endpoints for the API server: `/validate`, `/authorize` and `/guard`.
 //!
 //! A body has a size limit and a timeout. All bodies of one path share a limit of bytes, so requests to
 //! `/validate` cannot starve the guard. No part of an object is logged: its environment may contain secrets,
@@ -21,7 +21,7 @@ use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
 use crate::review::{self, AdmissionDecision, AdmissionRequest};
 use crate::validate;
-use crate::{guard, hooks};
+use crate::{authors, guard, hooks};
 
 /// Maximum length of a body in bytes: the new and the old object, 3 MiB each (the limit of API servers), and
 /// the rest.
@@ -36,7 +36,7 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// State of the request handlers.
 #[derive(Debug)]
 pub struct Handler {
-    /// Cluster access of the guard.
+    /// Cluster access.
     pub cluster: ClusterReader,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
@@ -59,7 +59,7 @@ struct Path {
     room: Semaphore,
 }
 
-/// Builds the router for both paths.
+/// Builds the router for all paths.
 pub fn router(handler: Handler) -> Router {
     let handler = Arc::new(handler);
     let path = |name| {
@@ -71,6 +71,7 @@ pub fn router(handler: Handler) -> Router {
     };
     Router::new()
         .route("/validate", post(validate).with_state(path("validate")))
+        .route("/authorize", post(authorize).with_state(path("authorize")))
         .route("/guard", post(guard).with_state(path("guard")))
 }
 
@@ -91,6 +92,17 @@ async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body)
                 .extend(templates.map_or_else(Vec::new, |templates| hooks::warnings(&workload, templates)));
         }
         Ok(verdict)
+    })
+    .await
+}
+
+async fn authorize(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
+    let handler = &path.handler;
+    answer(&path, &headers, body, async |request| {
+        Ok(match authors::needed(&request, &handler.workload_operators) {
+            Some(right) => handler.cluster.authorize(&right).await,
+            None => AdmissionDecision::Allowed(Vec::new()),
+        })
     })
     .await
 }

@@ -6,10 +6,11 @@
 //! | [`config`] | flags and environment |
 //! | [`review`] | messages exchanged with the API server |
 //! | [`validate`] | the operators' own validation, limited to problems that a write introduces |
+//! | [`authors`] | rights of the authors of hooks with Jobs |
 //! | [`guard`] | the deletion guard: objects that can only be deleted if a label allows it |
 //! | [`hooks`] | warnings about hooks of a GameDeployment that cannot run |
 //! | [`cluster`] | requests to the API server |
-//! | [`http`] | the two HTTP endpoints, with their limits |
+//! | [`http`] | the HTTP endpoints, with their limits |
 //! | [`serve`] | TLS and HTTP until a termination signal |
 //! | [`certificates`] | automatically rotated certificates |
 //! | [`metrics`] | Prometheus metrics |
@@ -33,6 +34,7 @@ use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 
+pub mod authors;
 pub mod certificates;
 pub mod cluster;
 pub mod config;

@@ -3,6 +3,8 @@
 //! A body is either parsed as a request or rejected as a whole with HTTP 400. A response always carries the
 //! uid of its request. This module makes no decisions.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -53,11 +55,20 @@ pub struct GroupKind {
 }
 
 /// User of a request.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct UserInfo {
     /// Name of the user, as known to the API server.
     #[serde(default)]
     pub username: Option<String>,
+    /// Identifier of the user.
+    #[serde(default)]
+    pub uid: Option<String>,
+    /// Groups of the user.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// Further attributes for the authorizer.
+    #[serde(default)]
+    pub extra: BTreeMap<String, Vec<String>>,
 }
 
 impl AdmissionRequest {

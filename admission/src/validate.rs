@@ -104,7 +104,7 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
 }
 
 /// Returns the GameDeployment that controls the run.
-fn controlling_workload(run: &Value) -> Option<&Value> {
+pub(crate) fn controlling_workload(run: &Value) -> Option<&Value> {
     let owners = run["metadata"]["ownerReferences"].as_array()?;
     { owners.iter() }.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment")
 }

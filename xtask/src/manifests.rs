@@ -112,6 +112,8 @@ fn rendered(manifest: &Manifest) -> Result<String, Box<dyn Error>> {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../helm"),
     ]);
     helm.args(["--namespace", manifest.namespace, "--set", "crds.install=false"]);
+    // The manifests have no part that older versions do not know.
+    helm.args(["--kube-version", "1.27.0"]);
     for value in manifest.values {
         helm.args(["--set", value]);
     }

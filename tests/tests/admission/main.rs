@@ -8,6 +8,7 @@
     reason = "a test may end so"
 )]
 
+mod authors;
 mod balancer;
 mod certificates;
 mod definitions;

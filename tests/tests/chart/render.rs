@@ -272,3 +272,63 @@ fn metrics_are_found() {
         assert_eq!(found.count(), 1, "{service}");
     }
 }
+
+/// Impersonation is granted only where it is asked for, with the rule of `deploy/rbac-jobs.yaml`.
+#[test]
+fn jobs_are_off_unless_they_are_asked_for() {
+    let plain: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../deploy/rbac-jobs.yaml")).unwrap();
+    let wanted = &of_kind(&plain, "ClusterRole")[0]["rules"][0];
+    assert_eq!(wanted["verbs"], json!(["impersonate"]));
+    let found = |values: &str, kind: &str| {
+        let documents = rendered(&["--set", values]);
+        let deployments = of_kind(&documents, "Deployment");
+        let flags = deployments
+            .iter()
+            .any(|document| document.to_string().contains("--provider-job"));
+        let roles = of_kind(&documents, kind);
+        let mut granted = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
+        (flags, granted.any(|rule| rule == wanted))
+    };
+    let is_granted = |values: &str, kind: &str| found(values, kind).1;
+    assert_eq!(found("log.level=info", "ClusterRole"), (false, false));
+    assert_eq!(
+        found("hookOperator.providerJob=true", "ClusterRole"),
+        (true, true)
+    );
+    assert!(!is_granted("hookOperator.providerJob=true", "Role"));
+    assert_eq!(
+        found("namespaced=true,hookOperator.providerJob=true", "Role"),
+        (true, true)
+    );
+    assert!(!is_granted(
+        "namespaced=true,hookOperator.providerJob=true",
+        "ClusterRole"
+    ));
+}
+
+/// A webhook that fails closed must be called for hooks with Jobs alone, which only newer API servers can do.
+#[test]
+fn authors_are_checked_with_failure_closed_where_the_api_server_can_tell_jobs() {
+    for (kubernetes, policy, conditions) in [
+        ("1.20.2", "Ignore", 0),
+        ("1.27.9", "Ignore", 0),
+        ("1.28.0", "Fail", 3),
+    ] {
+        let set = "admission.enabled=true,admission.workloadOperatorUsers={a,b}";
+        let documents = rendered(&["--kube-version", kubernetes, "--set", set]);
+        let configurations = of_kind(&documents, "ValidatingWebhookConfiguration");
+        let webhooks = configurations[0]["webhooks"].as_array().unwrap();
+        let mut authors = webhooks
+            .iter()
+            .filter(|webhook| webhook["name"].as_str().unwrap().starts_with("authors."));
+        let authors = authors.next().unwrap();
+        assert_eq!(authors["failurePolicy"], policy, "{kubernetes}");
+        let found = authors["matchConditions"].as_array().map_or(0, Vec::len);
+        assert_eq!(found, conditions, "{kubernetes}");
+        if conditions > 0 {
+            let users = authors["matchConditions"][2]["expression"].as_str().unwrap();
+            assert!(users.contains(r#"in ["a","b"]"#), "{users}");
+        }
+    }
+}

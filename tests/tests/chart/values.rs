@@ -30,6 +30,7 @@ fn a_wrong_value_is_refused_by_its_name() {
             "gameDeploymentOperator.extraArgs={verbose}",
             "gameDeploymentOperator.extraArgs",
         ),
+        ("hookOperator.providerJob=maybe", "hookOperator.providerJob"),
         ("admission.enabled=yes please", "admission.enabled"),
         ("crds.keep=false", "keep"),
         ("image.pullPolicy=Sometimes", "image.pullPolicy"),

@@ -311,4 +311,11 @@ pub(super) const ALL: &[Purpose] = &[
         "`Cascading` of definitions",
         "only `Always` allows their deletion",
     ),
+    purpose(
+        ADMISSION,
+        "subjectaccessreviews",
+        "create",
+        "whether the author of a hook with a Job may create Jobs",
+        "hooks with Jobs are rejected",
+    ),
 ];

@@ -404,8 +404,13 @@ mod tests {
 
     #[test]
     fn without_the_container_that_succeeded_there_is_no_result() {
+        let mut sidecar = pod("a", &json!({ "running": {} }));
+        let statuses = sidecar.status.as_mut().unwrap().container_statuses.as_mut();
+        let of_sidecar = ended(0, "2026-11-25T10:00:00Z", "0");
+        statuses.unwrap()[0].state = serde_json::from_value(of_sidecar).unwrap();
         for pods in [
             vec![],
+            vec![sidecar],
             vec![pod("a", &ended(3, "2026-11-25T10:00:00Z", "0"))],
             vec![pod("a", &json!({}))],
         ] {
