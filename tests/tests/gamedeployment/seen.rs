@@ -24,9 +24,12 @@ where
 {
     /// Starts recording now.
     pub(super) async fn of(api: Api<K>) -> Self {
-        let events: Arc<Mutex<Vec<WatchEvent<K>>>> = Arc::default();
+        let list = api.list(&ListParams::default()).await.unwrap();
+        let version = list.metadata.resource_version.unwrap();
+        let listed = list.items.into_iter().map(WatchEvent::Added).collect();
+        let events: Arc<Mutex<Vec<WatchEvent<K>>>> = Arc::new(Mutex::new(listed));
         let target = Arc::clone(&events);
-        let watch = api.watch(&WatchParams::default().timeout(290), "0").await;
+        let watch = api.watch(&WatchParams::default().timeout(290), &version).await;
         let mut watch = watch.unwrap().boxed();
         tokio::spawn(async move {
             while let Ok(Some(event)) = watch.try_next().await {
