@@ -89,7 +89,7 @@ pub struct Provider {
     pub prometheus: Option<PrometheusProvider>,
     /// Job to run. Off unless hook-operator runs with `--provider-job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub job: Option<JobProvider>,
+    pub job: Option<Box<JobProvider>>,
     /// Not supported. Accepted for manifests of the original operator: a run that uses it ends in Error, and
     /// the message names the alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
