@@ -78,14 +78,18 @@ fn result(
     pods: &[Pod],
     container: &str,
 ) -> Result<ProviderResponse, MeasurementFailure> {
+    // A container may have ended well in a pod that failed, whose work another pod did again.
+    let succeeded =
+        |pod: &&Pod| pod.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Succeeded");
     let ended = pods
         .iter()
+        .filter(succeeded)
         .flat_map(statuses)
         .filter(|status| status.name == container)
         .find_map(|status| terminated(status).filter(|ended| ended.exit_code == 0));
     let Some(ended) = ended else {
         let message = format!(
-            "Job {name} is complete, but no pod of it has container {container} with exit code 0 any more"
+            "Job {name} is complete, but no pod that succeeded has container {container} with exit code 0 any more"
         );
         return Err(malformed(message));
     };
@@ -302,9 +306,14 @@ mod tests {
     }
 
     fn pod(name: &str, state: &Value) -> Pod {
+        let phase = match state["terminated"]["exitCode"].as_i64() {
+            Some(0) => "Succeeded",
+            Some(_) => "Failed",
+            None => "Running",
+        };
         serde_json::from_value(json!({
             "metadata": { "name": name },
-            "status": { "containerStatuses": [
+            "status": { "phase": phase, "containerStatuses": [
                 { "name": "log", "image": "i", "imageID": "", "ready": false, "restartCount": 0 },
                 { "name": "check", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state": state },
             ] },
@@ -404,13 +413,17 @@ mod tests {
 
     #[test]
     fn without_the_container_that_succeeded_there_is_no_result() {
+        let mut failed = pod("a", &ended(0, "2026-11-25T10:00:00Z", "0"));
+        failed.status.as_mut().unwrap().phase = Some("Failed".to_owned());
         let mut sidecar = pod("a", &json!({ "running": {} }));
+        sidecar.status.as_mut().unwrap().phase = Some("Succeeded".to_owned());
         let statuses = sidecar.status.as_mut().unwrap().container_statuses.as_mut();
         let of_sidecar = ended(0, "2026-11-25T10:00:00Z", "0");
         statuses.unwrap()[0].state = serde_json::from_value(of_sidecar).unwrap();
         for pods in [
             vec![],
             vec![sidecar],
+            vec![failed],
             vec![pod("a", &ended(3, "2026-11-25T10:00:00Z", "0"))],
             vec![pod("a", &json!({}))],
         ] {
