@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use hook_core::decide::{Delay, MeasurementKey};
+use hook_core::decide::{Delay, DelayCause, MeasurementKey};
 use hook_core::request::JobRequest;
 use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
 use hook_driver::StoreError;
@@ -342,9 +342,9 @@ impl EventSink for ApiBackend {
 
     fn held_up(&self, run: &HookRun, delay: &Delay) {
         let (about, reason) = (run.object_ref(&()), delay.reason().as_str());
-        match delay {
-            Delay::NotAsked(why) => self.events.warn(about, reason, "Measure", why),
-            Delay::JobActive(why) => self.events.normal(about, reason, "Measure", why),
+        match delay.cause() {
+            DelayCause::NotAsked => self.events.warn(about, reason, "Measure", delay.message()),
+            DelayCause::JobActive => self.events.normal(about, reason, "Measure", delay.message()),
         }
     }
 

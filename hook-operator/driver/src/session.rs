@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::decide::{
-    self, Cleanup, DecisionInput, Delay, MeasurementKey, MeasurementOutcome, RunPlan, Start, decide,
+    self, Cleanup, DecisionInput, Delay, DelayCause, MeasurementKey, MeasurementOutcome, RunPlan, Start,
+    decide,
 };
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::{FieldErrors, time_to_live};
@@ -141,13 +142,13 @@ impl Session {
             (SessionInput::NotAsked(id, why), _) => {
                 // The measurement is still due and is started again.
                 if self.in_flight.remove(&id).is_some() {
-                    self.held_up = Some(Delay::NotAsked(why));
+                    self.held_up = Some(Delay::new(DelayCause::NotAsked, &why));
                     self.collected = true;
                 }
             }
             (SessionInput::JobActive(id, why), _) => {
                 if self.in_flight.contains_key(&id) {
-                    self.held_up = Some(Delay::JobActive(why));
+                    self.held_up = Some(Delay::new(DelayCause::JobActive, &why));
                     self.collected = true;
                 }
             }

@@ -18,6 +18,7 @@ mod budget;
 mod metrics;
 
 use jiff::Timestamp;
+use redact::printable;
 use shared_api::Phase;
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
@@ -81,27 +82,46 @@ pub struct DecisionInput<'a> {
 
 /// Reason why a due metric has no measurement yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Delay {
+pub struct Delay {
+    cause: DelayCause,
+    message: String,
+}
+
+/// Cause of a [`Delay`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DelayCause {
     /// No call was made because capacity ran out.
-    NotAsked(String),
+    NotAsked,
     /// Its Job has not ended.
-    JobActive(String),
+    JobActive,
 }
 
 impl Delay {
+    /// Creates a delay with a message for users, which is made printable and cut at [`KEPT_BYTES`]: it may quote
+    /// texts of container runtimes.
+    pub fn new(cause: DelayCause, message: &str) -> Self {
+        Self {
+            cause,
+            message: cut(&printable(message), KEPT_BYTES),
+        }
+    }
+
+    /// Returns the cause.
+    pub fn cause(&self) -> DelayCause {
+        self.cause
+    }
+
     /// Returns the reason for the status.
     pub fn reason(&self) -> HookRunReason {
-        match self {
-            Self::NotAsked(_) => HookRunReason::NotAskedYet,
-            Self::JobActive(_) => HookRunReason::JobActive,
+        match self.cause {
+            DelayCause::NotAsked => HookRunReason::NotAskedYet,
+            DelayCause::JobActive => HookRunReason::JobActive,
         }
     }
 
     /// Returns the message for users.
     pub fn message(&self) -> &str {
-        match self {
-            Self::NotAsked(message) | Self::JobActive(message) => message,
-        }
+        &self.message
     }
 }
 
@@ -261,7 +281,7 @@ fn report_delay(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(delay) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
-    next.message = Some(cut(delay.message(), KEPT_BYTES));
+    next.message = Some(delay.message().to_owned());
     next.reason = Some(delay.reason().to_string());
     (&next.message, &next.reason) != (&input.status.message, &input.status.reason)
 }

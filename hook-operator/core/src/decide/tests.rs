@@ -266,7 +266,7 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
         taken_up_at: at(0),
         in_flight: &[],
         outcomes: &[],
-        held_up: Some(&Delay::NotAsked(why.to_owned())),
+        held_up: Some(&Delay::new(DelayCause::NotAsked, why)),
     };
     let told = decide(&input, at(30_000)).record.unwrap();
     assert_eq!((told.phase, told.message.as_deref()), (Phase::Running, Some(why)));

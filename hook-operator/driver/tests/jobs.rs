@@ -167,6 +167,10 @@ impl Play {
                 self.log.push(format!("left {}", jobs.join(" ")));
                 None
             }
+            SessionOutput::HeldUp(_, delay) => {
+                self.log.push(format!("held up {}", delay.message()));
+                None
+            }
             SessionOutput::StatusWritten(_) | SessionOutput::Verdict(..) | SessionOutput::End(_) => None,
             other => panic!("{other:?}"),
         }
@@ -272,4 +276,25 @@ fn a_run_without_jobs_deletes_none() {
     let mut play = Play::begin(&[web("w")], json!({}));
     play.terminate(true);
     play.logged(&["measure w", "record Inconclusive", "cancel w"]);
+}
+
+/// The text may come from a container runtime.
+#[test]
+fn the_reason_why_a_job_has_not_ended_is_reported_once_whatever_it_holds() {
+    let mut play = Play::begin(&[job("a", "v1")], json!({}));
+    let why = format!("waits: \u{1b}[31m\n{}", "x".repeat(9000));
+    let id = play.asked[0].0;
+    for _ in 0..2 {
+        let active = SessionInput::JobActive(id, why.clone());
+        play.session.handle(active, at(play.second));
+        play.go_on();
+    }
+    let recorded = play.run.status.clone().unwrap();
+    let message = recorded.message.unwrap();
+    assert_eq!(recorded.reason.as_deref(), Some("JobActive"));
+    assert!(
+        message.len() <= 1024 && !message.contains(char::is_control),
+        "{message:?}"
+    );
+    play.logged(&["measure a", &format!("held up {message}")]);
 }
