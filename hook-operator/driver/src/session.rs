@@ -219,7 +219,7 @@ impl Session {
         if std::mem::take(&mut self.outdated) {
             self.state = SessionState::Resolves;
             self.output.push_back(SessionOutput::Resolve(self.run.clone()));
-        } else if !self.delete_jobs() {
+        } else {
             self.decide(now);
         }
     }

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, JobState, MeasurementFailure, ProviderResponse, interpret_job, pod_state,
+    FailureKind, JobEnd, MeasurementFailure, ProviderResponse, interpret_job, pod_state,
 };
 use hook_core::decide::MeasurementKey;
 use hook_core::job::{job_name, job_of};
@@ -74,12 +74,12 @@ impl Jobs {
         let job = self.create(run, key, &request, &mut lifetime).await?;
         // A Job may take hours, and needs no copy of its spec here meanwhile.
         request.spec.take();
-        let job = self.ended(run, job, &mut lifetime, active).await?;
-        let response = self.verdict(run, &request, &job).await?;
+        let (job, end) = self.ended(run, job, &mut lifetime, active).await?;
+        let response = self.verdict(run, &request, &job, &end).await?;
         Ok(EndedJob {
             response,
             started_at: lifetime.started_at,
-            ended_at: lifetime.ended_at(&job),
+            ended_at: lifetime.ended_at(&end),
         })
     }
 
@@ -110,12 +110,12 @@ impl Jobs {
     /// Deletes the Job of the measurement before, which is recorded, so that a metric with an interval leaves one Job and
     /// not hundreds. A failure leaves it until the run is deleted.
     async fn delete_previous(&self, run: &HookRun, key: &MeasurementKey) {
-        let Some(number) = key.number.checked_sub(1).filter(|number| *number >= 0) else {
+        if key.number == 0 {
             return;
-        };
+        }
         let previous = MeasurementKey {
-            number,
-            ..key.clone()
+            metric: key.metric.clone(),
+            number: key.number - 1,
         };
         let name = job_name(run, &previous);
         if let Err(error) = self.delete(run, std::slice::from_ref(&name)).await {
@@ -173,9 +173,9 @@ impl Jobs {
         job: Job,
         lifetime: &mut JobLifetime,
         active: &(dyn Fn(String) + Send + Sync),
-    ) -> Result<Job, MeasurementFailure> {
-        if JobState::of(&job) != JobState::Active {
-            return Ok(job);
+    ) -> Result<(Job, JobEnd), MeasurementFailure> {
+        if let Some(end) = JobEnd::of(&job) {
+            return Ok((job, end));
         }
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let (name, uid) = (job.name_any(), job.uid().unwrap_or_default());
@@ -188,28 +188,29 @@ impl Jobs {
         loop {
             tokio::select! {
                 seen = watch.ended(&uid) => match seen {
-                    Seen::Job(job) => return Ok(job.as_ref().clone()),
+                    Seen::Ended(job, end) => return Ok((*job, end)),
                     Seen::Deleted => return Err(lost()),
                 },
                 () = tokio::time::sleep(pause) => {}
             }
             pause = (2 * pause).min(LONGEST_LOOK);
             let asked = Timestamp::now();
-            match self.calls.read(namespace, &name).await {
-                Ok(job) if job.uid().as_deref() != Some(&uid) => return Err(lost()),
-                Ok(job) if JobState::of(&job) != JobState::Active => return Ok(job),
-                Ok(job) => {
-                    lifetime.active_at = Some(asked);
-                    match self.calls.pods(namespace, &job).await {
-                        Ok(pods) => active(format!("Job {name} has not ended: {}", pod_state(&pods))),
-                        Err(error) => active(format!(
-                            "Job {name} has not ended, and its pods cannot be read: {error}"
-                        )),
-                    }
+            let job = match self.calls.read(namespace, &name).await {
+                Ok(job) if job.uid().as_deref() == Some(&uid) => job,
+                Ok(_) | Err(CallError::Gone) => return Err(lost()),
+                Err(error) => {
+                    active(format!("Job {name} cannot be read: {error}"));
+                    continue;
                 }
-                Err(CallError::Gone) => return Err(lost()),
-                Err(error) => active(format!("Job {name} cannot be read: {error}")),
+            };
+            if let Some(end) = JobEnd::of(&job) {
+                return Ok((job, end));
             }
+            lifetime.active_at = Some(asked);
+            active(match self.calls.pods(namespace, &job).await {
+                Ok(pods) => format!("Job {name} has not ended: {}", pod_state(&pods)),
+                Err(error) => format!("Job {name} has not ended, and its pods cannot be read: {error}"),
+            });
         }
     }
 
@@ -219,24 +220,19 @@ impl Jobs {
         run: &HookRun,
         request: &JobRequest,
         job: &Job,
+        end: &JobEnd,
     ) -> Result<ProviderResponse, MeasurementFailure> {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
-        let lost = |why: &str| {
-            let message = format!("the end of Job {} cannot be read: {why}", job.name_any());
-            MeasurementFailure::new(FailureKind::JobLost, message)
-        };
-        let pods = match (JobState::of(job), &request.result_container) {
-            (JobState::Complete, None) => Vec::new(),
-            (JobState::Complete, Some(_)) => {
-                let pods = self.pods(namespace, job).await;
-                pods.map_err(|error| lost(&error.to_string()))?
-            }
+        let pods = match (&end.failure, &request.result_container) {
+            (None, None) => Vec::new(),
+            (None, Some(_)) => self.pods(namespace, job).await.map_err(|error| {
+                let message = format!("the end of Job {} cannot be read: {error}", job.name_any());
+                MeasurementFailure::new(FailureKind::JobLost, message)
+            })?,
             // The Job has failed, whether its pods can be read or not.
-            (JobState::Failed(_) | JobState::Active, _) => {
-                self.pods(namespace, job).await.unwrap_or_default()
-            }
+            (Some(_), _) => self.pods(namespace, job).await.unwrap_or_default(),
         };
-        interpret_job(request, job, &pods)?.ok_or_else(|| lost("it is active again"))
+        interpret_job(request, job, end, &pods)
     }
 
     /// Lists the pods of a Job, if necessary after pauses.
@@ -278,30 +274,15 @@ impl JobLifetime {
         let now = Timestamp::now();
         let created = job.metadata.creation_timestamp.as_ref();
         self.started_at = created.map_or(now, |at| at.0.min(now));
-        self.active_at = (JobState::of(job) == JobState::Active).then_some(now);
+        self.active_at = JobEnd::of(job).is_none().then_some(now);
     }
 
     /// Returns the end of a Job: the recorded time, but not before the Job was last seen active.
-    fn ended_at(&self, job: &Job) -> Timestamp {
+    fn ended_at(&self, end: &JobEnd) -> Timestamp {
         let now = Timestamp::now();
         let earliest = self.active_at.unwrap_or(self.started_at);
-        let recorded = recorded_end(job).unwrap_or(earliest);
-        recorded.max(earliest).min(now)
+        end.at.unwrap_or(earliest).max(earliest).min(now)
     }
-}
-
-/// Returns the end of a Job by the clock of the Job controller.
-fn recorded_end(job: &Job) -> Option<Timestamp> {
-    let status = job.status.as_ref()?;
-    let failed = || {
-        let mut conditions = status.conditions.iter().flatten();
-        let failed =
-            conditions.find(|condition| condition.type_ == "Failed" && condition.status == "True")?;
-        failed.last_transition_time.as_ref()
-    };
-    // Only a complete Job has a completion time.
-    let ended = status.completion_time.as_ref().or_else(failed);
-    ended.map(|at| at.0)
 }
 
 /// Returns whether the run controls the Job.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use futures::StreamExt as _;
-use hook_core::answer::JobState;
+use hook_core::answer::JobEnd;
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
@@ -25,7 +25,7 @@ pub(super) struct JobWatches {
 #[derive(Debug, Clone)]
 pub(super) enum Seen {
     /// The Job has ended.
-    Job(Arc<Job>),
+    Ended(Box<Job>, JobEnd),
     /// The Job was deleted before it ended.
     Deleted,
 }
@@ -96,10 +96,12 @@ async fn follow(calls: JobCalls, namespace: String, states: watch::Sender<States
     while let Some(event) = events.next().await {
         match event {
             Event::Init => states.send_modify(States::clear),
-            Event::Apply(job) | Event::InitApply(job) if JobState::of(&job) != JobState::Active => {
-                let uid = job.uid().unwrap_or_default();
-                let ended = Seen::Job(Arc::new(slim(job)));
-                states.send_modify(|states| drop(states.insert(uid, ended)));
+            Event::Apply(job) | Event::InitApply(job) => {
+                if let Some(end) = JobEnd::of(&job) {
+                    let uid = job.uid().unwrap_or_default();
+                    let ended = Seen::Ended(Box::new(slim(job)), end);
+                    states.send_modify(|states| drop(states.insert(uid, ended)));
+                }
             }
             Event::Delete(job) => {
                 let uid = job.uid().unwrap_or_default();
@@ -109,7 +111,7 @@ async fn follow(calls: JobCalls, namespace: String, states: watch::Sender<States
                     }
                 });
             }
-            Event::Apply(_) | Event::InitApply(_) | Event::InitDone => {}
+            Event::InitDone => {}
         }
     }
 }

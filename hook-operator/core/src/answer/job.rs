@@ -6,48 +6,50 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod}
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use super::{FailureKind, HIDDEN, MeasurementFailure, ProviderResponse};
+use super::json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark};
+use super::{HIDDEN, MeasurementFailure, ProviderResponse, malformed};
 use crate::request::JobRequest;
 use crate::value::MetricValue;
 
 /// Bytes shown of the end of a container's message.
 const MESSAGE_END_BYTES: usize = 512;
 
-/// State of a Job.
+/// End of a Job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum JobState {
-    /// Neither complete nor failed yet.
-    Active,
-    /// All its pods succeeded.
-    Complete,
-    /// It failed, for this reason of the Job controller.
-    Failed(String),
+pub struct JobEnd {
+    /// Reason of the Job controller if the Job failed; `None` if it is complete.
+    pub failure: Option<String>,
+    /// Time of the end, by the clock of the Job controller.
+    pub at: Option<Timestamp>,
 }
 
-impl JobState {
-    /// Reads the conditions of a Job.
-    pub fn of(job: &Job) -> Self {
-        let conditions = || job.status.iter().flat_map(|status| &status.conditions).flatten();
+impl JobEnd {
+    /// Reads the conditions of a Job; `None` while it is active. A Job that is said to be both has failed.
+    pub fn of(job: &Job) -> Option<Self> {
+        let status = job.status.as_ref()?;
         let is_true = |type_: &str| {
-            conditions().find(|condition| condition.type_ == type_ && condition.status == "True")
+            let mut conditions = status.conditions.iter().flatten();
+            conditions.find(|condition| condition.type_ == type_ && condition.status == "True")
         };
         if let Some(failed) = is_true("Failed") {
             let reason = failed.reason.as_deref().filter(|reason| !reason.is_empty());
             let message = failed.message.as_deref().filter(|message| !message.is_empty());
             let reason = reason.unwrap_or("no reason given");
-            return Self::Failed(
-                message.map_or_else(|| reason.to_owned(), |message| format!("{reason}: {message}")),
-            );
+            return Some(Self {
+                failure: Some(
+                    message.map_or_else(|| reason.to_owned(), |message| format!("{reason}: {message}")),
+                ),
+                at: failed.last_transition_time.as_ref().map(|at| at.0),
+            });
         }
-        if is_true("Complete").is_some() {
-            Self::Complete
-        } else {
-            Self::Active
-        }
+        is_true("Complete").map(|_| Self {
+            failure: None,
+            at: status.completion_time.as_ref().map(|at| at.0),
+        })
     }
 }
 
-/// Interprets a Job that has ended, and its pods; `None` while it is active.
+/// Interprets a Job that has ended, and its pods. Those of a complete Job matter only if a condition judges its result.
 ///
 /// # Errors
 /// If a condition judges the result, and no pod that succeeded has the result's container with a message that can be
@@ -55,19 +57,24 @@ impl JobState {
 pub fn interpret_job(
     request: &JobRequest,
     job: &Job,
+    end: &JobEnd,
     pods: &[Pod],
-) -> Result<Option<ProviderResponse>, MeasurementFailure> {
+) -> Result<ProviderResponse, MeasurementFailure> {
     let name = job.metadata.name.as_deref().unwrap_or_default();
-    let ended = |complete, message| Ok(Some(ProviderResponse::JobEnded { complete, message }));
-    match (JobState::of(job), &request.result_container) {
-        (JobState::Active, _) => Ok(None),
-        (JobState::Failed(reason), _) => {
+    match (&end.failure, &request.result_container) {
+        (Some(reason), _) => {
             let container = last_failure(pods)
                 .map_or_else(String::new, |failure| failure.describe(request.shows_messages));
-            ended(false, format!("Job {name} failed: {reason}{container}"))
+            Ok(ProviderResponse::JobEnded {
+                complete: false,
+                message: format!("Job {name} failed: {reason}{container}"),
+            })
         }
-        (JobState::Complete, None) => ended(true, format!("Job {name} is complete")),
-        (JobState::Complete, Some(container)) => result(name, job, pods, container).map(Some),
+        (None, None) => Ok(ProviderResponse::JobEnded {
+            complete: true,
+            message: format!("Job {name} is complete"),
+        }),
+        (None, Some(container)) => result(name, job, pods, container),
     }
 }
 
@@ -105,21 +112,25 @@ fn result(
 /// it.
 ///
 /// # Errors
-/// If it begins as JSON but is not JSON.
+/// If it is neither JSON nor a text that cannot be mistaken for it.
 pub fn interpret_message(
     container: &str,
     message: &str,
     counts: Counts,
 ) -> Result<ProviderResponse, MeasurementFailure> {
-    let text = message.trim();
-    let value = match serde_json::from_str(text) {
-        Ok(value) => value,
-        Err(error) if text.starts_with(['{', '[', '"']) => {
-            let message =
-                format!("the message of container {container} begins as JSON but is not JSON: {error}");
-            return Err(malformed(message));
+    let value = match json_or_text(without_mark(message.as_bytes())) {
+        Ok(JsonOrText::Json(value)) => value,
+        Ok(JsonOrText::Text(text, _)) => Value::String(text),
+        Err(Unreadable::BrokenJson(error)) => {
+            return Err(malformed(format!(
+                "the message of container {container} begins as JSON but is not JSON: {error}"
+            )));
         }
-        Err(_) => Value::String(text.to_owned()),
+        Err(Unreadable::NotText(at)) => {
+            return Err(malformed(format!(
+                "the message of container {container} is neither JSON nor text ({at})"
+            )));
+        }
     };
     let empty = super::empty(&value);
     let result = MetricValue::Json(value);
@@ -134,10 +145,6 @@ pub fn interpret_message(
         },
         None => ProviderResponse::Value { result, origin },
     })
-}
-
-fn malformed(message: String) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
 }
 
 /// Container that ended with an exit code other than 0.
@@ -332,8 +339,8 @@ mod tests {
             failure: None,
             on_no_data: Phase::Error,
         };
-        let outcome = interpret_job(&request(condition.is_some(), true), job, pods);
-        let outcome = outcome.map(|response| response.unwrap());
+        let end = JobEnd::of(job).unwrap();
+        let outcome = interpret_job(&request(condition.is_some(), true), job, &end, pods);
         judge(
             &rules,
             &outcome,
@@ -351,15 +358,11 @@ mod tests {
             json!([{ "type": "FailureTarget", "status": "True" }]),
             json!([{ "type": "Suspended", "status": "True" }]),
         ] {
-            assert_eq!(
-                interpret_job(&request(true, true), &job(&conditions), &[]),
-                Ok(None),
-                "{conditions}"
-            );
+            assert_eq!(JobEnd::of(&job(&conditions)), None, "{conditions}");
         }
         let both =
             job(&json!([{ "type": "Complete", "status": "True" }, { "type": "Failed", "status": "True" }]));
-        assert!(matches!(JobState::of(&both), JobState::Failed(_)), "fails closed");
+        assert!(JobEnd::of(&both).unwrap().failure.is_some(), "fails closed");
     }
 
     #[test]
@@ -442,11 +445,17 @@ mod tests {
         assert_eq!(result.phase, Phase::Failed);
         let said = "Job j failed: BackoffLimitExceeded: too often; container check of pod late ended with exit code 3: no route";
         assert_eq!(result.message.as_deref(), Some(said));
-        let hidden = interpret_job(&request(true, false), &failed(), &pods).unwrap();
-        let Some(ProviderResponse::JobEnded {
+        let hidden = interpret_job(
+            &request(true, false),
+            &failed(),
+            &JobEnd::of(&failed()).unwrap(),
+            &pods,
+        )
+        .unwrap();
+        let ProviderResponse::JobEnded {
             complete: false,
             message,
-        }) = hidden
+        } = hidden
         else {
             panic!("{hidden:?}")
         };

@@ -5,10 +5,11 @@
 
 mod excerpt;
 mod job;
+mod json_or_text;
 mod prometheus;
 mod web;
 
-pub use job::{JobState, interpret_job, interpret_message, pod_state};
+pub use job::{JobEnd, interpret_job, interpret_message, pod_state};
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
 
@@ -208,13 +209,14 @@ fn is_success(code: u16) -> bool {
     (200..300).contains(&code)
 }
 
+fn malformed(message: impl Into<String>) -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+}
+
 /// Rejects a body that is longer than the limit.
 fn check_size(body: &[u8]) -> Result<(), MeasurementFailure> {
     if body.len() > MAX_ANSWER_BYTES {
-        return Err(MeasurementFailure::new(
-            FailureKind::MalformedAnswer,
-            "the answer is larger than 1 MiB",
-        ));
+        return Err(malformed("the answer is larger than 1 MiB"));
     }
     Ok(())
 }

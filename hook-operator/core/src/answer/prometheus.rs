@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     AnswerHead, FailureKind, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
-    is_success,
+    is_success, malformed,
 };
 use crate::{request::PrometheusRequest, value::MetricValue};
 
@@ -155,10 +155,6 @@ fn number(point: &Value) -> Result<f64, MeasurementFailure> {
         None => None,
     };
     number.ok_or_else(|| malformed("a value of Prometheus' answer is not a number"))
-}
-
-fn malformed(message: impl Into<String>) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use super::{
     AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size, empty,
     excerpt::{Shown, refused_status},
     is_success,
+    json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark},
+    malformed,
 };
 use crate::{request::WebRequest, value::MetricValue};
-
-const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Extracts the value from a web endpoint's answer. `body` is decompressed and at most one byte longer than
 /// [`super::MAX_ANSWER_BYTES`].
@@ -29,7 +29,7 @@ pub fn interpret_web(
         return Err(refused_status(head.code, body, &shown()));
     }
     check_size(body)?;
-    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
+    let body = without_mark(body);
     let (place, value) = match &request.json_path {
         None => ("the answer", whole(body, head.content_type, &shown)?),
         Some(path) => {
@@ -90,37 +90,25 @@ fn whole<'a>(
     content_type: ContentType,
     shown: &impl Fn() -> Shown<'a>,
 ) -> Result<Value, MeasurementFailure> {
-    let error = match serde_json::from_slice(body) {
-        Ok(value) => return Ok(value),
-        Err(error) => error,
-    };
-    let text = std::str::from_utf8(body).map_err(|error| {
-        let at = error.valid_up_to();
-        malformed(format!("the answer is neither JSON nor UTF-8 text (byte {at})"))
-    })?;
-    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     let page = || shown().body(body).replacen(": ", "; it begins: ", 1);
-    if text.starts_with(['{', '[', '"']) {
-        let message = format!("the answer begins as JSON but is not JSON: {error}{}", page());
-        return Err(malformed(message));
-    }
-    if content_type == ContentType::Json && !text.is_empty() {
-        let message = format!(
-            "the answer's Content-Type is JSON but it is not JSON: {error}; the server must send text as \
-             text/plain{}",
+    match json_or_text(body) {
+        Ok(JsonOrText::Json(value)) => Ok(value),
+        Ok(JsonOrText::Text(text, error)) if content_type == ContentType::Json && !text.is_empty() => {
+            Err(malformed(format!(
+                "the answer's Content-Type is JSON but it is not JSON: {error}; the server must send text as \
+                 text/plain{}",
+                page()
+            )))
+        }
+        Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
+        Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
+            "the answer begins as JSON but is not JSON: {error}{}",
             page()
-        );
-        return Err(malformed(message));
+        ))),
+        Err(Unreadable::NotText(at)) => Err(malformed(format!(
+            "the answer is neither JSON nor UTF-8 text ({at})"
+        ))),
     }
-    if let Some(at) = text.find('\0') {
-        let message = format!("the answer is neither JSON nor UTF-8 text (character 0 at byte {at})");
-        return Err(malformed(message));
-    }
-    Ok(Value::String(text.to_owned()))
-}
-
-fn malformed(message: impl Into<String>) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
 }
 
 #[cfg(test)]

@@ -1,0 +1,44 @@
+//! Texts of web endpoints and of containers: JSON, or plain text that cannot be mistaken for it.
+
+use serde_json::Value;
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Content of a body.
+pub(super) enum JsonOrText {
+    /// JSON.
+    Json(Value),
+    /// Text without whitespace around it, and the reason why it is not JSON.
+    Text(String, serde_json::Error),
+}
+
+/// Reason why a body is neither JSON nor text.
+pub(super) enum Unreadable {
+    /// It begins as JSON: half of it would pass for another value.
+    BrokenJson(serde_json::Error),
+    /// It has bytes that are no text from this one on.
+    NotText(String),
+}
+
+/// Returns the body without the mark that some programs begin texts with.
+pub(super) fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body)
+}
+
+/// Reads a body as JSON if it parses, otherwise as text.
+pub(super) fn json_or_text(body: &[u8]) -> Result<JsonOrText, Unreadable> {
+    let error = match serde_json::from_slice(body) {
+        Ok(value) => return Ok(JsonOrText::Json(value)),
+        Err(error) => error,
+    };
+    let text = std::str::from_utf8(body)
+        .map_err(|error| Unreadable::NotText(format!("byte {}", error.valid_up_to())))?;
+    let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
+    if text.starts_with(['{', '[', '"']) {
+        return Err(Unreadable::BrokenJson(error));
+    }
+    if let Some(at) = text.find('\0') {
+        return Err(Unreadable::NotText(format!("character 0 at byte {at}")));
+    }
+    Ok(JsonOrText::Text(text.to_owned(), error))
+}
