@@ -199,14 +199,8 @@ fn a_slow_first_measurement_shows_as_running_after_a_second() {
         number: 0,
     };
     let input = DecisionInput {
-        spec: harness.spec.as_ref(),
-        time_to_live: None,
-        generation: Some(1),
-        status: &harness.status,
-        taken_up_at: at(0),
         in_flight: &[key],
-        outcomes: &[],
-        held_up: None,
+        ..harness.input()
     };
     assert_eq!(decide(&input, at(500)).wake_at, Some(at(1_000)));
     let shown = decide(&input, at(1_000)).record.unwrap();
@@ -258,15 +252,10 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
     let why = "metric m: not asked yet: the share of this namespace is in use";
+    let delay = Delay::new(DelayCause::NotAsked, why);
     let input = DecisionInput {
-        spec: harness.spec.as_ref(),
-        time_to_live: None,
-        generation: Some(1),
-        status: &harness.status,
-        taken_up_at: at(0),
-        in_flight: &[],
-        outcomes: &[],
-        held_up: Some(&Delay::new(DelayCause::NotAsked, why)),
+        held_up: Some(&delay),
+        ..harness.input()
     };
     let told = decide(&input, at(30_000)).record.unwrap();
     assert_eq!((told.phase, told.message.as_deref()), (Phase::Running, Some(why)));
@@ -310,14 +299,8 @@ fn a_success_counts_from_the_end_of_its_last_measurement() {
             outcome("b", -80_000, finished, phase),
         ];
         let input = DecisionInput {
-            spec: harness.spec.as_ref(),
-            time_to_live: None,
-            generation: Some(1),
-            status: &harness.status,
-            taken_up_at: at(0),
-            in_flight: &[],
             outcomes: &outcomes,
-            held_up: None,
+            ..harness.input()
         };
         let status = decide(&input, at(60_000)).record.unwrap();
         assert_eq!(

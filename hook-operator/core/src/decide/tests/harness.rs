@@ -42,16 +42,24 @@ impl Harness {
     pub(super) fn plan(&self) -> RunPlan {
         let in_flight: Vec<MeasurementKey> = self.in_flight.iter().map(|(key, _)| key.clone()).collect();
         let input = DecisionInput {
+            in_flight: &in_flight,
+            ..self.input()
+        };
+        decide(&input, at(self.now))
+    }
+
+    /// Input of a decision without measurements in flight.
+    pub(super) fn input(&self) -> DecisionInput<'_> {
+        DecisionInput {
             spec: self.spec.as_ref(),
             time_to_live: self.time_to_live,
             generation: Some(1),
             status: &self.status,
             taken_up_at: at(0),
-            in_flight: &in_flight,
+            in_flight: &[],
             outcomes: &self.outcomes,
             held_up: None,
-        };
-        decide(&input, at(self.now))
+        }
     }
 
     /// Plays one step; false if there is nothing to do and nothing to wait for.

@@ -1,26 +1,16 @@
 //! Jobs of a run that is stopped or edited: they are deleted before anything else is recorded or measured.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::job::job_name;
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::resolve_run;
 use hook_driver::{MeasurementId, Session, SessionInput, SessionOutput, StoreError};
-use jiff::Timestamp;
-use runtime_core::clock::Now;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
 
-fn at(seconds: u64) -> Now {
-    let mono = Duration::from_secs(seconds);
-    Now {
-        wall: Timestamp::UNIX_EPOCH + mono,
-        mono,
-    }
-}
+use crate::at;
 
 fn job(name: &str, image: &str) -> Value {
     let pod = json!({ "restartPolicy": "Never", "containers": [{ "name": "check", "image": image }] });

@@ -1,5 +1,4 @@
 //! Tests of a session alone: its inputs, its outputs, and that no measurement is lost or counted twice.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +7,10 @@ use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::MeasurementResult;
 use hook_core::resolve::resolve_run;
 use hook_driver::{MeasurementId, Session, SessionInput, SessionOutput};
-use jiff::Timestamp;
-use runtime_core::clock::Now;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
 
-fn at(seconds: u64) -> Now {
-    let mono = Duration::from_secs(seconds);
-    Now {
-        wall: Timestamp::UNIX_EPOCH + mono,
-        mono,
-    }
-}
+use crate::at;
 
 fn metric(name: &str, url: &str) -> Value {
     json!({

@@ -1,0 +1,19 @@
+//! Tests of a session alone: its inputs and its outputs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use runtime_core::clock::Now;
+
+mod jobs;
+mod order;
+
+/// Returns the moment that many seconds after the start of both clocks.
+fn at(seconds: u64) -> Now {
+    let mono = Duration::from_secs(seconds);
+    Now {
+        wall: Timestamp::UNIX_EPOCH + mono,
+        mono,
+    }
+}
