@@ -30,6 +30,9 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 ("preDeleteUpdateStrategy.retry", json!(false)),
                 ("preInplaceUpdateStrategy.retry", json!(false)),
                 ("postInplaceUpdateStrategy.retry", json!(false)),
+                ("lifecycleHooks.[].trigger.type", json!("ProgressAvailable")),
+                ("lifecycleHooks.[].failurePolicy", json!("Retry")),
+                ("lifecycleHooks.[].retainPolicy", json!("OnFailure")),
             ],
         ),
     ]
@@ -57,7 +60,10 @@ fn finished(
         plain(schema);
         for (path, value) in defaults {
             let mut steps = std::iter::once("spec").chain(path.split('.'));
-            let field = steps.try_fold(&mut *schema, |at, step| at.properties.as_mut()?.get_mut(step));
+            let field = steps.try_fold(&mut *schema, |at, step| match (step, &mut at.items) {
+                ("[]", Some(JSONSchemaPropsOrArray::Schema(items))) => Some(&mut **items),
+                _ => at.properties.as_mut()?.get_mut(step),
+            });
             if let Some(field) = field {
                 field.default = Some(JSON(value.clone()));
             }
@@ -155,7 +161,7 @@ mod tests {
             let expected = match definition.spec.names.kind.as_str() {
                 "HookTemplate" => 1,
                 "HookRun" => 0,
-                _ => 4,
+                _ => 7,
             };
             assert_eq!(
                 text.matches("\"default\":").count(),

@@ -11,7 +11,7 @@ use crate::hook_run::Phase;
 use crate::time::Time;
 
 /// Desired state of a set of game server pods that is scaled and updated without disconnecting players.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, KubeSchema)]
 #[kube(
     group = "tkex.tencent.com",
     version = "v1alpha1",
@@ -70,6 +70,11 @@ pub struct GameDeploymentSpec {
     /// Hook that runs after a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_inplace_update_strategy: Option<HookStrategy>,
+    /// Hooks that run at points of a rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
+    pub lifecycle_hooks: Option<Vec<LifecycleHook>>,
     /// Number of unused revisions to keep. Unset: 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
@@ -223,6 +228,66 @@ pub struct HookArgument {
     pub value: Option<String>,
 }
 
+/// Hook that runs at a point of a rollout. No more pods are updated than that point needs until the hook has
+/// ended.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("[(has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of jobSpec, hook must be set"))]
+pub struct LifecycleHook {
+    /// Name of the hook, a DNS label.
+    #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
+    pub name: String,
+    /// Point of the rollout at which the hook runs.
+    pub trigger: HookTrigger,
+    /// Effect of a failure: `Abort`, `Ignore` or `Retry` (the default). `Abort`: no further pod is updated to this
+    /// revision. `Ignore`: the rollout continues. `Retry`: the hook runs again, with growing pauses, until it
+    /// succeeds or `timeoutSeconds` ends; then it counts as `Abort`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "failure_policy_schema")]
+    pub failure_policy: Option<String>,
+    /// HookRuns and Jobs to keep until their ControllerRevision is deleted: `OnFailure` (the default) keeps those
+    /// of failed attempts, `Always` keeps all, `Never` none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "retain_policy_schema")]
+    pub retain_policy: Option<String>,
+    /// Seconds after the start of the first attempt at which a hook without success counts as failed. Unset: no
+    /// limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 604_800))]
+    pub timeout_seconds: Option<i32>,
+    /// Spec of a Job (`batch/v1`) to run. A complete Job is a success, a failed Job a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "template_schema")]
+    pub job_spec: Option<Value>,
+    /// HookTemplate to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook: Option<HookStep>,
+}
+
+/// Point of a rollout at which a hook runs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+#[x_kube(validation = ("(has(self.progressAvailableParams) && dyn(self.progressAvailableParams) != null) == (!has(self.type) || dyn(self.type) == null || self.type == 'ProgressAvailable')", "progressAvailableParams must be set with type ProgressAvailable, and with no other type"))]
+pub struct HookTrigger {
+    /// `Pre`: before the first pod is updated. `ProgressAvailable` (the default): when as many updated pods are
+    /// available as `progressAvailableParams` says. `Post`: when every pod is updated and available.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "trigger_type_schema")]
+    pub type_: Option<String>,
+    /// Parameters of `ProgressAvailable`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress_available_params: Option<ProgressAvailableParams>,
+}
+
+/// Progress at which a hook runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressAvailableParams {
+    /// Number of available updated pods, or a percentage of `replicas`, rounded up. 0 means `Pre`.
+    #[schemars(schema_with = "progress_point_schema")]
+    pub progress_point: IntOrString,
+}
+
 /// Observed state of the workload and progress of its rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -266,8 +331,8 @@ pub struct GameDeploymentStatus {
     /// Number of hash collisions between revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// Conditions: `Available`, `Progressing`, `HooksResolved`, `ScaleBlocked`, `UpdateBlocked` and
-    /// `InvalidSpec`.
+    /// Conditions: `Available`, `Progressing`, `HooksResolved`, `LifecycleHooksSucceeded`, `ScaleBlocked`,
+    /// `UpdateBlocked` and `InvalidSpec`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Reasons why the canary rollout is paused.
@@ -285,6 +350,9 @@ pub struct GameDeploymentStatus {
     /// Progress of the canary rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,
+    /// Hooks of the current or last rollout.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lifecycle_hooks: Vec<LifecycleHookStatus>,
     /// Pods that wait for their `PreDelete` hook; at most 100.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_delete_hook_condition: Vec<HookCondition>,
@@ -325,6 +393,120 @@ pub struct CanaryStatus {
     pub current_step_hook_run: Option<String>,
 }
 
+/// Hook of a rollout.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LifecycleHookStatus {
+    /// Name of the hook.
+    pub name: String,
+    /// Revision that the rollout updates pods to.
+    pub revision: String,
+    /// `Waiting`, `Running`, `Successful`, `Ignored`, or, where the rollout is aborted, the phase of the last
+    /// HookRun: `Failed`, `Error` or `Inconclusive`.
+    pub phase: LifecycleHookPhase,
+    /// Reason for the phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Number of attempts begun.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempts: i32,
+    /// Name of the HookRun of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hook_run: Option<String>,
+    /// Digest of the spec of that HookRun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_digest: Option<String>,
+    /// Time of the first attempt, or of the first one after a requested retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// End of the last attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Text of the last request for a retry that was handled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_retry: Option<String>,
+    /// What the hook waits for, or how it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// State of a rollout's hook. Unknown text parses as [`LifecycleHookPhase::Waiting`], so that it can never count as
+/// a success.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String")]
+pub enum LifecycleHookPhase {
+    /// Not begun, or waits for its next attempt.
+    #[default]
+    Waiting,
+    /// An attempt is under way.
+    Running,
+    /// An attempt succeeded.
+    Successful,
+    /// Failed, and the rollout goes on.
+    Ignored,
+    /// The last attempt failed, and the rollout is aborted.
+    Failed,
+    /// The last attempt could not be measured, and the rollout is aborted.
+    Error,
+    /// The last attempt ended without a verdict, and the rollout is aborted.
+    Inconclusive,
+}
+
+impl LifecycleHookPhase {
+    /// All phases.
+    pub const ALL: [Self; 7] = [
+        Self::Waiting,
+        Self::Running,
+        Self::Successful,
+        Self::Ignored,
+        Self::Failed,
+        Self::Error,
+        Self::Inconclusive,
+    ];
+
+    /// Returns the word that the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Running => "Running",
+            Self::Successful => "Successful",
+            Self::Ignored => "Ignored",
+            Self::Failed => "Failed",
+            Self::Error => "Error",
+            Self::Inconclusive => "Inconclusive",
+        }
+    }
+
+    /// Returns whether the rollout may go past the hook's point.
+    pub fn is_passed(self) -> bool {
+        match self {
+            Self::Successful | Self::Ignored => true,
+            Self::Waiting | Self::Running | Self::Failed | Self::Error | Self::Inconclusive => false,
+        }
+    }
+
+    /// Returns whether the hook aborted its rollout.
+    pub fn is_aborted(self) -> bool {
+        match self {
+            Self::Failed | Self::Error | Self::Inconclusive => true,
+            Self::Waiting | Self::Running | Self::Successful | Self::Ignored => false,
+        }
+    }
+}
+
+impl From<String> for LifecycleHookPhase {
+    fn from(text: String) -> Self {
+        let known = Self::ALL.into_iter().find(|phase| phase.as_str() == text);
+        known.unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for LifecycleHookPhase {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// A pod that waits for a hook.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -358,6 +540,22 @@ fn update_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "type": "string",
         "enum": ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"]
     })
+}
+
+fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Pre", "ProgressAvailable", "Post"] })
+}
+
+fn failure_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Abort", "Ignore", "Retry"] })
+}
+
+fn retain_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Always", "OnFailure", "Never"] })
+}
+
+fn progress_point_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "x-kubernetes-int-or-string": true, "pattern": "^[0-9]{1,9}%?$" })
 }
 
 fn int_or_percent_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

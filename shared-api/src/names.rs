@@ -49,6 +49,10 @@ pub mod hook_run_label {
     pub const CANARY_STEP: &str = "canary-step-index";
     /// UID of the pod that the hook runs for.
     pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
+    /// Workload of a lifecycle hook's run, if its name has at most 63 characters.
+    pub const GAMEDEPLOYMENT: &str = "tkex.tencent.com/gamedeployment";
+    /// Lifecycle hook that the run belongs to.
+    pub const LIFECYCLE_HOOK: &str = "tkex.tencent.com/lifecycle-hook";
     /// Digest of the run's name. Selects many runs in one call, which names cannot do.
     pub const NAME_DIGEST: &str = "tkex.tencent.com/name-digest";
 }
@@ -56,12 +60,15 @@ pub mod hook_run_label {
 /// Annotations of HookRuns. They record exactly what the run is for, so that its verdict counts for nothing
 /// else.
 pub mod hook_run_annotation {
-    /// Action that the run gates: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`.
+    /// Action that the run gates: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`,
+    /// `canary:REVISION:STEP`, `lifecycle:REVISION:HOOK:ATTEMPT`.
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
     /// Digest of the run's rendered spec.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
+    /// `retainPolicy` of the lifecycle hook when the run was created.
+    pub const RETAIN_POLICY: &str = "tkex.tencent.com/retain-policy";
     /// Containers that were running when the run was created, each with a digest of its id.
     pub const CONTAINERS: &str = "tkex.tencent.com/containers";
 }
@@ -76,6 +83,8 @@ pub mod hook_kind {
     pub const POST_INPLACE: &str = "post-inplace-step";
     /// A step of a canary rollout.
     pub const CANARY: &str = "canary-step";
+    /// An attempt of a lifecycle hook.
+    pub const LIFECYCLE: &str = "lifecycle-step";
 
     /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {
@@ -159,8 +168,30 @@ pub mod workload {
     /// Annotation: person who set [`PROMOTE_DESPITE_FAILURE`], as stated by that person. Only events and the
     /// log use it.
     pub const PROMOTE_DESPITE_FAILURE_BY: &str = "tkex.tencent.com/promote-despite-failure-by";
+    /// Annotation: `lifecycle/NAME=TEXT` runs a lifecycle hook that aborted its rollout, or waits for its next
+    /// attempt, once for each text.
+    pub const RETRY_REQUESTED: &str = "tkex.tencent.com/retry-requested";
     /// Label: `Always` or `Cascading` allows deletion where the guard is installed.
     pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
+}
+
+/// Kind of ControllerRevisions.
+pub const CONTROLLER_REVISION: &str = "ControllerRevision";
+
+/// Annotations of ControllerRevisions.
+pub mod revision {
+    /// Annotation: number that the revision got when an earlier template became the newest again.
+    pub const REUSED_AS: &str = "tkex.tencent.com/reused-as";
+}
+
+/// Environment variables of the Jobs of lifecycle hooks.
+pub mod rollout_variable {
+    /// `namespace/name` of the ControllerRevision that pods are updated from; empty for the first rollout.
+    pub const FROM: &str = "K8S_ROLLOUT_FROM_OBJECT";
+    /// `namespace/name` of the ControllerRevision that pods are updated to.
+    pub const TO: &str = "K8S_ROLLOUT_TO_OBJECT";
+    /// `ROLLBACK` if an earlier template became the newest again, otherwise `ROLLOUT`.
+    pub const TYPE: &str = "K8S_ROLLOUT_TYPE";
 }
 
 /// Names of the arguments that gamedeployment-operator adds to each run.

@@ -72,8 +72,9 @@ reasons! {
 }
 
 reasons! {
-    /// Condition types of a GameDeployment. The last four are present only while they are True, and
-    /// `HooksResolved` only if the spec has a hook.
+    /// Condition types of a GameDeployment. The last four are present only while they are True,
+    /// `HooksResolved` only if the spec has a hook, and `LifecycleHooksSucceeded` only after the start of a rollout
+    /// with lifecycle hooks.
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
         Available,
@@ -81,6 +82,8 @@ reasons! {
         Progressing,
         /// Every hook of the spec can run; reported even if no pod waits for a hook.
         HooksResolved,
+        /// Every lifecycle hook of the current or last rollout succeeded or is ignored; Unknown until they have ended.
+        LifecycleHooksSucceeded,
         /// Scaling is blocked until a person acts.
         ScaleBlocked,
         /// The update is blocked until a person acts.
@@ -131,6 +134,18 @@ reasons! {
         Scaling,
         /// The update strategy is `OnDelete`: a pod is updated when it is deleted.
         WaitingForDeletion,
+        /// Every lifecycle hook of the rollout succeeded.
+        LifecycleHooksSucceeded,
+        /// A lifecycle hook failed, and the rollout continues because its `failurePolicy` is `Ignore`.
+        LifecycleHookIgnored,
+        /// A lifecycle hook is running; no more pods are updated than its point needs.
+        LifecycleHookRunning,
+        /// A lifecycle hook waits for its point of the rollout, or for its next attempt.
+        LifecycleHookWaiting,
+        /// A lifecycle hook failed and ended the rollout: no further pod is updated to this revision.
+        LifecycleHookAborted,
+        /// Events only: an attempt of a lifecycle hook failed.
+        LifecycleHookFailed,
         /// A hook ended without success; `retry: true` runs it again.
         HookUnsuccessful,
         /// A hook cannot run: its template does not exist or cannot be read.

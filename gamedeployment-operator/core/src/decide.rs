@@ -19,6 +19,7 @@ use crate::gate::Gate;
 use crate::grant;
 use crate::history;
 use crate::history_limit;
+use crate::lifecycle;
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::rollout;
@@ -65,14 +66,21 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
-    let (canary, steered) = canary::advance_steps(facts, counts::rollout_progress(facts));
+    let progress = counts::rollout_progress(facts);
+    let (mut canary, steered) = canary::advance_steps(facts, progress);
     plan.add(steered);
+    let (lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
+    plan.add(advanced);
+    canary.partition = lifecycle.partition(canary.partition, facts.workload.replicas);
     let counts = counts::count(facts, &canary);
     let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
     let updated = claimed.adopted.iter().filter(is_updated).count();
-    let diff = counts
+    let mut diff = counts
         .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
+    if lifecycle.holds_creations {
+        diff.create_old = 0;
+    }
 
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
@@ -108,6 +116,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     Findings {
         pods,
         canary,
+        lifecycle,
         counts,
         update_blockers,
         confirmations,

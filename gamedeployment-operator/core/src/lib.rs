@@ -12,6 +12,7 @@
 //! | [`revision`] | names, data and history of ControllerRevisions |
 //! | [`history`] | the update and current revisions; [`history_limit`]: the revisions to delete |
 //! | [`canary`] | steps of a rollout: how many pods stay old now |
+//! | [`lifecycle`] | hooks of a rollout: how many pods may be updated now |
 //! | [`scale`] | number of pods to create and delete; [`counts`]: its counts; [`rank`]: deletion order |
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
 //! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
@@ -51,6 +52,7 @@ pub mod history_limit;
 pub mod hook_kind;
 pub mod image;
 pub mod in_place;
+pub mod lifecycle;
 pub mod plan;
 pub mod pod;
 pub mod pod_factory;

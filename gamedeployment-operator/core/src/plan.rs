@@ -118,6 +118,8 @@ pub enum Action {
     CreateRun(Box<NewRun>),
     /// Delete a HookRun that nothing depends on.
     DeleteRun(RunRef),
+    /// Set `terminate` of a HookRun, which ends it without a verdict.
+    TerminateRun(RunVersion),
     /// Reset `retry` of these hooks to false.
     ResetRetry(Vec<HookKind>),
     /// Set `updateStrategy.paused` to true, for a canary step.
@@ -160,6 +162,17 @@ impl RevisionRef {
 }
 
 /// A HookRun at one resource version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunVersion {
+    /// `metadata.name`.
+    pub name: String,
+    /// UID, a precondition.
+    pub uid: String,
+    /// Resource version, a precondition.
+    pub resource_version: String,
+}
+
+/// A HookRun to delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRef {
     /// `metadata.name`.
@@ -319,6 +332,7 @@ impl Plan {
                 | Action::Gated(_)
                 | Action::SetReady(..)
                 | Action::CreateRun(_)
+                | Action::TerminateRun(_)
                 | Action::ResetRetry(_)
                 | Action::Pause => &mut changes,
             };

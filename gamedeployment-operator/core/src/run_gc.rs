@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dry_run::RecreationBlock;
 use crate::facts::Facts;
-use crate::gate::{GateState, PodRef, Run};
+use crate::gate::{GateState, PodRef, RolloutRun, Run};
 use crate::hook_kind::HookKind;
+use crate::lifecycle;
 use crate::plan::{Action, RunRef, Warning};
 use crate::status::Findings;
 
@@ -30,14 +31,15 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
     let mut warnings = stale_warnings(findings);
-    let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.canary);
+    let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.rollout.is_some());
     let remove = move |run: &&Run| {
         let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry)
             && (run.is_unsuccessful() || run.unreadable.is_some());
         let pod = run.pod_uid.as_deref();
         // An unreadable run blocks its gate until a person deletes it or sets `retry`: a new one may be
         // unreadable for the same reason.
-        let blocks = run.unreadable.is_some() && (run.canary || pod.is_some_and(|pod| pods.contains(pod)));
+        let blocks =
+            run.unreadable.is_some() && (run.rollout.is_some() || pod.is_some_and(|pod| pods.contains(pod)));
         let unneeded = retried || !blocks && !is_in_use(run, &referenced, facts, findings);
         unneeded.then(|| {
             Action::DeleteRun(RunRef {
@@ -69,15 +71,23 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
 }
 
 fn is_in_use(run: &Run, referenced: &BTreeSet<&str>, facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
-    if run.canary {
-        // Keeps the run of a step that just passed until the status no longer names it: if that write were
-        // lost, the hook would run again.
-        let status = facts.view.object.status.as_ref();
-        let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
-        let name = Some(run.name.as_str());
-        return findings.canary.run.as_deref() == name || recorded == name;
+    match &run.rollout {
+        Some(RolloutRun::CanaryStep) => {
+            // Keeps the run of a step that just passed until the status no longer names it: if that write were
+            // lost, the hook would run again.
+            let status = facts.view.object.status.as_ref();
+            let recorded = status.and_then(|status| status.canary.as_ref()?.current_step_hook_run.as_deref());
+            let name = Some(run.name.as_str());
+            findings.canary.run.as_deref() == name || recorded == name
+        }
+        // A run that has not ended is terminated, not deleted: its Jobs end before its verdict is recorded.
+        Some(RolloutRun::Lifecycle(lifecycle)) => {
+            !run.phase.is_final()
+                || findings.lifecycle.runs.contains(&run.name)
+                || lifecycle::is_retained(run, lifecycle, &findings.lifecycle.hooks)
+        }
+        None => referenced.contains(run.uid.as_str()),
     }
-    referenced.contains(run.uid.as_str())
 }
 
 /// UIDs of the runs that something depends on.

@@ -108,6 +108,7 @@ pub(crate) fn revisions() -> Vec<Revision> {
         uid: format!("uid-{name}"),
         resource_version: "1".to_owned(),
         number,
+        is_reused: false,
         template: Template::read(&template(image)),
         orphan: None,
     };

@@ -12,6 +12,7 @@ mod canary_step;
 mod field_error;
 mod hook;
 mod index;
+mod lifecycle_hook;
 mod manifest;
 mod selector;
 #[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
@@ -22,6 +23,7 @@ pub use canary_step::{Pause, RolloutStep};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
+pub use lifecycle_hook::{Carrier, FailurePolicy, LifecycleHook, RetainPolicy, Trigger};
 pub use manifest::{Source, sets_paused};
 pub use selector::Selector;
 
@@ -89,6 +91,8 @@ pub struct Workload {
     pub pre_in_place: Hook,
     /// Hook that runs after a pod was updated in place.
     pub post_in_place: Hook,
+    /// Hooks that run at points of a rollout.
+    pub lifecycle_hooks: Vec<LifecycleHook>,
     /// Number of unused revisions to keep.
     pub history_limit: usize,
     /// Seconds that a pod must be ready before it counts as available.
@@ -194,6 +198,7 @@ impl Workload {
                 spec.post_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),
+            lifecycle_hooks: lifecycle_hook::read(spec.lifecycle_hooks.as_ref(), &mut problems),
             history_limit: spec.revision_history_limit.map_or(DEFAULT_HISTORY, |limit| {
                 count("spec.revisionHistoryLimit", i64::from(limit), &mut problems)
             }),

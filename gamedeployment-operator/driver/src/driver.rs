@@ -286,7 +286,7 @@ impl Driver {
         pods.extend(self.index.pods.orphans_in(&key.0));
         let unread = Unread::of(&self.expectations, key);
         let unread_runs = unread.runs(&self.index, &key.0, uid);
-        let runs = self.index.runs.owned_by(uid);
+        let runs = self.index.runs_of(uid);
         let runs = runs.filter(|run| !unread.contains(ObjectKind::Run, &run.name));
         let runs: Vec<&Run> = runs.chain(&unread_runs).collect();
         let revisions = &self.index.revisions;

@@ -134,6 +134,7 @@ impl Caller {
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,
             Action::CreateRun(run) => self.create_run(target, *run).await,
             Action::DeleteRun(run) => self.delete_run(target, run).await,
+            Action::TerminateRun(run) => self.terminate_run(target, run).await,
             Action::ResetRetry(kinds) => self.reset_retry(target, &kinds).await,
             Action::Pause => self.pause(target).await,
         }

@@ -2,7 +2,7 @@
 
 use gamedeployment_core::digest::digest;
 use gamedeployment_core::gate::NewRun;
-use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef};
+use gamedeployment_core::plan::{NewRevision, RevisionRef, RunRef, RunVersion};
 use gamedeployment_driver::request::{DeletedRun, ReconcileTarget, Response};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
@@ -13,6 +13,7 @@ use operator_runtime::calls::CallError;
 use serde_json::{Value, json};
 use shared_api::HookRun;
 use shared_api::names::hook_run_label as label;
+use shared_api::names::revision::REUSED_AS;
 
 use crate::metrics::Decision;
 
@@ -72,7 +73,8 @@ impl Caller {
         revision: RevisionRef,
         number: i64,
     ) -> Result<Response, CallError> {
-        let patch = json!({ "revision": number });
+        let notes = json!({ REUSED_AS: number.to_string() });
+        let patch = json!({ "revision": number, "metadata": { "annotations": notes } });
         self.patch_revision(target, "renumber a revision", revision, patch)
             .await
     }
@@ -136,6 +138,26 @@ impl Caller {
         if let Some(hook) = hook {
             self.metrics.gate(hook, Decision::Asked);
         }
+        Ok(of_run(&run))
+    }
+
+    /// Ends a run without a verdict, with the UID and resource version of the decision as preconditions.
+    pub(super) async fn terminate_run(
+        &self,
+        target: &ReconcileTarget,
+        run: RunVersion,
+    ) -> Result<Response, CallError> {
+        let patch = json!({
+            "metadata": { "uid": run.uid, "resourceVersion": run.resource_version },
+            "spec": { "terminate": true },
+        });
+        let api = self.api::<HookRun>(target);
+        let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
+        let call = api.patch(&run.name, &params, &patch);
+        let run = self
+            .calls
+            .call(&target.key.0, "terminate a HookRun", call)
+            .await?;
         Ok(of_run(&run))
     }
 

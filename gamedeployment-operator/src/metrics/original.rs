@@ -86,6 +86,7 @@ impl Timed {
             | Action::SetReady(..)
             | Action::CreateRun(_)
             | Action::DeleteRun(_)
+            | Action::TerminateRun(_)
             | Action::ResetRetry(_)
             | Action::Pause => None,
         }

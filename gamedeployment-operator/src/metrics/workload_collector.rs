@@ -13,6 +13,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::{LifecycleHookPhase, LifecycleHookStatus};
 use shared_api::reason::WorkloadCondition;
 
 use super::progress::Progress;
@@ -33,6 +34,7 @@ struct WorkloadSample {
     counts: [(&'static str, i64); 7],
     gauges: Gauges,
     blocked: [bool; BLOCKED.len()],
+    lifecycle_hooks: Option<[(&'static str, i64); 4]>,
     progress: Progress,
 }
 
@@ -43,7 +45,7 @@ type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), 
 type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 
 /// Name, help text and series of every metric.
-const METRICS: [(&str, &str, SeriesFn); 7] = [
+const METRICS: [(&str, &str, SeriesFn); 8] = [
     (
         "pods",
         "Pods by state: as the workload's status counts them; to_update: old ones that are to be updated now; \
@@ -84,6 +86,15 @@ const METRICS: [(&str, &str, SeriesFn); 7] = [
         |report, series| {
             let mut conditions = BLOCKED.into_iter().zip(report.blocked);
             conditions.try_for_each(|(kind, holds)| series(&[("condition", kind.as_str())], holds.into()))
+        },
+    ),
+    (
+        "lifecycle_hooks",
+        "Lifecycle hooks of the current or last rollout: waiting (for their point), running, retrying (an attempt failed), \
+         aborted (the rollout)",
+        |report, series| {
+            let mut counts = report.lifecycle_hooks.into_iter().flatten();
+            counts.try_for_each(|(state, count)| series(&[("state", state)], count))
         },
     ),
 ];
@@ -127,6 +138,7 @@ impl WorkloadCollector {
             ],
             gauges: *gauges,
             blocked: BLOCKED.map(holds),
+            lifecycle_hooks: lifecycle_hooks(&status.lifecycle_hooks),
             progress,
         };
         reports.insert(key.clone(), report);
@@ -177,6 +189,24 @@ fn waits(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -
 fn drains(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     series(&[("state", "chosen")], value(report.gauges.chosen))?;
     series(&[("state", "terminating")], value(report.gauges.ending))
+}
+
+/// Counts the hooks of a rollout by state; `None` without hooks.
+fn lifecycle_hooks(hooks: &[LifecycleHookStatus]) -> Option<[(&'static str, i64); 4]> {
+    let count =
+        |is: &dyn Fn(&LifecycleHookStatus) -> bool| number(hooks.iter().filter(|hook| is(hook)).count());
+    let waits = |hook: &LifecycleHookStatus| hook.phase == LifecycleHookPhase::Waiting;
+    (!hooks.is_empty()).then(|| {
+        [
+            ("waiting", count(&|hook| waits(hook) && hook.attempts == 0)),
+            (
+                "running",
+                count(&|hook| hook.phase == LifecycleHookPhase::Running),
+            ),
+            ("retrying", count(&|hook| waits(hook) && hook.attempts > 0)),
+            ("aborted", count(&|hook| hook.phase.is_aborted())),
+        ]
+    })
 }
 
 fn since(group: PodGroup) -> i64 {

@@ -3,7 +3,8 @@
 use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
 use shared_api::GameDeployment;
-use shared_api::names::workload::INDEX_RANGE;
+use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
+use shared_api::names::workload::{INDEX_RANGE, RETRY_REQUESTED};
 use shared_api::reason::WorkloadReason;
 
 use super::{ours, watch};
@@ -45,6 +46,9 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::HookRunEdited
         | WorkloadReason::DeletionCostPartial
         | WorkloadReason::HookSkipped
+        | WorkloadReason::LifecycleHooksSucceeded
+        | WorkloadReason::LifecycleHookIgnored
+        | WorkloadReason::LifecycleHookFailed
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
             "It mends itself when these pods are ready; why one is not, its events tell.",
@@ -53,6 +57,9 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
             say("It goes on by itself; nothing is to be done.", [watch(snapshot)])
         }
+        WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
+        WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
+        WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
         WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
         WorkloadReason::PausedByStepBasedHook => canary_hook(snapshot),
@@ -231,6 +238,43 @@ fn canary_hook(snapshot: &Snapshot) -> Remedy {
         [
             ours(snapshot, "retry"),
             format!("{promote} --despite-failure --reason 'WHY'"),
+            ours(snapshot, "undo"),
+        ],
+    )
+}
+
+/// Returns the remedy while a lifecycle hook runs.
+fn lifecycle_running(snapshot: &Snapshot) -> Remedy {
+    say(
+        "Continues when the hook has ended. No more pods are updated before.",
+        [
+            watch(snapshot),
+            format!("kubectl get hookruns -l {LIFECYCLE_HOOK}{}", snapshot.flags),
+        ],
+    )
+}
+
+/// Returns the remedy while a lifecycle hook waits.
+fn lifecycle_waiting(snapshot: &Snapshot) -> Remedy {
+    say(
+        "Continues when the hook's point is reached, or at the time of its next attempt.",
+        [watch(snapshot)],
+    )
+}
+
+/// Returns the remedy for a rollout that a lifecycle hook aborted.
+fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
+    let hooks = &status_of(&snapshot.game).lifecycle_hooks;
+    let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
+    let hook = hook.map_or("NAME", |hook| hook.name.as_str());
+    let name = snapshot.game.name_any();
+    say(
+        "Remove the cause, then run the hook again; or correct the template, or go back.",
+        [
+            format!(
+                "kubectl annotate gd {name} --overwrite {RETRY_REQUESTED}=lifecycle/{hook}=$(date +%s){}",
+                snapshot.flags
+            ),
             ours(snapshot, "undo"),
         ],
     )

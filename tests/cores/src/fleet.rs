@@ -183,6 +183,7 @@ impl Fleet {
             name: new.name,
             resource_version: "1".to_owned(),
             number: new.number,
+            is_reused: false,
             template: template_in(&new.data).ok_or("the revision holds no template")?,
             orphan: None,
         });

@@ -29,11 +29,12 @@ const OUT_OF_SERVICE: [&str; 5] = [
     "look at its containers",
 ];
 /// Allowed phrases about a pod that is not updated.
-const NOT_UPDATED: [&str; 6] = [
+const NOT_UPDATED: [&str; 7] = [
     "paused to false",
     "partition is lowered",
     "when they are deleted",
     "canary step",
+    "lifecycle hook ",
     "pods are updated",
     " to delete",
 ];

@@ -4,9 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use operator_tests::Fleet;
+use kube::ResourceExt as _;
+use kube::api::ListParams;
+use operator_tests::fleet::Who;
+use operator_tests::job_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
+use operator_tests::{Fleet, Start};
 use serde_json::{Value, json};
-use test_kit::{Answer, Webhook};
+use test_kit::{Answer, Webhook, eventually};
 
 use crate::harness::quick;
 use crate::page::root;
@@ -90,7 +94,8 @@ fn every_command_of_the_tour_ends_with_its_verdict() {
 #[tokio::test]
 async fn every_example_comes_up_and_lets_one_pod_go() {
     let control_plane = crate::shared().await;
-    let fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
+    let mut fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
+    run_jobs(&mut fleet).await;
     fleet.nodes.every_pod().set_document(content());
     let server = Webhook::start().unwrap();
     server.otherwise(Answer::json(content()));
@@ -122,11 +127,43 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
             .iter()
             .filter(|document| document["kind"] == "GameDeployment")
         {
+            complete_jobs(&fleet, workload).await;
             lets_one_go(&fleet, workload).await;
             workloads += 1;
         }
     }
     assert!(workloads >= 12, "{workloads}");
+}
+
+/// Starts hook-operator with the right to run Jobs.
+async fn run_jobs(fleet: &mut Fleet<'_>) {
+    grant_to_operator(fleet.control_plane).await;
+    grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
+    let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
+    let start = Start::new(crate::PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&["--provider-job"]);
+    fleet.start(Who::Hooks, &start).await;
+}
+
+/// Lets the Jobs of a workload's lifecycle hooks succeed.
+async fn complete_jobs(fleet: &Fleet<'_>, workload: &Value) {
+    let hooks = workload["spec"]["lifecycleHooks"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    let jobs = hooks.filter(|hook| hook.get("jobSpec").is_some()).count();
+    let of_jobs = ListParams::default().labels("job-name");
+    let pods = eventually(operator_tests::SOON, || async {
+        let pods = fleet.pods().list(&of_jobs).await.unwrap().items;
+        if pods.len() == jobs {
+            Ok(pods)
+        } else {
+            Err(pods.len())
+        }
+    })
+    .await;
+    for pod in pods {
+        fleet.nodes.pod(&pod.name_any()).succeed();
+    }
 }
 
 /// Waits until a workload is ready, removes one pod, and deletes it.

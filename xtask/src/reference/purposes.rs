@@ -219,6 +219,13 @@ pub(super) const ALL: &[Purpose] = &[
         "the same for many runs by one call",
         "each run is deleted by a call of its own",
     ),
+    purpose(
+        WORKLOADS,
+        "hookruns",
+        "patch",
+        "terminating the hooks of a rollout when another one begins",
+        "`WriteFailed`; the hooks of the other rollout wait until the running ones have ended",
+    ),
     purpose(WORKLOADS, "pods", "create delete", "scaling, recreation", REFUSED),
     purpose(
         WORKLOADS,

@@ -9,7 +9,7 @@ use shared_api::reason::WorkloadReason;
 use super::HookBlocker;
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
-use crate::workload::Workload;
+use crate::workload::{Carrier, Workload};
 
 /// A hook that cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +31,19 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
         let path = format!("spec.updateStrategy.canary.steps[{index}].hook");
         Some((path, step.hook.as_ref()?, None))
     });
+    let of_rollouts = workload
+        .lifecycle_hooks
+        .iter()
+        .enumerate()
+        .filter_map(|(index, hook)| {
+            let Carrier::Template(step) = &hook.carrier else {
+                return None;
+            };
+            Some((format!("spec.lifecycleHooks[{index}].hook"), step, None))
+        });
     let mut any = false;
     let mut unresolved = Vec::new();
-    for (path, step, containers) in of_pods.chain(of_steps) {
+    for (path, step, containers) in of_pods.chain(of_steps).chain(of_rollouts) {
         any = true;
         if let Some(blocker) = check(step, cluster, containers) {
             unresolved.push(Unresolved { path, blocker });

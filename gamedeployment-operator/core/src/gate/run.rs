@@ -5,15 +5,42 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use shared_api::metric::Metric;
-use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
+use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, HookRunSpec, Phase};
 
 use super::HookBlocker;
 use crate::hook_kind::HookKind;
+use crate::lifecycle::LifecycleRun;
 use crate::pod::controller_of;
 use crate::spec_digest::SpecDigest;
+use crate::workload::RetainPolicy;
+
+/// Hook of a rollout that a HookRun runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RolloutRun {
+    /// Hook of a canary step.
+    CanaryStep,
+    /// Lifecycle hook.
+    Lifecycle(LifecycleRun),
+}
+
+impl RolloutRun {
+    fn read(kind: &str, labels: &BTreeMap<String, String>, notes: &BTreeMap<String, String>) -> Option<Self> {
+        match kind {
+            hook_kind::CANARY => Some(Self::CanaryStep),
+            hook_kind::LIFECYCLE => Some(Self::Lifecycle(LifecycleRun {
+                hook: labels.get(label::LIFECYCLE_HOOK).cloned().unwrap_or_default(),
+                retain_policy: notes
+                    .get(annotation::RETAIN_POLICY)
+                    .and_then(|text| RetainPolicy::of(text))
+                    .unwrap_or_default(),
+            })),
+            _ => None,
+        }
+    }
+}
 
 /// Cached facts about a HookRun.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,10 +53,10 @@ pub struct Run {
     pub resource_version: String,
     /// UID of its controller.
     pub controller: Option<String>,
-    /// Hook that it runs; `None` for canary steps and for runs that users create.
+    /// Hook that it runs; `None` for rollouts and for runs that users create.
     pub kind: Option<HookKind>,
-    /// Whether the run belongs to a canary step.
-    pub canary: bool,
+    /// Hook of a rollout that it runs, if any.
+    pub rollout: Option<RolloutRun>,
     /// UID of its pod; `None` if it has no pod, or if an older operator created it.
     pub pod_uid: Option<String>,
     /// Instance id of that pod.
@@ -49,6 +76,8 @@ pub struct Run {
     pub is_edited: bool,
     /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
+    /// Whether `terminate` is set.
+    pub terminated: bool,
     /// Whether the run is being deleted.
     pub terminating: bool,
     /// `status.phase`.
@@ -85,7 +114,7 @@ impl Run {
             resource_version: text(run.metadata.resource_version.as_ref()),
             controller: controller_of(&run.metadata),
             kind: HookKind::from_label(&kind),
-            canary: kind == shared_api::names::hook_kind::CANARY,
+            rollout: RolloutRun::read(&kind, &labels, &notes),
             pod_uid: labels.get(label::POD_UID).cloned(),
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
@@ -97,6 +126,7 @@ impl Run {
                 .and_then(|text| text.parse().ok()),
             is_edited: is_edited(run),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
+            terminated: run.spec.terminate == Some(true),
             terminating: run.metadata.deletion_timestamp.is_some(),
             phase: status.phase,
             flaw: Flaw::of(run),
@@ -145,6 +175,14 @@ impl Run {
             reason: WorkloadReason::HookRunNameInvalid,
             message: format!("HookRun {} exists and cannot be read: {why}", self.name),
         })
+    }
+
+    /// Returns the lifecycle hook that it runs, if any.
+    pub fn lifecycle(&self) -> Option<&LifecycleRun> {
+        match self.rollout.as_ref()? {
+            RolloutRun::Lifecycle(lifecycle) => Some(lifecycle),
+            RolloutRun::CanaryStep => None,
+        }
     }
 
     /// Returns whether the run ended without a measured success.

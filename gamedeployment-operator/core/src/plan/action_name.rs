@@ -23,6 +23,7 @@ impl Action {
             Self::SetReady(..) => "put_in_pod",
             Self::CreateRun(_) => "create_hook_run",
             Self::DeleteRun(_) => DELETE_RUN,
+            Self::TerminateRun(_) => "terminate_hook_run",
             Self::ResetRetry(_) => "reset_retry",
             Self::Pause => "pause",
         }
@@ -48,6 +49,7 @@ impl Action {
             )
             | Self::SetReady(..)
             | Self::DeleteRun(_)
+            | Self::TerminateRun(_)
             | Self::ResetRetry(_)
             | Self::Pause => false,
         }
@@ -70,6 +72,7 @@ impl Action {
             Self::Gated(write) => Some(&write.pod().name),
             Self::CreateRun(run) => run.run.metadata.name.as_deref(),
             Self::DeleteRun(run) => Some(&run.name),
+            Self::TerminateRun(run) => Some(&run.name),
             Self::ResetRetry(_) | Self::Pause => None,
         }
     }

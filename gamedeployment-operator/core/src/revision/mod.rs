@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 
 pub use name::name_of;
 
+use shared_api::names::revision::REUSED_AS;
+
 use crate::pod::controller_of;
 use crate::template::Template;
 
@@ -32,6 +34,8 @@ pub struct Revision {
     pub resource_version: String,
     /// Revision number: the newest has the highest.
     pub number: i64,
+    /// Whether it got its number when an earlier template became the newest again.
+    pub is_reused: bool,
     /// Template of its pods.
     pub template: Template,
     /// Labels for the selector to match; `None` if a controller owns it.
@@ -48,6 +52,11 @@ impl Revision {
             uid: metadata.uid.clone()?,
             resource_version: metadata.resource_version.clone()?,
             number: object.revision,
+            is_reused: metadata
+                .annotations
+                .as_ref()
+                .and_then(|annotations| annotations.get(REUSED_AS))
+                .is_some_and(|number| *number == object.revision.to_string()),
             template: template_in(&object.data.as_ref()?.0)?,
             orphan: controller_of(metadata)
                 .is_none()

@@ -13,6 +13,7 @@ fn revision(name: &str, number: i64, template: &Template) -> Revision {
         uid: format!("uid-{name}"),
         resource_version: "1".to_owned(),
         number,
+        is_reused: false,
         template: template.clone(),
         orphan: None,
     }

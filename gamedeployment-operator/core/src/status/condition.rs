@@ -1,12 +1,30 @@
 //! Conditions. A transition time changes only with the condition's status.
 
-use super::text::cut;
+use crate::user_text::cut;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 
 /// Maximum length of a message in bytes: an eighth of the characters that the API accepts in a condition.
 const MAX_MESSAGE_BYTES: usize = 32_768 / 8;
+
+/// Status of a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConditionStatus {
+    True,
+    False,
+    Unknown,
+}
+
+impl ConditionStatus {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
 
 /// Conditions of the new status.
 pub(super) struct Conditions<'a> {
@@ -33,7 +51,22 @@ impl<'a> Conditions<'a> {
         reason: WorkloadReason,
         message: String,
     ) {
-        let status = if status { "True" } else { "False" };
+        let status = if status {
+            ConditionStatus::True
+        } else {
+            ConditionStatus::False
+        };
+        self.set_status(kind, status, reason, message);
+    }
+
+    pub(super) fn set_status(
+        &mut self,
+        kind: WorkloadCondition,
+        status: ConditionStatus,
+        reason: WorkloadReason,
+        message: String,
+    ) {
+        let status = status.as_str();
         let known = self
             .known
             .iter()

@@ -7,11 +7,12 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::condition::Conditions;
 use super::name_list::{join_first, join_names};
 use super::waiting::{WaitState, Waiting, WaitingPod};
-use super::{Findings, ended, is_whole, unrecorded};
+use super::{Findings, ended, unrecorded};
 use crate::canary::StepWait;
 use crate::dry_run;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
+use crate::lifecycle::Wait;
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::stages::{GrantedPod, staying};
@@ -104,6 +105,11 @@ pub(super) fn progressing(
         }
         None => {}
     }
+    match &findings.lifecycle.wait {
+        Some(Wait::Hook(reason, message)) => return set(true, *reason, message.clone()),
+        Some(Wait::Blocked(reason, message)) => return set(false, *reason, message.clone()),
+        Some(Wait::Pods(_)) | None => {}
+    }
     if facts.workload.paused && facts.old() > 0 {
         let message = format!(
             "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
@@ -136,7 +142,7 @@ pub(super) fn progressing(
         let message = format!("{updated} of {wanted} pods are updated");
         return set(true, WorkloadReason::RollingOut, message);
     }
-    let message = if is_whole(facts, findings) {
+    let message = if facts.old() == 0 {
         "every pod has the update revision".to_owned()
     } else {
         format!(
@@ -144,7 +150,18 @@ pub(super) fn progressing(
              spec.updateStrategy.partition is lowered"
         )
     };
-    set(true, WorkloadReason::RolloutComplete, message);
+    match &findings.lifecycle.wait {
+        Some(Wait::Pods(hooks)) => {
+            set(
+                true,
+                WorkloadReason::LifecycleHookWaiting,
+                format!("{message}; {hooks}"),
+            );
+        }
+        Some(Wait::Hook(..) | Wait::Blocked(..)) | None => {
+            set(true, WorkloadReason::RolloutComplete, message);
+        }
+    }
 }
 
 /// Formats which pods wait for a hook, for budget or for the API server to accept new pods.
@@ -361,6 +378,9 @@ pub(super) fn update_blocked(
         return conditions.set(kind, true, reason, message);
     }
     if let Some(StepWait::Blocked(reason, message)) = &findings.canary.wait {
+        return conditions.set(kind, true, *reason, message.clone());
+    }
+    if let Some(Wait::Blocked(reason, message)) = &findings.lifecycle.wait {
         conditions.set(kind, true, *reason, message.clone());
     }
 }

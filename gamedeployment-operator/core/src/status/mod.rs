@@ -11,6 +11,7 @@ use crate::canary::CanaryState;
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::gate::GateState;
+use crate::lifecycle::Lifecycle;
 use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
@@ -23,9 +24,9 @@ use crate::workload::{Selector, UpdateType};
 
 mod condition;
 mod ended;
+mod lifecycle_hooks;
 mod messages;
 mod name_list;
-mod text;
 mod unrecorded;
 mod waiting;
 mod warnings;
@@ -41,6 +42,8 @@ pub struct Findings<'a> {
     pub pods: Vec<GrantedPod<'a>>,
     /// State of the canary rollout.
     pub canary: CanaryState,
+    /// State of the rollout's hooks.
+    pub lifecycle: Lifecycle,
     /// Counts that the decision is based on.
     pub counts: Counts,
     /// Obstacles to the update.
@@ -99,6 +102,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     messages::progressing(facts, findings, &waiting, &mut conditions);
     messages::scale_blocked(facts, findings, &waiting, &mut conditions);
     messages::update_blocked(facts, findings, &waiting, &mut conditions);
+    lifecycle_hooks::succeeded(findings, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
     messages::spec_warning(facts, &mut conditions);
     let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
@@ -125,8 +129,10 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
     let mut canary = findings.canary.status.clone();
+    // No pod has another revision, and the first rollout has not ended.
+    let current = Some(current.clone()).filter(|_| whole || !findings.lifecycle.is_incomplete_first);
     if let Some(canary) = &mut canary {
-        canary.revision = Some(current.clone());
+        canary.revision.clone_from(&current);
     }
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,
@@ -141,7 +147,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         hook_pending_replicas: number(waiting.count()),
         surge_replicas: number(findings.counts.surging()),
         update_revision,
-        current_revision: Some(current.clone()),
+        current_revision: current,
         collision_count: Some(crate::history::collisions(view)),
         conditions: conditions.finish(),
         pause_conditions: findings.canary.pauses.clone(),
@@ -149,6 +155,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         current_step_index: findings.canary.index,
         current_step_hash: findings.canary.hash.clone(),
         canary,
+        lifecycle_hooks: findings.lifecycle.hooks.clone(),
         pre_delete_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreDelete),
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
@@ -157,6 +164,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let (status, news) = conclude(old, status, |kind| waiting.gets_own_event(kind));
     warnings.extend(news);
     warnings.extend(findings.canary.promoted.clone());
+    warnings.extend(findings.lifecycle.warnings.iter().cloned());
     warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
     StatusReport {
         status,
@@ -199,7 +207,10 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         Some(index) => index < steps,
         None => !facts.workload.partition.is_zero(),
     };
+    // Without another revision nothing is kept back.
+    let kept_back = kept_back && !findings.lifecycle.is_incomplete_first;
     facts.history.unrecorded.is_none()
+        && findings.lifecycle.is_passed
         && !kept_back
         && facts.old() == 0
         && facts.updated() >= facts.workload.replicas

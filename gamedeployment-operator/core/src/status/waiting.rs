@@ -7,18 +7,15 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
-use super::text::cut;
 use crate::facts::Facts;
 use crate::gate::{GateState, Intent, PodRef, Run};
 use crate::hook_kind::HookKind;
 use crate::plan::HookWaits;
 use crate::pod::Pod;
+use crate::user_text::bounded;
 
 /// Maximum number of entries of a kind in the status; `hookPendingReplicas` counts all.
 const MAX_ENTRIES: usize = 100;
-/// Maximum length of what a hook or an error says in an entry, in bytes. Anyone can write a status, and all
-/// entries together must stay well below the size that the API server stores.
-const MAX_TEXT_BYTES: usize = 500;
 
 /// State of a waiting pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -215,12 +212,6 @@ fn waiting_pod(
         scales: *intent == Intent::Delete,
         condition,
     })
-}
-
-/// Bounds the length of a text, also as JSON: without control characters only quotes and backslashes are
-/// escaped.
-fn bounded(text: &str) -> String {
-    cut(redact::printable(text), MAX_TEXT_BYTES)
 }
 
 /// Truncates to whole seconds, as the original operator does.

@@ -6,10 +6,10 @@ use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
 use super::name_list::join_names;
-use super::text::cut;
 use super::waiting::{WaitState, Waiting, WaitingPod, is_not_taken_up, known};
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;
+use crate::user_text::cut;
 use crate::workload::Workload;
 
 /// Thresholds: the workload gets an event each time the number of blocked pods rises to one of these.

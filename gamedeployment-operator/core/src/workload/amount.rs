@@ -67,6 +67,15 @@ impl Amount {
     }
 }
 
+impl std::fmt::Display for Amount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Percent(percent) => write!(f, "{percent}%"),
+        }
+    }
+}
+
 /// Computes `percent` of `whole`, adding `round` hundredths before truncation.
 fn share(percent: u32, whole: usize, round: u128) -> usize {
     let product =

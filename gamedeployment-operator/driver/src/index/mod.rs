@@ -138,11 +138,31 @@ impl Index {
             WatchEvent::Run(event, _) => {
                 let differ = |known: &Run, new: &mut Run| runs_differ(known, new, now.wall);
                 let owners = apply_event(&mut self.runs, event, differ, now.mono);
-                self.enqueue_owners(owners, about);
+                let owners = owners.into_iter().map(|owner| self.workload_of(owner));
+                self.enqueue_owners(owners.collect(), about);
             }
             WatchEvent::Template(event) => self.apply_template(event, about, now.mono),
             WatchEvent::Node(event) => self.apply_node(event, about, now),
         }
+    }
+
+    /// Returns the owner of a revision in its place: runs of lifecycle hooks belong to revisions.
+    fn workload_of(&self, owner: Owner) -> Owner {
+        let Owner::Uid(uid) = &owner else { return owner };
+        if self.by_uid.contains_key(uid) {
+            return owner;
+        }
+        let mut revisions = self.revisions.iter().map(|(_, owned)| owned);
+        let workload = revisions.find(|owned| owned.revision.uid == *uid);
+        let workload = workload.and_then(|owned| owned.owner.clone());
+        workload.map_or(owner, Owner::Uid)
+    }
+
+    /// Returns the runs of a workload: its own, and those of its revisions.
+    pub fn runs_of<'i>(&'i self, uid: &'i str) -> impl Iterator<Item = &'i Run> {
+        let revisions = self.revisions.owned_by(uid);
+        let of_revisions = revisions.flat_map(|owned| self.runs.owned_by(&owned.revision.uid));
+        self.runs.owned_by(uid).chain(of_revisions)
     }
 
     /// Adds the owning workloads. An object without an owner concerns all workloads of its namespace, because
@@ -280,7 +300,10 @@ fn uses(object: &GameDeployment, template: &str) -> bool {
         .into_iter()
         .flatten();
     let named = |hook: &HookStep| hook.template_name == template;
-    hooks.any(named) || steps.filter_map(|step| step.hook.as_ref()).any(named)
+    let of_rollouts = spec.lifecycle_hooks.iter().flatten();
+    hooks.any(named)
+        || steps.filter_map(|step| step.hook.as_ref()).any(named)
+        || of_rollouts.filter_map(|hook| hook.hook.as_ref()).any(named)
 }
 
 /// Owner of a changed object.

@@ -82,6 +82,7 @@ impl Target {
                 target(ObjectKind::Run, name, None)
             }
             Action::DeleteRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
+            Action::TerminateRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
             Action::ResetRetry(_) | Action::Pause => {
                 target(ObjectKind::Workload, workload.0, Some(workload.1))
             }

@@ -157,6 +157,7 @@ impl Job {
                 | Action::Gated(_)
                 | Action::SetReady(..)
                 | Action::CreateRun(_)
+                | Action::TerminateRun(_)
                 | Action::ResetRetry(_)
                 | Action::Pause => changes.push_back(Write::new(action, &target)),
             }

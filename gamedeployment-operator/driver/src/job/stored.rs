@@ -25,6 +25,8 @@ pub(super) enum Expected {
     RevisionNumber(i64),
     /// HookRun.
     Run(Box<Run>),
+    /// HookRun with `terminate` set.
+    TerminatedRun,
     /// Part of the workload.
     Workload(ExpectedWorkload),
 }
@@ -83,6 +85,7 @@ impl Expected {
             }
             Action::RenumberRevision(_, number) => return Self::RevisionNumber(*number),
             Action::CreateRun(new) => return Self::Run(Box::new(Run::read(&new.run))),
+            Action::TerminateRun(_) => return Self::TerminatedRun,
             Action::ResetRetry(kinds) => {
                 return Self::Workload(ExpectedWorkload::RetryReset(kinds.clone()));
             }
@@ -105,6 +108,7 @@ impl Expected {
                 let identity = |run: &Run| (run.spec_digest, run.intent.clone(), run.controller.clone());
                 identity(run) == identity(expected)
             }
+            (Self::TerminatedRun, Object::Run(_, run)) => run.terminated,
             (Self::Workload(expected), Object::Workload(_, workload)) => {
                 let object = workload.object.as_ref();
                 object.is_ok_and(|object| expected.is_in(object))
@@ -116,6 +120,7 @@ impl Expected {
                 | Self::Template(_)
                 | Self::RevisionNumber(_)
                 | Self::Run(_)
+                | Self::TerminatedRun
                 | Self::Workload(_),
                 Object::Pod(..) | Object::Revision(..) | Object::Run(..) | Object::Workload(..),
             ) => true,

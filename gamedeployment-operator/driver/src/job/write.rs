@@ -77,6 +77,7 @@ impl SentWrite {
             | Action::Gated(_)
             | Action::SetReady(..)
             | Action::CreateRun(_)
+            | Action::TerminateRun(_)
             | Action::ResetRetry(_)
             | Action::Pause => Self::Plain,
         }
@@ -163,6 +164,7 @@ impl Write {
             | Action::SetReady(..)
             | Action::CreateRun(_)
             | Action::DeleteRun(_)
+            | Action::TerminateRun(_)
             | Action::ResetRetry(_)
             | Action::Pause => self.act(*action, None),
         }
@@ -365,6 +367,7 @@ fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
         | Action::ClearSelection(_)
         | Action::SetReady(..)
         | Action::DeleteRun(_)
+        | Action::TerminateRun(_)
         | Action::ResetRetry(_)
         | Action::Pause => None,
     }

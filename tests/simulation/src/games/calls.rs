@@ -11,6 +11,7 @@ use gamedeployment_driver::request::{ApiCall, DeletedRun, Object, ObjectKind, Re
 use jiff::Timestamp;
 use shared_api::metric::Argument;
 use shared_api::names::hook_run_label::NAME_DIGEST;
+use shared_api::names::revision::REUSED_AS;
 
 use super::Seen;
 use super::patch::patch;
@@ -99,14 +100,19 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
             server.delete_run(&at.name, Some(&at.uid), None)?;
             Ok(server.runs.get(&at.name).map_or(Response::Gone, of_run))
         }
+        Action::TerminateRun(at) => server
+            .terminate_run(&at.name, &at.uid, &at.resource_version)
+            .map(|run| of_run(&run)),
         Action::DeleteRevision(at) => {
             let version = Some(at.resource_version.as_str());
             server.delete_revision(&at.name, Some(&at.uid), version)?;
             Ok(Response::Gone)
         }
-        Action::RenumberRevision(at, number) => {
-            patch_revision(server, at, |object| object.revision = *number)
-        }
+        Action::RenumberRevision(at, number) => patch_revision(server, at, |object| {
+            object.revision = *number;
+            let notes = object.metadata.annotations.get_or_insert_default();
+            notes.insert(REUSED_AS.to_owned(), number.to_string());
+        }),
         Action::AdoptRevision(at) => {
             let owner = owner(&seen.target.key.1, seen.uid());
             patch_revision(server, at, |object| {

@@ -162,6 +162,9 @@ impl Referee {
             Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
                 assert!(!at.uid.is_empty() && !at.resource_version.is_empty());
             }
+            Action::TerminateRun(at) => {
+                assert!(!at.uid.is_empty() && !at.resource_version.is_empty());
+            }
             _ => {}
         }
         let room = &acted.room;

@@ -45,7 +45,7 @@ impl Referee {
     fn passes(&self, asked: &Asked, seen: &Seen, revision: &str, index: i32) -> bool {
         let run = &asked.run;
         let labels = run.api.metadata.labels.as_ref().unwrap();
-        let of_step = run.read.canary
+        let of_step = run.read.rollout.is_some()
             && run.read.revision == revision
             && labels.get(label::CANARY_STEP) == Some(&index.to_string());
         let annotations = seen.object().metadata.annotations.as_ref();

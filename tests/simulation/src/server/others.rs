@@ -83,6 +83,13 @@ impl Server {
         }
     }
 
+    /// Sets `terminate` of a run.
+    pub fn terminate_run(&mut self, name: &str, uid: &str, version: &str) -> Result<Rc<RunObject>, Refusal> {
+        check(self.runs.get(name), Some(uid), Some(version))?;
+        self.edit_run(name, |run| run.spec.terminate = Some(true));
+        self.runs.get(name).cloned().ok_or(Refusal::Gone)
+    }
+
     pub fn delete_run(
         &mut self,
         name: &str,

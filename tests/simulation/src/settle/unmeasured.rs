@@ -87,7 +87,7 @@ impl World {
             let names = |text: &str| text.contains(name) && text.contains("hook-operator");
             let mut entries = hooks.into_iter().flatten();
             let said = entries.any(|entry| names(entry.message.as_deref().unwrap_or_default()))
-                || run.read.canary && status.conditions.iter().any(|known| names(&known.message));
+                || run.read.rollout.is_some() && status.conditions.iter().any(|known| names(&known.message));
             assert!(said, "nobody measures {name}, and that is not said: {status:#?}");
             // Another reason may take precedence.
             assert!(

@@ -1,0 +1,219 @@
+//! HookRun of an attempt: its name, its spec and the variables of its Jobs.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use serde_json::{Value, json};
+use shared_api::hook_run::HookRunSpec;
+use shared_api::metric::{JobProvider, Metric, Provider};
+use shared_api::names::{
+    self, hook_kind, hook_run_annotation as annotation, hook_run_label as label, rollout_variable,
+};
+use shared_api::{HookRun, reason::WorkloadReason};
+
+use crate::digest::digest_of_text;
+use crate::facts::Facts;
+use crate::gate::{HookBlocker, NewRun, Run, check_name, render};
+use crate::revision::Revision;
+use crate::spec_digest::SpecDigest;
+use crate::workload::{Carrier, LifecycleHook};
+
+/// Longest value of a label.
+const MAX_LABEL_LEN: usize = 63;
+
+/// Revisions of a rollout.
+pub(super) struct Revisions<'a> {
+    /// Revision that pods are updated from; `None` for the first rollout.
+    pub(super) from: Option<&'a Revision>,
+    /// Revision that pods are updated to.
+    pub(super) to: &'a Revision,
+}
+
+impl<'a> Revisions<'a> {
+    pub(super) fn of(facts: &Facts<'a>, is_first: bool) -> Self {
+        let history = &facts.history;
+        let is_other = |revision: &&Revision| !history.is_updated(&revision.name);
+        let from = if is_first {
+            None
+        } else {
+            // Back at the last complete revision, the rollout replaces the one that did not complete.
+            let newest = || {
+                history
+                    .revisions()
+                    .filter(is_other)
+                    .max_by_key(|revision| revision.number)
+            };
+            Some(history.current).filter(is_other).or_else(newest)
+        };
+        Self {
+            from,
+            to: history.update,
+        }
+    }
+
+    /// Returns the environment variables of Jobs.
+    fn variables(&self, namespace: &str) -> [(&'static str, String); 3] {
+        let name = |revision: &Revision| format!("{namespace}/{}", revision.name);
+        let type_ = if self.to.is_reused { "ROLLBACK" } else { "ROLLOUT" };
+        [
+            (rollout_variable::FROM, self.from.map(name).unwrap_or_default()),
+            (rollout_variable::TO, name(self.to)),
+            (rollout_variable::TYPE, type_.to_owned()),
+        ]
+    }
+}
+
+/// Returns the name of the HookRun of an attempt. The number of the revision differs between two rollouts to the
+/// same revision.
+pub(super) fn name(to: &Revision, hook: &str, attempt: i32) -> String {
+    format!("lifecycle-{}-{}-{hook}-{attempt}", to.name, to.number)
+}
+
+/// Returns the intent of an attempt.
+pub(super) fn intent(revision: &str, hook: &str, attempt: i32) -> String {
+    format!("lifecycle:{revision}:{hook}:{attempt}")
+}
+
+/// Renders the HookRun of an attempt.
+pub(super) fn new_run(
+    facts: &Facts<'_>,
+    revisions: &Revisions<'_>,
+    hook: &LifecycleHook,
+    attempt: i32,
+) -> Result<NewRun, HookBlocker> {
+    let (workload, to) = (facts.workload, revisions.to);
+    let name = name(to, &hook.name, attempt);
+    let mut spec = match &hook.carrier {
+        Carrier::Template(step) => {
+            check_name(&name, &step.template_name)?;
+            render(step, facts.view.cluster.template(&step.template_name))?
+        }
+        Carrier::Job(spec) => of_job(&hook.name, spec.clone()),
+    };
+    let variables = revisions.variables(&workload.namespace);
+    let jobs = spec
+        .metrics
+        .iter_mut()
+        .filter_map(|metric| metric.provider.job.as_mut());
+    jobs.for_each(|job| set_variables(&mut job.spec, &variables));
+    let mut run = HookRun::new(&name, spec);
+    run.metadata = ObjectMeta {
+        name: Some(name.clone()),
+        namespace: Some(workload.namespace.clone()),
+        owner_references: Some(vec![owner(to)]),
+        ..ObjectMeta::default()
+    };
+    let mut labels = vec![
+        (label::TYPE, hook_kind::LIFECYCLE.to_owned()),
+        (label::REVISION, to.name.clone()),
+        (label::LIFECYCLE_HOOK, hook.name.clone()),
+        (label::NAME_DIGEST, digest_of_text(&name)),
+    ];
+    if workload.name.len() <= MAX_LABEL_LEN {
+        labels.push((label::GAMEDEPLOYMENT, workload.name.clone()));
+    }
+    let own = |(key, value): (&str, String)| (key.to_owned(), value);
+    run.metadata.labels = Some(labels.into_iter().map(own).collect());
+    let notes = [
+        (annotation::INTENT, intent(&to.name, &hook.name, attempt)),
+        (annotation::SPEC_DIGEST, SpecDigest::of(&run.spec).to_string()),
+        (annotation::RETAIN_POLICY, hook.retain_policy.as_str().to_owned()),
+    ];
+    run.metadata.annotations = Some(notes.into_iter().map(own).collect());
+    Ok(NewRun { run })
+}
+
+/// Returns the spec of a run with one Job.
+fn of_job(hook: &str, spec: Value) -> HookRunSpec {
+    let job = JobProvider {
+        spec,
+        ..JobProvider::default()
+    };
+    HookRunSpec {
+        metrics: vec![Metric {
+            name: hook.to_owned(),
+            provider: Provider {
+                job: Some(Box::new(job)),
+                ..Provider::default()
+            },
+            ..Metric::default()
+        }],
+        ..HookRunSpec::default()
+    }
+}
+
+/// Sets variables in all containers that do not set them. They come first, so that other variables may refer to
+/// them.
+fn set_variables(job: &mut Value, variables: &[(&str, String)]) {
+    let Some(spec) = job.pointer_mut("/template/spec") else {
+        return;
+    };
+    for list in ["initContainers", "containers"] {
+        let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else {
+            continue;
+        };
+        for container in containers.iter_mut().filter_map(Value::as_object_mut) {
+            let own = container
+                .get("env")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
+            let is_free = |name: &str| own.iter().all(|variable| variable["name"] != name);
+            let free = variables.iter().filter(|(name, _)| is_free(name));
+            let set = free.map(|(name, value)| json!({ "name": name, "value": value }));
+            let all: Vec<Value> = set.chain(own.iter().cloned()).collect();
+            container.insert("env".to_owned(), Value::Array(all));
+        }
+    }
+}
+
+/// Returns a reference to a ControllerRevision as controller: its deletion deletes the HookRuns and their Jobs.
+fn owner(revision: &Revision) -> OwnerReference {
+    OwnerReference {
+        api_version: "apps/v1".to_owned(),
+        kind: names::CONTROLLER_REVISION.to_owned(),
+        name: revision.name.clone(),
+        uid: revision.uid.clone(),
+        controller: Some(true),
+        block_owner_deletion: None,
+    }
+}
+
+/// Checks that an existing run is the one of this attempt, as it was created. `digest` is that of its spec.
+pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), RunProblem> {
+    if run.terminating {
+        return Err(RunProblem::Blocked(HookBlocker {
+            reason: WorkloadReason::HookRunTerminating,
+            message: format!(
+                "HookRun {} is being deleted; it continues once that is gone; look at its metadata.finalizers",
+                run.name
+            ),
+        }));
+    }
+    if let Some(blocker) = run.unreadable_blocker() {
+        return Err(RunProblem::Blocked(blocker));
+    }
+    let Some(lifecycle) = run.lifecycle() else {
+        return Err(RunProblem::Blocked(HookBlocker {
+            reason: WorkloadReason::HookRunNameInvalid,
+            message: format!(
+                "HookRun {} exists and is not of a lifecycle hook; delete it",
+                run.name
+            ),
+        }));
+    };
+    if run.is_edited
+        || run.intent.as_deref() != Some(intent)
+        || run.spec_digest != digest
+        || lifecycle.hook.is_empty()
+    {
+        return Err(RunProblem::Outdated);
+    }
+    Ok(())
+}
+
+/// Why an existing run does not count.
+pub(super) enum RunProblem {
+    /// It was edited, or its template has changed since: it is deleted and created again.
+    Outdated,
+    /// A person must act.
+    Blocked(HookBlocker),
+}

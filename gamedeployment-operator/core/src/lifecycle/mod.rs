@@ -1,0 +1,210 @@
+//! Hooks at points of a rollout: which attempts to start, and how many pods may have the update revision now.
+//!
+//! The recorded status is the memory. A rollout is recorded before anything is done for it, an attempt counts once
+//! its HookRun exists, and a point is passed once the success of its hooks is recorded. So a decision on an old
+//! cache only repeats a creation, and the name of a HookRun says which attempt it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::LifecycleHookStatus;
+use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::reason::WorkloadReason;
+
+use crate::canary::{CanaryState, RolloutProgress};
+use crate::facts::Facts;
+use crate::gate::Run;
+use crate::plan::{Action, PartialPlan, RunVersion, Warning};
+use crate::workload::{LifecycleHook, RetainPolicy};
+
+mod attempt;
+mod point;
+mod rollout;
+mod stage;
+mod step;
+
+use attempt::Revisions;
+use rollout::Stepper;
+use stage::Stage;
+
+/// Number of a hook's HookRuns that are kept.
+const MAX_KEPT_ATTEMPTS: i32 = 10;
+
+/// Part of a HookRun that says which attempt of which hook it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LifecycleRun {
+    /// Name of the hook.
+    pub hook: String,
+    /// Whether it stays after its end.
+    pub retain_policy: RetainPolicy,
+}
+
+/// State of a rollout's hooks.
+#[derive(Debug, Default)]
+pub struct Lifecycle {
+    /// Number of pods that may have the update revision; `None`: no limit.
+    pub open: Option<usize>,
+    /// Whether pods beyond `open` must not exist, because there is no other revision.
+    pub holds_creations: bool,
+    /// Whether the workload must not record its revision as complete yet, and has no earlier one.
+    pub is_incomplete_first: bool,
+    /// Whether the rollout may end: every hook has been passed, or there are none.
+    pub is_passed: bool,
+    /// Entries of the status.
+    pub hooks: Vec<LifecycleHookStatus>,
+    /// What the rollout waits for.
+    pub wait: Option<Wait>,
+    /// Warnings about failed attempts.
+    pub warnings: Vec<Warning>,
+    /// Names of the HookRuns that an entry depends on.
+    pub runs: BTreeSet<String>,
+}
+
+/// What a rollout waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wait {
+    /// The pods that the next point needs.
+    Pods(String),
+    /// The end of an attempt, or the next one.
+    Hook(WorkloadReason, String),
+    /// A person must act.
+    Blocked(WorkloadReason, String),
+}
+
+impl Lifecycle {
+    /// Number of pods that stay at old revisions, at least the number that the user and canary steps want.
+    pub fn partition(&self, wanted: usize, replicas: usize) -> usize {
+        match self.open {
+            None => wanted,
+            // Without another revision, no pod can stay at it.
+            Some(open) if self.holds_creations => replicas.saturating_sub(open),
+            Some(open) => wanted.max(replicas.saturating_sub(open)),
+        }
+    }
+}
+
+/// Advances the hooks of a rollout.
+#[must_use]
+pub fn advance(
+    facts: &Facts<'_>,
+    canary: &CanaryState,
+    progress: RolloutProgress,
+) -> (Lifecycle, PartialPlan) {
+    let none = GameDeploymentStatus::default();
+    let status = facts.view.object.status.as_ref().unwrap_or(&none);
+    let stage = Stage::of(facts, status);
+    let is_first = stage::is_first(status) && facts.history.is_updated(&facts.history.current.name);
+    let recorded: BTreeMap<&str, &LifecycleHookStatus> = stage::recorded(facts, status)
+        .map(|entry| (entry.name.as_str(), entry))
+        .collect();
+    let mut lifecycle = Lifecycle::default();
+    let mut part = PartialPlan::default();
+    let entries = |entry: &dyn Fn(&LifecycleHook) -> LifecycleHookStatus| -> Vec<LifecycleHookStatus> {
+        facts.workload.lifecycle_hooks.iter().map(entry).collect()
+    };
+    match stage {
+        Stage::Ended => {
+            lifecycle.is_passed = true;
+            let hooks = facts.workload.lifecycle_hooks.iter();
+            let recorded = hooks.filter_map(|hook| recorded.get(hook.name.as_str()));
+            lifecycle.hooks = recorded.map(|entry| (*entry).clone()).collect();
+            stop_leftovers(facts, &BTreeSet::new(), &mut part);
+        }
+        Stage::Adopted => {
+            lifecycle.is_passed = true;
+            hold(&mut lifecycle, is_first);
+        }
+        Stage::Unsettled => {
+            hold(&mut lifecycle, is_first);
+            lifecycle.is_incomplete_first = is_first;
+            lifecycle.hooks.clone_from(&status.lifecycle_hooks);
+            lifecycle.runs = facts.view.runs.iter().map(|run| run.name.clone()).collect();
+        }
+        Stage::New => {
+            hold(&mut lifecycle, is_first);
+            lifecycle.is_incomplete_first = is_first;
+            lifecycle.hooks = entries(&|hook| new_entry(facts, hook));
+        }
+        Stage::UnderWay => {
+            let mut stepper = Stepper {
+                facts,
+                revisions: Revisions::of(facts, is_first),
+                canary,
+                progress,
+                is_first,
+                is_held: false,
+                lifecycle,
+                part,
+            };
+            stepper.advance(&recorded);
+            return (stepper.lifecycle, stepper.part);
+        }
+    }
+    (lifecycle, part)
+}
+
+/// Lets no further pod have the update revision.
+fn hold(lifecycle: &mut Lifecycle, is_first: bool) {
+    lifecycle.open = Some(0);
+    lifecycle.holds_creations = is_first;
+}
+
+fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
+    LifecycleHookStatus {
+        name: hook.name.clone(),
+        revision: facts.history.update.name.clone(),
+        // A request that is older than the rollout asks for nothing.
+        last_handled_retry: requested_retry(facts, &hook.name).map(str::to_owned),
+        ..LifecycleHookStatus::default()
+    }
+}
+
+/// Returns the text of a request to retry a hook.
+fn requested_retry<'a>(facts: &Facts<'a>, hook: &str) -> Option<&'a str> {
+    let annotations = facts.view.object.metadata.annotations.as_ref()?;
+    let request = annotations.get(RETRY_REQUESTED)?.strip_prefix("lifecycle/")?;
+    let (name, text) = request.split_once('=')?;
+    (name == hook).then_some(text)
+}
+
+/// Terminates the HookRuns that no entry depends on, and returns the name of one that has not ended.
+fn stop_leftovers(facts: &Facts<'_>, used: &BTreeSet<String>, part: &mut PartialPlan) -> Option<String> {
+    let is_leftover = |run: &&&Run| {
+        run.lifecycle().is_some() && !run.phase.is_final() && !run.terminating && !used.contains(&run.name)
+    };
+    let mut first = None;
+    for run in facts.view.runs.iter().filter(is_leftover) {
+        first.get_or_insert_with(|| run.name.clone());
+        terminate(run, part);
+    }
+    first
+}
+
+fn terminate(run: &Run, part: &mut PartialPlan) {
+    if !run.terminated {
+        part.actions.push(Action::TerminateRun(RunVersion {
+            name: run.name.clone(),
+            uid: run.uid.clone(),
+            resource_version: run.resource_version.clone(),
+        }));
+    }
+}
+
+/// Whether a HookRun that no entry depends on stays.
+pub fn is_retained(run: &Run, lifecycle: &LifecycleRun, hooks: &[LifecycleHookStatus]) -> bool {
+    let attempt = || run.intent.as_deref()?.rsplit(':').next()?.parse::<i32>().ok();
+    let begun = hooks
+        .iter()
+        .find(|entry| entry.name == lifecycle.hook && entry.revision == run.revision);
+    let is_old = begun
+        .zip(attempt())
+        .is_some_and(|(entry, attempt)| attempt.saturating_add(MAX_KEPT_ATTEMPTS) <= entry.attempts);
+    match lifecycle.retain_policy {
+        RetainPolicy::Always => !is_old,
+        RetainPolicy::OnFailure => !run.is_measured_success() && !is_old,
+        RetainPolicy::Never => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

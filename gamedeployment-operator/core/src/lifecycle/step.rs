@@ -1,0 +1,333 @@
+//! Steps of one hook: its attempts, their verdicts and what follows.
+
+use jiff::{SignedDuration, Timestamp};
+use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus};
+use shared_api::reason::WorkloadReason;
+
+use super::attempt::{self, RunProblem};
+use super::rollout::{Stepper, worse};
+use super::{Wait, requested_retry, terminate};
+use crate::gate::{HookBlocker, Run};
+use crate::plan::{Action, RunRef, Warning};
+use crate::spec_digest::SpecDigest;
+use crate::user_text::bounded;
+use crate::workload::{FailurePolicy, LifecycleHook, Trigger};
+
+/// Shortest and longest pause before the next attempt.
+const INITIAL_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
+const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
+
+impl Stepper<'_, '_> {
+    /// Returns the next state of a hook. `is_due`: its point has been reached.
+    pub(super) fn step(
+        &mut self,
+        hook: &LifecycleHook,
+        mut entry: LifecycleHookStatus,
+        is_due: bool,
+    ) -> LifecycleHookStatus {
+        let is_requested = self.take_request(hook, &mut entry);
+        match entry.phase {
+            Phase::Waiting => self.begin(hook, &mut entry, is_due, is_requested),
+            Phase::Running => self.observe(hook, &mut entry),
+            Phase::Failed | Phase::Error | Phase::Inconclusive if is_requested => {
+                entry.phase = Phase::Waiting;
+                (entry.reason, entry.start_time, entry.completion_time) = (None, None, None);
+                entry.message = Some("asked to run again".to_owned());
+            }
+            Phase::Successful | Phase::Ignored | Phase::Failed | Phase::Error | Phase::Inconclusive => {}
+        }
+        entry
+    }
+
+    /// Whether a person requests another attempt. Marks the request as handled.
+    fn take_request(&self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus) -> bool {
+        let Some(text) = requested_retry(self.facts, &hook.name) else {
+            return false;
+        };
+        let is_new = entry.last_handled_retry.as_deref() != Some(text);
+        if is_new {
+            entry.last_handled_retry = Some(text.to_owned());
+        }
+        is_new
+    }
+
+    /// Begins the next attempt, if it is due.
+    fn begin(
+        &mut self,
+        hook: &LifecycleHook,
+        entry: &mut LifecycleHookStatus,
+        is_due: bool,
+        is_requested: bool,
+    ) {
+        let number = entry.attempts.saturating_add(1);
+        if is_requested {
+            entry.completion_time = None;
+        }
+        let name = attempt::name(self.revisions.to, &hook.name, number);
+        let existing = self.run(&name);
+        if existing.is_none() && entry.attempts > 0 && self.is_overdue(hook, entry) {
+            let why = entry.message.take().unwrap_or_default();
+            return self.end(hook, entry, Phase::Failed, &why);
+        }
+        if existing.is_none() && (!is_due || self.is_held) {
+            if entry.attempts == 0 {
+                (entry.reason, entry.message) = (None, None);
+            }
+            return;
+        }
+        if existing.is_none()
+            && let Some(at) = next_attempt(entry).filter(|at| *at > self.facts.now)
+        {
+            self.part
+                .wake_at(deadline(hook, entry).map_or(at, |end| at.min(end)));
+            self.block_until(hook, WorkloadReason::LifecycleHookWaiting, entry);
+            return;
+        }
+        let wanted = match attempt::new_run(self.facts, &self.revisions, hook, number) {
+            Ok(wanted) => wanted,
+            Err(blocker) => return self.blocked(hook, entry, blocker),
+        };
+        let digest = SpecDigest::of(&wanted.run.spec);
+        let intent = attempt::intent(&self.revisions.to.name, &hook.name, number);
+        match existing.map(|run| (run, attempt::check(run, &intent, digest))) {
+            None if self
+                .facts
+                .view
+                .cluster
+                .has_run(&self.facts.workload.namespace, &name) =>
+            {
+                let message = format!("HookRun {name} exists and does not belong to this rollout; delete it");
+                let reason = WorkloadReason::HookRunNameInvalid;
+                self.blocked(hook, entry, HookBlocker { reason, message });
+            }
+            None => {
+                self.part.actions.push(Action::CreateRun(Box::new(wanted)));
+                self.lifecycle.runs.insert(name.clone());
+                self.waits_for_hook(
+                    hook,
+                    WorkloadReason::LifecycleHookRunning,
+                    &format!("creates HookRun {name}"),
+                );
+            }
+            Some((run, Ok(()))) => {
+                let started = run.created.unwrap_or(self.facts.now);
+                (entry.phase, entry.attempts, entry.hook_run) = (Phase::Running, number, Some(name.clone()));
+                entry.spec_digest = Some(digest.to_string());
+                entry.start_time = entry.start_time.or(Some(started.into()));
+                entry.completion_time = None;
+                self.running(hook, entry, format!("waits for the verdict of HookRun {name}"));
+            }
+            Some((run, Err(problem))) => self.outdated(hook, entry, run, problem),
+        }
+    }
+
+    /// Applies the state of the attempt under way.
+    fn observe(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus) {
+        let name = entry.hook_run.clone().unwrap_or_default();
+        let recorded = entry.spec_digest.as_deref().and_then(|text| text.parse().ok());
+        let intent = attempt::intent(&entry.revision, &hook.name, entry.attempts);
+        let Some(run) = self.run(&name) else {
+            return self.create_again(hook, entry, &name);
+        };
+        // Without a recorded digest no spec matches.
+        let outcome = recorded.map_or(Err(RunProblem::Outdated), |digest| {
+            attempt::check(run, &intent, digest)
+        });
+        if let Err(problem) = outcome {
+            return self.outdated(hook, entry, run, problem);
+        }
+        if run.is_measured_success() {
+            (entry.phase, entry.reason) = (Phase::Successful, None);
+            entry.completion_time = run.completed.map(Into::into);
+            entry.message = Some(format!("HookRun {name} was Successful"));
+            return;
+        }
+        if run.phase.is_final() {
+            entry.completion_time = Some(run.completed.unwrap_or(self.facts.now).into());
+            let why = bounded(&format!("HookRun {name} {}", run.verdict()));
+            return self.failed(hook, entry, run.phase, &why);
+        }
+        if let Some(end) = deadline(hook, entry) {
+            if end <= self.facts.now {
+                terminate(run, &mut self.part);
+                let message = format!("timeoutSeconds have passed; stops HookRun {name}");
+                return self.running(hook, entry, message);
+            }
+            self.part.wake_at(end);
+        }
+        if let Some(blocker) = run.not_taken_up(&self.facts.workload.namespace, self.facts.now) {
+            return self.blocked(hook, entry, blocker);
+        }
+        run.not_taken_up_at
+            .into_iter()
+            .for_each(|at| self.part.wake_at(at));
+        self.running(hook, entry, format!("waits for the verdict of HookRun {name}"));
+    }
+
+    /// Creates the HookRun of the attempt under way again: it was deleted, or the cache does not show it yet.
+    fn create_again(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, name: &str) {
+        if name != attempt::name(self.revisions.to, &hook.name, entry.attempts) {
+            // The revision got another number since: this attempt cannot be continued.
+            let why = format!("HookRun {name} was deleted before its verdict was recorded");
+            return self.failed(hook, entry, shared_api::Phase::Error, &why);
+        }
+        match attempt::new_run(self.facts, &self.revisions, hook, entry.attempts) {
+            Ok(wanted) => {
+                entry.spec_digest = Some(SpecDigest::of(&wanted.run.spec).to_string());
+                self.part.actions.push(Action::CreateRun(Box::new(wanted)));
+                self.running(
+                    hook,
+                    entry,
+                    format!("HookRun {name} was deleted; creates it again"),
+                );
+            }
+            Err(blocker) => self.blocked(hook, entry, blocker),
+        }
+    }
+
+    /// Deletes a HookRun that was edited or rendered from another template, or reports why it stays.
+    fn outdated(
+        &mut self,
+        hook: &LifecycleHook,
+        entry: &mut LifecycleHookStatus,
+        run: &Run,
+        problem: RunProblem,
+    ) {
+        match problem {
+            RunProblem::Blocked(blocker) => self.blocked(hook, entry, blocker),
+            RunProblem::Outdated => {
+                self.part.actions.push(Action::DeleteRun(RunRef {
+                    name: run.name.clone(),
+                    uid: run.uid.clone(),
+                    is_history: false,
+                    stale_warning: None,
+                }));
+                let message = format!(
+                    "HookRun {} was edited or its HookTemplate has changed: deletes it and runs the hook again",
+                    run.name
+                );
+                self.running(hook, entry, message);
+            }
+        }
+    }
+
+    /// Records a failed attempt, and what follows.
+    fn failed(
+        &mut self,
+        hook: &LifecycleHook,
+        entry: &mut LifecycleHookStatus,
+        phase: shared_api::Phase,
+        why: &str,
+    ) {
+        let is_final = self.is_overdue(hook, entry) || hook.failure_policy != FailurePolicy::Retry;
+        let next = match hook.failure_policy {
+            FailurePolicy::Ignore => "the rollout continues".to_owned(),
+            FailurePolicy::Retry if !is_final => {
+                entry.phase = Phase::Waiting;
+                entry.reason = Some(WorkloadReason::LifecycleHookFailed.as_str().to_owned());
+                let at = next_attempt(entry).unwrap_or(self.facts.now);
+                self.part.wake_at(at);
+                let next = format!("runs again at {}", shared_api::time::Time::new(at).timestamp());
+                entry.message = Some(format!("{why}; {next}"));
+                next
+            }
+            FailurePolicy::Retry | FailurePolicy::Abort => "the rollout is aborted".to_owned(),
+        };
+        self.lifecycle.warnings.push(Warning {
+            pod: None,
+            reason: WorkloadReason::LifecycleHookFailed,
+            message: format!(
+                "lifecycle hook {}, attempt {}: {why}; {next}",
+                hook.name, entry.attempts
+            ),
+        });
+        if is_final {
+            self.end(hook, entry, aborted_phase(phase), why);
+        } else {
+            self.block_until(hook, WorkloadReason::LifecycleHookWaiting, entry);
+        }
+    }
+
+    /// Ends a hook without success.
+    fn end(&self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, phase: Phase, why: &str) {
+        let (phase, reason) = match hook.failure_policy {
+            FailurePolicy::Ignore => (Phase::Ignored, WorkloadReason::LifecycleHookIgnored),
+            FailurePolicy::Abort | FailurePolicy::Retry => (phase, WorkloadReason::LifecycleHookAborted),
+        };
+        let late = if self.is_overdue(hook, entry) {
+            "timeoutSeconds have passed; the last attempt: "
+        } else {
+            ""
+        };
+        entry.phase = phase;
+        entry.reason = Some(reason.as_str().to_owned());
+        entry.message = Some(format!("{late}{why}"));
+    }
+
+    fn is_overdue(&self, hook: &LifecycleHook, entry: &LifecycleHookStatus) -> bool {
+        deadline(hook, entry).is_some_and(|end| end <= self.facts.now)
+    }
+
+    fn running(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, message: String) {
+        let reason = WorkloadReason::LifecycleHookRunning;
+        self.waits_for_hook(hook, reason, &message);
+        (entry.reason, entry.message) = (None, Some(message));
+    }
+
+    fn blocked(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, blocker: HookBlocker) {
+        let message = bounded(&blocker.message);
+        let wait = Wait::Blocked(blocker.reason, of_hook(hook, &message));
+        self.lifecycle.wait = Some(worse(self.lifecycle.wait.take(), wait));
+        (entry.reason, entry.message) = (Some(blocker.reason.as_str().to_owned()), Some(message));
+    }
+
+    fn block_until(&mut self, hook: &LifecycleHook, reason: WorkloadReason, entry: &LifecycleHookStatus) {
+        let message = entry.message.clone().unwrap_or_default();
+        self.waits_for_hook(hook, reason, &message);
+    }
+
+    fn waits_for_hook(&mut self, hook: &LifecycleHook, reason: WorkloadReason, message: &str) {
+        let wait = Wait::Hook(reason, of_hook(hook, message));
+        self.lifecycle.wait = Some(worse(self.lifecycle.wait.take(), wait));
+    }
+}
+
+fn of_hook(hook: &LifecycleHook, message: &str) -> String {
+    let point = match hook.trigger {
+        Trigger::Pre => "Pre".to_owned(),
+        Trigger::Progress(amount) => amount.to_string(),
+        Trigger::Post => "Post".to_owned(),
+    };
+    format!("lifecycle hook {} ({point}): {message}", hook.name)
+}
+
+/// Phase of an entry that ended without success.
+fn aborted_phase(phase: shared_api::Phase) -> Phase {
+    match phase {
+        shared_api::Phase::Error => Phase::Error,
+        shared_api::Phase::Inconclusive => Phase::Inconclusive,
+        // A success that does not count.
+        shared_api::Phase::Successful
+        | shared_api::Phase::Failed
+        | shared_api::Phase::Unset
+        | shared_api::Phase::Pending
+        | shared_api::Phase::Running => Phase::Failed,
+    }
+}
+
+/// Time at which a hook without success has failed.
+fn deadline(hook: &LifecycleHook, entry: &LifecycleHookStatus) -> Option<Timestamp> {
+    entry.start_time?.timestamp().checked_add(hook.timeout?).ok()
+}
+
+/// Time of the next attempt; `None`: at once.
+fn next_attempt(entry: &LifecycleHookStatus) -> Option<Timestamp> {
+    let ended = entry.completion_time?.timestamp();
+    let doublings = u32::try_from(entry.attempts.saturating_sub(1))
+        .unwrap_or(0)
+        .min(8);
+    let pause = INITIAL_BACKOFF
+        .saturating_mul(2_i32.saturating_pow(doublings))
+        .min(MAX_BACKOFF);
+    ended.checked_add(pause).ok()
+}

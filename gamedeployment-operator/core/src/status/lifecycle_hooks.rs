@@ -1,0 +1,38 @@
+//! Condition about the hooks of a rollout.
+
+use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus};
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+
+use super::Findings;
+use super::condition::{ConditionStatus, Conditions};
+use super::name_list::join_first;
+
+/// Reports whether the hooks of the current or last rollout have succeeded.
+pub(super) fn succeeded(findings: &Findings<'_>, conditions: &mut Conditions<'_>) {
+    let hooks = &findings.lifecycle.hooks;
+    if hooks.is_empty() {
+        return;
+    }
+    let any = |is: fn(Phase) -> bool| hooks.iter().any(|hook| is(hook.phase));
+    let (status, reason) = if any(Phase::is_aborted) {
+        (ConditionStatus::False, WorkloadReason::LifecycleHookAborted)
+    } else if any(|phase| phase == Phase::Running) {
+        (ConditionStatus::Unknown, WorkloadReason::LifecycleHookRunning)
+    } else if any(|phase| phase == Phase::Waiting) {
+        (ConditionStatus::Unknown, WorkloadReason::LifecycleHookWaiting)
+    } else if any(|phase| phase == Phase::Ignored) {
+        (ConditionStatus::True, WorkloadReason::LifecycleHookIgnored)
+    } else {
+        (ConditionStatus::True, WorkloadReason::LifecycleHooksSucceeded)
+    };
+    // Hooks that need attention come first.
+    let mut sorted: Vec<&LifecycleHookStatus> = hooks.iter().collect();
+    sorted.sort_by_key(|hook| (!hook.phase.is_aborted(), hook.phase.is_passed()));
+    let message = join_first(&sorted, |hook| format!("{}: {}", hook.name, hook.phase));
+    conditions.set_status(
+        WorkloadCondition::LifecycleHooksSucceeded,
+        status,
+        reason,
+        message,
+    );
+}

@@ -1,0 +1,252 @@
+//! Hooks that run at points of a rollout.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use serde_json::Value;
+use shared_api::game_deployment::{self as api, HookStep, HookTrigger};
+
+use super::{Amount, FieldError, amount};
+
+/// Path of the list.
+const PATH: &str = "spec.lifecycleHooks";
+/// Limit on the number of hooks.
+const MAX_HOOKS: usize = 32;
+/// Limit on the length of a name, which is part of the HookRun's name.
+const MAX_NAME_LEN: usize = 40;
+/// Limit on `timeoutSeconds`: one week.
+const MAX_TIMEOUT: i32 = 604_800;
+
+/// A hook that runs at a point of a rollout.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LifecycleHook {
+    /// Name, unique in the list.
+    pub name: String,
+    /// Point at which it runs.
+    pub trigger: Trigger,
+    /// Effect of a failure.
+    pub failure_policy: FailurePolicy,
+    /// HookRuns to keep.
+    pub retain_policy: RetainPolicy,
+    /// Limit on the time from the start of the first attempt.
+    pub timeout: Option<SignedDuration>,
+    /// The hook to run.
+    pub carrier: Carrier,
+}
+
+/// Point of a rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// Before the first pod is updated.
+    Pre,
+    /// When this many updated pods are available.
+    Progress(Amount),
+    /// When every pod is updated and available.
+    Post,
+}
+
+/// Effect of a failure on the rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// It ends.
+    Abort,
+    /// It continues.
+    Ignore,
+    /// It waits for another attempt.
+    Retry,
+}
+
+/// HookRuns that stay after their end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RetainPolicy {
+    /// All.
+    Always,
+    /// Those without success.
+    #[default]
+    OnFailure,
+    /// None.
+    Never,
+}
+
+impl RetainPolicy {
+    /// All policies.
+    pub const ALL: [Self; 3] = [Self::Always, Self::OnFailure, Self::Never];
+
+    /// Returns the word that the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Always => "Always",
+            Self::OnFailure => "OnFailure",
+            Self::Never => "Never",
+        }
+    }
+
+    /// Parses the word that the API uses.
+    pub fn of(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|policy| policy.as_str() == text)
+    }
+}
+
+/// What an attempt of a hook runs.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Carrier {
+    /// A Job with this spec.
+    Job(Value),
+    /// A HookTemplate.
+    Template(HookStep),
+}
+
+pub(super) fn read(
+    hooks: Option<&Vec<api::LifecycleHook>>,
+    problems: &mut Vec<FieldError>,
+) -> Vec<LifecycleHook> {
+    let hooks: &[api::LifecycleHook] = hooks.map_or(&[], Vec::as_slice);
+    if hooks.len() > MAX_HOOKS {
+        let remedy = format!("at most {MAX_HOOKS} hooks are allowed; remove some");
+        problems.push(FieldError::new(PATH, &hooks.len().to_string(), remedy));
+    }
+    let mut names = BTreeSet::new();
+    let mut read = Vec::with_capacity(hooks.len());
+    for (index, hook) in hooks.iter().enumerate() {
+        let base = format!("{PATH}[{index}]");
+        if !names.insert(hook.name.as_str()) {
+            let remedy = "another hook has this name; choose another one";
+            problems.push(FieldError::new(&format!("{base}.name"), &hook.name, remedy));
+        }
+        read.extend(read_one(&base, hook, problems));
+    }
+    read
+}
+
+fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError>) -> Option<LifecycleHook> {
+    let mut wrong = |field: &str, value: &str, remedy: &str| {
+        problems.push(FieldError::new(&format!("{base}.{field}"), value, remedy));
+    };
+    if !is_label(&hook.name) {
+        wrong(
+            "name",
+            &hook.name,
+            "use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends",
+        );
+    }
+    let failure_policy = match hook.failure_policy.as_deref().unwrap_or_default() {
+        "Abort" => FailurePolicy::Abort,
+        "Ignore" => FailurePolicy::Ignore,
+        "" | "Retry" => FailurePolicy::Retry,
+        other => {
+            wrong("failurePolicy", other, "use Abort, Ignore or Retry");
+            FailurePolicy::Abort
+        }
+    };
+    let retain_policy = match hook.retain_policy.as_deref().unwrap_or_default() {
+        "" => RetainPolicy::default(),
+        text => RetainPolicy::of(text).unwrap_or_else(|| {
+            wrong("retainPolicy", text, "use Always, OnFailure or Never");
+            RetainPolicy::Always
+        }),
+    };
+    if let Some(seconds) = hook
+        .timeout_seconds
+        .filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds))
+    {
+        wrong(
+            "timeoutSeconds",
+            &seconds.to_string(),
+            "set 1 to 604800 seconds, or leave it out",
+        );
+    }
+    let carrier = match (&hook.job_spec, &hook.hook) {
+        (Some(spec), None) => {
+            if !spec.is_object() {
+                wrong(
+                    "jobSpec",
+                    &spec.to_string(),
+                    "write the spec of a Job (batch/v1) here",
+                );
+            }
+            Some(Carrier::Job(spec.clone()))
+        }
+        (None, Some(step)) => {
+            if step.template_name.is_empty() {
+                wrong("hook.templateName", "", "name a HookTemplate of this namespace");
+            }
+            Some(Carrier::Template(step.clone()))
+        }
+        (None, None) => {
+            problems.push(FieldError::new(base, "", "set jobSpec or hook"));
+            None
+        }
+        (Some(_), Some(_)) => {
+            problems.push(FieldError::new(
+                base,
+                "",
+                "jobSpec and hook exclude each other; remove one",
+            ));
+            None
+        }
+    };
+    Some(LifecycleHook {
+        name: hook.name.clone(),
+        trigger: read_trigger(&format!("{base}.trigger"), &hook.trigger, problems)?,
+        failure_policy,
+        retain_policy,
+        timeout: hook
+            .timeout_seconds
+            .map(|seconds| SignedDuration::from_secs(seconds.into())),
+        carrier: carrier?,
+    })
+}
+
+fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError>) -> Option<Trigger> {
+    let params_path = format!("{path}.progressAvailableParams");
+    let params = trigger.progress_available_params.as_ref();
+    let type_ = trigger.type_.as_deref().unwrap_or_default();
+    let without_params = match type_ {
+        "Pre" => Trigger::Pre,
+        "Post" => Trigger::Post,
+        "" | "ProgressAvailable" => {
+            let Some(params) = params else {
+                let remedy = "set progressPoint, such as 50% or 3, or use type Pre or Post";
+                problems.push(FieldError::new(&params_path, "", remedy));
+                return None;
+            };
+            let path = format!("{params_path}.progressPoint");
+            let point = amount(&path, Some(&params.progress_point), problems)?;
+            if let Amount::Percent(percent) = point
+                && percent > 100
+            {
+                let remedy = "no rollout gets beyond 100%; set at most that";
+                problems.push(FieldError::new(&path, &format!("{percent}%"), remedy));
+            }
+            // A point before the first pod.
+            return Some(if point.is_zero() {
+                Trigger::Pre
+            } else {
+                Trigger::Progress(point)
+            });
+        }
+        other => {
+            let known = "use Pre, ProgressAvailable or Post";
+            problems.push(FieldError::new(&format!("{path}.type"), other, known));
+            return None;
+        }
+    };
+    if params.is_some() {
+        let remedy = format!("type {type_} has no parameters; remove them, or use type ProgressAvailable");
+        problems.push(FieldError::new(&params_path, "", remedy));
+    }
+    Some(without_params)
+}
+
+/// Whether the name is a DNS label of allowed length.
+fn is_label(name: &str) -> bool {
+    let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    !name.is_empty()
+        && name.len() <= MAX_NAME_LEN
+        && name.chars().all(inner)
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests;

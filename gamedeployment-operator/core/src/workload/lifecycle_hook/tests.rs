@@ -1,0 +1,152 @@
+//! Every field is checked by path, and a valid list reads as written.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::samples::object;
+use crate::workload::Workload;
+
+fn hook(over: &Value) -> Value {
+    let mut hook = json!({ "name": "a", "trigger": {"type": "Pre"}, "hook": {"templateName": "ask"} });
+    for (key, value) in over.as_object().unwrap() {
+        hook[key] = value.clone();
+    }
+    hook
+}
+
+fn problems(hooks: &Value) -> Vec<String> {
+    let (_, problems) = Workload::examine(&object(&[("/spec/lifecycleHooks", hooks.clone())]));
+    problems.iter().map(ToString::to_string).collect()
+}
+
+fn triggers(hooks: &[Value]) -> Vec<Trigger> {
+    let (workload, problems) = Workload::examine(&object(&[("/spec/lifecycleHooks", json!(hooks))]));
+    assert!(problems.is_empty(), "{problems:?}");
+    workload.lifecycle_hooks.iter().map(|hook| hook.trigger).collect()
+}
+
+#[test]
+fn a_hook_has_defaults() {
+    let (workload, problems) =
+        Workload::examine(&object(&[("/spec/lifecycleHooks", json!([hook(&json!({}))]))]));
+    assert!(problems.is_empty(), "{problems:?}");
+    let [hook] = workload.lifecycle_hooks.as_slice() else {
+        panic!("{:?}", workload.lifecycle_hooks);
+    };
+    assert_eq!(
+        (hook.failure_policy, hook.retain_policy, hook.timeout),
+        (FailurePolicy::Retry, RetainPolicy::OnFailure, None)
+    );
+}
+
+#[test]
+fn points_are_numbers_or_percentages_and_zero_is_before_the_first_pod() {
+    let point = |name: &str, point: Value| {
+        let trigger = json!({ "progressAvailableParams": { "progressPoint": point } });
+        hook(&json!({ "name": name, "trigger": trigger }))
+    };
+    let read = triggers(&[
+        point("a", json!(3)),
+        point("b", json!("3")),
+        point("c", json!("50%")),
+        point("d", json!("100%")),
+        point("e", json!(0)),
+        point("f", json!("0%")),
+        hook(&json!({ "name": "g", "trigger": {"type": "Post"} })),
+    ]);
+    let expected = [
+        Trigger::Progress(Amount::Count(3)),
+        Trigger::Progress(Amount::Count(3)),
+        Trigger::Progress(Amount::Percent(50)),
+        Trigger::Progress(Amount::Percent(100)),
+        Trigger::Pre,
+        Trigger::Pre,
+        Trigger::Post,
+    ];
+    assert_eq!(read, expected);
+}
+
+#[test]
+fn every_problem_is_named_by_path_value_and_remedy() {
+    let point = |point: Value| {
+        let trigger =
+            json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": point } });
+        json!({ "trigger": trigger })
+    };
+    for (over, expected) in [
+        (json!({ "name": "" }), "[0].name: use at most 40"),
+        (json!({ "name": "Upper" }), "[0].name: \"Upper\": use at most 40"),
+        (json!({ "name": "-a" }), "[0].name: \"-a\": use at most 40"),
+        (json!({ "name": "a".repeat(41) }), ": use at most 40"),
+        (
+            json!({ "trigger": {"type": "Mid"} }),
+            "[0].trigger.type: \"Mid\": use Pre, ProgressAvailable or Post",
+        ),
+        (
+            json!({ "trigger": {} }),
+            "[0].trigger.progressAvailableParams: set progressPoint",
+        ),
+        (
+            json!({ "trigger": {"type": "Pre", "progressAvailableParams": {"progressPoint": 1}} }),
+            "[0].trigger.progressAvailableParams: type Pre has no parameters",
+        ),
+        (point(json!(-1)), "progressPoint: \"-1\": set a number"),
+        (
+            point(json!("101%")),
+            "progressPoint: \"101%\": no rollout gets beyond",
+        ),
+        (point(json!("abc")), "progressPoint: \"abc\": set a number"),
+        (point(json!("")), "progressPoint: set a number"),
+        (
+            json!({ "failurePolicy": "abort" }),
+            "[0].failurePolicy: \"abort\": use Abort",
+        ),
+        (
+            json!({ "retainPolicy": "Keep" }),
+            "[0].retainPolicy: \"Keep\": use Always",
+        ),
+        (
+            json!({ "timeoutSeconds": 0 }),
+            "[0].timeoutSeconds: \"0\": set 1 to 604800",
+        ),
+        (
+            json!({ "timeoutSeconds": 604_801 }),
+            "[0].timeoutSeconds: \"604801\": set 1 to",
+        ),
+        (
+            json!({ "hook": {"templateName": ""} }),
+            "[0].hook.templateName: name a HookTemplate",
+        ),
+        (json!({ "hook": null }), "[0]: set jobSpec or hook"),
+        (
+            json!({ "jobSpec": {} }),
+            "[0]: jobSpec and hook exclude each other",
+        ),
+        (
+            json!({ "hook": null, "jobSpec": "x" }),
+            "[0].jobSpec: \"\\\"x\\\"\": write the spec of a Job",
+        ),
+    ] {
+        let found = problems(&json!([hook(&over)]));
+        assert!(
+            found.len() == 1 && found[0].contains(expected),
+            "{over}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn names_are_unique_and_the_list_is_short() {
+    let same = problems(&json!([hook(&json!({})), hook(&json!({}))]));
+    assert_eq!(
+        same,
+        ["spec.lifecycleHooks[1].name: \"a\": another hook has this name; choose another one"]
+    );
+    let many: Vec<Value> = (0..33)
+        .map(|n| hook(&json!({ "name": format!("h{n}") })))
+        .collect();
+    assert_eq!(
+        problems(&json!(many)),
+        ["spec.lifecycleHooks: \"33\": at most 32 hooks are allowed; remove some"]
+    );
+}

@@ -1,0 +1,148 @@
+//! Order of writes in the API server's audit log: the pods of each revision, and the verdicts of its hooks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use shared_api::names::{hook_kind, hook_run_label as label, pod};
+use test_kit::ControlPlane;
+
+/// Audit log of a namespace since a test began.
+pub(super) struct AuditedOrder {
+    log: PathBuf,
+    begun: usize,
+    namespace: String,
+}
+
+/// Write in the audit log.
+struct Write {
+    verb: String,
+    resource: String,
+    subresource: String,
+    name: String,
+    object: Value,
+}
+
+impl AuditedOrder {
+    pub(super) fn begin(control_plane: &ControlPlane, namespace: &str) -> Self {
+        let log = control_plane.audit_log().unwrap();
+        Self {
+            begun: fs::read_to_string(&log).unwrap().len(),
+            log,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    fn writes(&self) -> Vec<Write> {
+        let text = fs::read_to_string(&self.log).unwrap();
+        let lines = text[self.begun..].lines();
+        let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let done = entries.filter(|entry| {
+            entry["stage"] == "ResponseComplete"
+                && entry["objectRef"]["namespace"] == self.namespace.as_str()
+                && entry["responseStatus"]["code"]
+                    .as_u64()
+                    .is_some_and(|code| code < 300)
+                && !entry["requestURI"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .contains("dryRun=")
+        });
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        done.map(|mut entry| Write {
+            verb: text(&entry["verb"]),
+            resource: text(&entry["objectRef"]["resource"]),
+            subresource: text(&entry["objectRef"]["subresource"]),
+            name: match &entry["responseObject"]["metadata"]["name"] {
+                Value::String(name) => name.clone(),
+                _ => text(&entry["objectRef"]["name"]),
+            },
+            object: entry["responseObject"].take(),
+        })
+        .collect()
+    }
+
+    /// Number of HookRuns of lifecycle hooks that were created.
+    pub(super) fn hook_runs(&self) -> usize {
+        let is_new = |write: &&Write| {
+            write.verb == "create"
+                && write.resource == "hookruns"
+                && write.object["metadata"]["labels"][label::TYPE] == hook_kind::LIFECYCLE
+        };
+        self.writes().iter().filter(is_new).count()
+    }
+
+    /// Number of writes of gamedeployment-operator: all but those of pods' status, which kubelets write, and of
+    /// HookRuns' status.
+    pub(super) fn count(&self, is_counted: impl Fn(&str, &str, &str) -> bool) -> usize {
+        let writes = self.writes();
+        let counted = writes
+            .iter()
+            .filter(|write| is_counted(&write.verb, &write.resource, &write.subresource));
+        counted.count()
+    }
+
+    /// Checks every pod that got a revision: beyond the number of pods that a hook needs, its success at that
+    /// revision was recorded before. Returns the order in which the hooks of each revision succeeded, oldest
+    /// revision first.
+    pub(super) fn check(&self, hooks: &[(&str, usize)]) -> Vec<Vec<String>> {
+        let mut pods: BTreeMap<String, String> = BTreeMap::new();
+        let mut revisions: Vec<String> = Vec::new();
+        let mut succeeded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for write in self.writes() {
+            match (
+                write.resource.as_str(),
+                write.verb.as_str(),
+                write.subresource.as_str(),
+            ) {
+                ("pods", "delete", "") => {
+                    pods.remove(&write.name);
+                }
+                ("pods", "create" | "patch", "") => {
+                    let labels = &write.object["metadata"]["labels"];
+                    let Some(revision) = labels[pod::REVISION].as_str() else {
+                        continue;
+                    };
+                    let before = pods.insert(write.name.clone(), revision.to_owned());
+                    if before.as_deref() == Some(revision) {
+                        continue;
+                    }
+                    if !revisions.iter().any(|known| known == revision) {
+                        revisions.push(revision.to_owned());
+                    }
+                    let count = pods.values().filter(|known| *known == revision).count();
+                    let done = succeeded.get(revision).cloned().unwrap_or_default();
+                    for (hook, needs) in hooks {
+                        assert!(
+                            count <= *needs || done.iter().any(|name| name == hook),
+                            "pod {} is number {count} at {revision}, and {hook}, which needs {needs}, has not succeeded: \
+                             {done:?}",
+                            write.name
+                        );
+                    }
+                }
+                ("hookruns", "patch", "status") if write.object["status"]["phase"] == "Successful" => {
+                    let labels = &write.object["metadata"]["labels"];
+                    let (Some(revision), Some(hook)) = (
+                        labels[label::REVISION].as_str(),
+                        labels[label::LIFECYCLE_HOOK].as_str(),
+                    ) else {
+                        continue;
+                    };
+                    let done = succeeded.entry(revision.to_owned()).or_default();
+                    if !done.iter().any(|name| name == hook) {
+                        done.push(hook.to_owned());
+                    }
+                }
+                _ => {}
+            }
+        }
+        let seen: BTreeSet<&String> = revisions.iter().collect();
+        assert_eq!(seen.len(), revisions.len());
+        revisions
+            .iter()
+            .map(|revision| succeeded.get(revision).cloned().unwrap_or_default())
+            .collect()
+    }
+}

@@ -1,0 +1,243 @@
+//! Points of a rollout: the pods that each needs, and nothing beyond it.
+
+use operator_tests::fleet::{condition, game};
+use serde_json::json;
+
+use crate::{Rollouts, hook, rollout};
+
+/// Hooks at four points of ten pods.
+fn hooks() -> [serde_json::Value; 5] {
+    [
+        hook("after", &json!("Post")),
+        hook("most", &json!("65%")),
+        hook("three", &json!(3)),
+        hook("also-three", &json!("30%")),
+        hook("before", &json!("Pre")),
+    ]
+}
+
+/// Number of pods beyond which each hook must have succeeded.
+const NEEDS: [(&str, usize); 4] = [("before", 0), ("three", 3), ("also-three", 3), ("most", 7)];
+
+#[tokio::test]
+async fn a_new_workload_runs_its_hooks_and_scaling_does_not() {
+    let rollouts = Rollouts::start("points-first").await;
+    for name in ["before", "three", "also-three", "most", "after"] {
+        rollouts.answer(name, "wait");
+    }
+    rollouts.fleet.apply(&rollout(10, &hooks(), json!({})));
+    for (names, pods) in [
+        (&["before"][..], 0),
+        (&["three", "also-three"], 3),
+        (&["most"], 7),
+        (&["after"], 10),
+    ] {
+        for name in names {
+            let entry = rollouts.until_running(name).await;
+            assert_eq!((entry.attempts, entry.completion_time), (1, None));
+        }
+        assert_eq!(rollouts.running("game:v1").await, pods, "{names:?}");
+        let status = rollouts.fleet.status().await;
+        assert_eq!(status.current_revision, None);
+        let (of, reason, _) = condition(&status, "LifecycleHooksSucceeded").unwrap();
+        assert_eq!(
+            (of.as_str(), reason.as_str()),
+            ("Unknown", "LifecycleHookRunning")
+        );
+        for name in names {
+            rollouts.answer(name, "yes");
+        }
+    }
+    rollouts.until_complete(10).await;
+    assert_eq!(rollouts.attempts(), 5);
+    let order = rollouts.order.check(&NEEDS);
+    assert_eq!(order.len(), 1);
+    assert_eq!((order[0][0].as_str(), order[0][4].as_str()), ("before", "after"));
+    // Successful runs are gone, and scaling starts none.
+    rollouts.fleet.until_runs(<[_]>::is_empty).await;
+    rollouts.fleet.scale(15);
+    rollouts.until_complete(15).await;
+    assert_eq!(rollouts.attempts(), 5);
+    let (of, reason, message) = condition(&rollouts.fleet.status().await, "LifecycleHooksSucceeded").unwrap();
+    assert_eq!(
+        (of.as_str(), reason.as_str()),
+        ("True", "LifecycleHooksSucceeded")
+    );
+    assert!(message.contains("also-three: Successful"), "{message}");
+}
+
+#[tokio::test]
+async fn each_update_type_stops_at_the_points() {
+    for type_ in ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate"] {
+        let rollouts = Rollouts::start("points-types").await;
+        for name in ["before", "three", "also-three", "most", "after"] {
+            rollouts.answer(name, "yes");
+        }
+        let update = json!({ "type": type_, "maxUnavailable": "50%", "maxSurge": 2 });
+        rollouts.fleet.apply(&rollout(10, &hooks(), update));
+        rollouts.until_complete(10).await;
+        rollouts.answer("most", "wait");
+        rollouts.fleet.set_image("game:v2").await;
+        rollouts.until_running("most").await;
+        assert_eq!(rollouts.running("game:v2").await, 7, "{type_}");
+        rollouts.answer("most", "yes");
+        rollouts.until_complete(10).await;
+        rollouts.fleet.all_run("game:v2", 10).await;
+        assert_eq!(rollouts.attempts(), 10, "{type_}");
+        assert_eq!(rollouts.order.check(&NEEDS).len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn the_template_changes_during_each_hook() {
+    let rollouts = Rollouts::start("points-change").await;
+    let hooks = hooks();
+    for name in ["before", "three", "also-three", "most", "after"] {
+        rollouts.answer(name, "yes");
+    }
+    rollouts
+        .fleet
+        .apply(&rollout(10, &hooks, json!({ "maxUnavailable": "100%" })));
+    rollouts.until_complete(10).await;
+    for (version, name) in ["before", "three", "most", "after"].into_iter().enumerate() {
+        rollouts.answer(name, "wait");
+        rollouts.fleet.set_image(&format!("game:w{version}")).await;
+        rollouts.until_running(name).await;
+        // The next template ends the hook, which begins again at the other revision.
+        rollouts.fleet.set_image(&format!("game:x{version}")).await;
+        let update = rollouts.fleet.status().await.update_revision;
+        rollouts
+            .until(name, |entry| {
+                Some(&entry.revision) != update.as_ref() || entry.phase.as_str() == "Running"
+            })
+            .await;
+        rollouts.answer(name, "yes");
+        rollouts.until_complete(10).await;
+        rollouts.fleet.all_run(&format!("game:x{version}"), 10).await;
+    }
+    let order = rollouts.order.check(&NEEDS);
+    // A revision whose first hook was ended has no pod.
+    assert_eq!(order.len(), 8, "{order:?}");
+    let complete = order.iter().filter(|names| names.len() == 5).count();
+    assert_eq!(complete, 5, "{order:?}");
+}
+
+#[tokio::test]
+async fn hooks_wait_for_a_partition_a_pause_and_canary_steps() {
+    let rollouts = Rollouts::start("points-partition").await;
+    let hooks = [
+        hook("before", &json!("Pre")),
+        hook("most", &json!("75%")),
+        hook("after", &json!("Post")),
+    ];
+    for name in ["before", "most", "after"] {
+        rollouts.answer(name, "yes");
+    }
+    rollouts
+        .fleet
+        .apply(&rollout(4, &hooks, json!({ "maxUnavailable": 4 })));
+    rollouts.until_complete(4).await;
+    rollouts
+        .fleet
+        .set(json!({ "updateStrategy": { "paused": true } }))
+        .await;
+    rollouts.fleet.set_image("game:v2").await;
+    rollouts
+        .until("before", |entry| entry.phase.as_str() == "Waiting")
+        .await;
+    assert_eq!(rollouts.attempts(), 3, "a paused rollout has not begun");
+    rollouts
+        .fleet
+        .set(json!({ "updateStrategy": { "paused": false, "partition": 2 } }))
+        .await;
+    rollouts.fleet.says("Progressing", "LifecycleHookWaiting").await;
+    rollouts
+        .until("before", |entry| entry.phase.as_str() == "Successful")
+        .await;
+    rollouts
+        .fleet
+        .until(|status| status.updated_ready_replicas == 2)
+        .await;
+    rollouts.fleet.says("Progressing", "LifecycleHookWaiting").await;
+    rollouts.fleet.quiet().await;
+    assert_eq!((rollouts.running("game:v2").await, rollouts.attempts()), (2, 4));
+    rollouts.answer("most", "wait");
+    rollouts
+        .fleet
+        .set(json!({ "updateStrategy": { "partition": 0 } }))
+        .await;
+    rollouts.until_running("most").await;
+    assert_eq!(rollouts.running("game:v2").await, 3);
+    rollouts.answer("most", "yes");
+    rollouts.until_complete(4).await;
+    // A step lets two pods be updated, and a later one the rest.
+    let steps = json!([{ "partition": 2 }, { "pause": {} }, { "partition": 0 }]);
+    rollouts
+        .fleet
+        .set(json!({ "updateStrategy": { "canary": { "steps": steps } } }))
+        .await;
+    rollouts.fleet.set_image("game:v3").await;
+    rollouts
+        .fleet
+        .until_game(|game| game.spec.update_strategy.as_ref().unwrap().paused == Some(true))
+        .await;
+    rollouts.fleet.quiet().await;
+    assert_eq!(rollouts.running("game:v3").await, 2);
+    rollouts
+        .fleet
+        .set(json!({ "updateStrategy": { "paused": false } }))
+        .await;
+    rollouts.until_complete(4).await;
+    let _ = rollouts.order.check(&[("before", 0), ("most", 3)]);
+    assert_eq!(rollouts.attempts(), 9);
+}
+
+#[tokio::test]
+async fn an_adopted_fleet_runs_no_hook() {
+    let rollouts = Rollouts::start("points-adopted").await;
+    rollouts.fleet.launch(&game(3, json!({}))).await;
+    let _ = rollouts
+        .fleet
+        .kubectl(&["delete", "gamedeployment", "--all", "--cascade=orphan"], "");
+    let hooks = [hook("before", &json!("Pre")), hook("after", &json!("Post"))];
+    rollouts.fleet.apply(&rollout(3, &hooks, json!({})));
+    rollouts.until_complete(3).await;
+    assert_eq!(rollouts.attempts(), 0);
+    rollouts.answer("before", "wait");
+    rollouts.fleet.set_image("game:v2").await;
+    rollouts.until_running("before").await;
+    assert_eq!(rollouts.running("game:v2").await, 0);
+}
+
+#[tokio::test]
+async fn a_hook_costs_at_most_six_requests() {
+    let changes = |verb: &str, resource: &str, subresource: &str| {
+        matches!(
+            (resource, subresource, verb),
+            ("hookruns" | "controllerrevisions", "", _) | ("gamedeployments", "status", "patch")
+        )
+    };
+    let mut counts = Vec::new();
+    for hooks in [0, 1, 4] {
+        let rollouts = Rollouts::start("points-cost").await;
+        let hooks: Vec<_> = (0..hooks)
+            .map(|n| hook(&format!("h{n}"), &json!("Pre")))
+            .collect();
+        for n in 0..hooks.len() {
+            rollouts.answer(&format!("h{n}"), "yes");
+        }
+        rollouts.fleet.launch(&game(2, json!({}))).await;
+        rollouts.fleet.set(json!({ "lifecycleHooks": hooks })).await;
+        rollouts.fleet.quiet().await;
+        let before = rollouts.order.count(changes);
+        rollouts.fleet.set_image("game:v2").await;
+        rollouts.until_complete(2).await;
+        rollouts.fleet.until_runs(<[_]>::is_empty).await;
+        counts.push(rollouts.order.count(changes) - before);
+    }
+    println!("writes of rollouts with 0, 1 and 4 hooks: {counts:?}");
+    assert!(
+        counts[1] <= counts[0] + 6 && counts[2] <= counts[0] + 24,
+        "{counts:?}"
+    );
+}
