@@ -7,7 +7,7 @@ use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessRevie
 use serde_json::Value;
 
 use crate::review::{AdmissionRequest, UserInfo};
-use crate::validate::{ValidatedKind, controlling_workload};
+use crate::validate::{ValidatedKind, controlling_owner};
 
 /// Right that the author of an object needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,8 +21,8 @@ pub struct NeededRight {
 }
 
 /// Returns the right that a creation or an update needs, if it introduces a Job. `operators`: users whose HookRuns copy
-/// HookTemplates, whose own authors were checked; if there are none, all HookRuns that a GameDeployment controls count
-/// as such.
+/// HookTemplates and GameDeployments, whose own authors were checked; if there are none, all HookRuns that a workload
+/// controls count as such.
 #[must_use]
 pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Option<NeededRight> {
     let kind = ValidatedKind::of(&request.kind).filter(|_| request.is_whole())?;
@@ -32,44 +32,55 @@ pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Option<Needed
         return None;
     }
     match kind {
-        // A GameDeployment names HookTemplates, and has no Jobs of its own.
-        ValidatedKind::GameDeployment => return None,
-        ValidatedKind::HookRun if copies_template(request, operators) => return None,
-        ValidatedKind::HookTemplate | ValidatedKind::HookRun => {}
+        ValidatedKind::HookRun if is_copy(request, operators) => return None,
+        ValidatedKind::GameDeployment | ValidatedKind::HookTemplate | ValidatedKind::HookRun => {}
     }
-    let path = first_job(object)?;
-    (jobs_of(object) != jobs_of(old)).then(|| NeededRight {
+    let (jobs, before) = (Jobs::of(kind, object), Jobs::of(kind, old));
+    let path = jobs.jobs.first()?.0.clone();
+    (!jobs.are_same(&before)).then(|| NeededRight {
         user: request.user_info.clone(),
         namespace: request.namespace().to_owned(),
         path,
     })
 }
 
-fn copies_template(request: &AdmissionRequest, operators: &[String]) -> bool {
+fn is_copy(request: &AdmissionRequest, operators: &[String]) -> bool {
     if operators.is_empty() {
-        return controlling_workload(&request.object).is_some();
+        return controlling_owner(&request.object).is_some();
     }
     let user = request.user_info.username.as_deref().unwrap_or_default();
     operators.iter().any(|known| known == user)
 }
 
-fn metrics(object: &Value) -> impl Iterator<Item = &Value> {
-    object["spec"]["metrics"].as_array().into_iter().flatten()
+/// Jobs of an object, with the path of each.
+struct Jobs<'a> {
+    jobs: Vec<(String, &'a Value)>,
+    /// Arguments that are filled into them.
+    args: &'a Value,
 }
 
-/// Returns the path of the first Job.
-fn first_job(object: &Value) -> Option<String> {
-    let index = metrics(object).position(|metric| !metric["provider"]["job"].is_null())?;
-    Some(format!("spec.metrics[{index}].provider.job"))
-}
+impl<'a> Jobs<'a> {
+    fn of(kind: ValidatedKind, object: &'a Value) -> Self {
+        let spec = &object["spec"];
+        let (list, fields): (_, &[&str]) = match kind {
+            ValidatedKind::GameDeployment => ("lifecycleHooks", &["jobSpec"]),
+            ValidatedKind::HookTemplate | ValidatedKind::HookRun => ("metrics", &["provider", "job"]),
+        };
+        let items = spec[list].as_array().into_iter().flatten().enumerate();
+        let job = |(index, item): (usize, &'a Value)| {
+            let job = fields.iter().fold(item, |at, field| &at[field]);
+            (!job.is_null()).then(|| (format!("spec.{list}[{index}].{}", fields.join(".")), job))
+        };
+        Self {
+            jobs: items.filter_map(job).collect(),
+            args: &spec["args"],
+        }
+    }
 
-/// Returns the Jobs and everything that is filled into them.
-fn jobs_of(object: &Value) -> (Vec<&Value>, &Value) {
-    let jobs = metrics(object).map(|metric| &metric["provider"]["job"]);
-    (
-        jobs.filter(|job| !job.is_null()).collect(),
-        &object["spec"]["args"],
-    )
+    fn are_same(&self, other: &Self) -> bool {
+        let jobs = |of: &Self| -> Vec<&'a Value> { of.jobs.iter().map(|(_, job)| *job).collect() };
+        jobs(self) == jobs(other) && self.args == other.args
+    }
 }
 
 impl NeededRight {
@@ -182,14 +193,28 @@ mod tests {
                 assert_eq!(path(&request, &[OPERATOR.to_owned()]), wanted, "{kind} {object}");
             }
         }
-        let game = request("GameDeployment", old, Value::Null, "alice");
-        assert_eq!(path(&game, &[]), None);
+    }
+
+    #[test]
+    fn the_jobs_of_a_rollout_are_those_of_its_workload() {
+        let game = |replicas: i32, image: &str| {
+            let hooks = json!([{ "name": "a", "hook": {} }, { "name": "b", "jobSpec": { "image": image } }]);
+            json!({ "spec": { "replicas": replicas, "lifecycleHooks": hooks } })
+        };
+        let path_of = |object, old| path(&request("GameDeployment", object, old, "alice"), &[]);
+        let second = Some("spec.lifecycleHooks[1].jobSpec".to_owned());
+        assert_eq!(path_of(game(1, "v1"), Value::Null), second);
+        assert_eq!(path_of(game(1, "v2"), game(1, "v1")), second);
+        assert_eq!(path_of(game(2, "v1"), game(1, "v1")), None);
+        assert_eq!(path_of(json!({ "spec": {} }), game(1, "v1")), None);
     }
 
     #[test]
     fn a_run_of_the_operator_copies_a_template_whose_author_was_checked() {
         let owners = json!([{ "kind": "GameDeployment", "controller": true, "name": "g", "uid": "1" }]);
         let owned = object(&[job("v1")], &json!({ "ownerReferences": owners }));
+        let owners = json!([{ "kind": "ControllerRevision", "controller": true, "name": "g-1", "uid": "2" }]);
+        let of_rollout = object(&[job("v1")], &json!({ "ownerReferences": owners }));
         let own = object(&[job("v1")], &json!({}));
         let known = vec![OPERATOR.to_owned()];
         for (object, user, operators, checked) in [
@@ -198,6 +223,8 @@ mod tests {
             (&own, OPERATOR, &known, false),
             (&owned, "alice", &vec![], false),
             (&own, "alice", &vec![], true),
+            (&of_rollout, "alice", &known, true),
+            (&of_rollout, "alice", &vec![], false),
         ] {
             let request = request("HookRun", object.clone(), Value::Null, user);
             assert_eq!(

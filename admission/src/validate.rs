@@ -15,7 +15,7 @@ use kube::core::DeserializeGuard;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use shared_api::names::GROUP;
+use shared_api::names::{CONTROLLER_REVISION, GROUP};
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
 use crate::review::{AdmissionDecision, AdmissionRequest, GroupKind};
@@ -90,23 +90,29 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
     }
     let user = request.user_info.username.as_deref().unwrap_or_default();
     let claims = |owner: &&Value| {
-        let before = controlling_workload(&request.old_object);
+        let before = controlling_owner(&request.old_object);
         before.map(|before| &before["uid"]) != Some(&owner["uid"])
     };
-    let owner = controlling_workload(&request.object)
+    let owner = controlling_owner(&request.object)
         .filter(claims)
         .filter(|_| operators.iter().all(|known| known != user))?;
-    let game = owner["name"].as_str().unwrap_or_default();
+    let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
     Some(AdmissionDecision::Forbidden(format!(
-        "metadata.ownerReferences: GameDeployment {game} is named as controller, and its HookRuns are made by its operator \
+        "metadata.ownerReferences: {kind} {name} is named as controller, and its HookRuns are made by the operator \
          alone, not by {user:?}; leave the owner out"
     )))
 }
 
-/// Returns the GameDeployment that controls the run.
-pub(crate) fn controlling_workload(run: &Value) -> Option<&Value> {
+/// Returns the owner in the name of a workload: the GameDeployment, or the ControllerRevision of its rollout.
+pub(crate) fn controlling_owner(run: &Value) -> Option<&Value> {
     let owners = run["metadata"]["ownerReferences"].as_array()?;
-    { owners.iter() }.find(|owner| owner["controller"] == true && owner["kind"] == "GameDeployment")
+    let kinds = [&GameDeployment::kind(&()), CONTROLLER_REVISION];
+    let mut owners = owners.iter().filter(|owner| owner["controller"] == true);
+    owners.find(|owner| kinds.iter().any(|kind| owner["kind"] == *kind))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 /// Returns the reason why a run must not be changed: the workload that controls it would no longer trust it.
@@ -115,7 +121,7 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
     if !matches!(kind, ValidatedKind::HookRun) {
         return None;
     }
-    let owner = controlling_workload(old)?;
+    let owner = controlling_owner(old)?;
     let asked = |run: &Value| {
         let mut spec = run["spec"].clone();
         if let Some(fields) = spec.as_object_mut() {
@@ -124,9 +130,9 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
         spec
     };
     (asked(object) != asked(old)).then(|| {
-        let game = owner["name"].as_str().unwrap_or_default();
+        let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
         format!(
-            "spec: GameDeployment {game} asks by this HookRun, and an edited one opens nothing; edit the HookTemplate, \
+            "spec: {kind} {name} asks by this HookRun, and an edited one opens nothing; edit the HookTemplate, \
              or delete the HookRun to have it asked again (spec.terminate may be set)"
         )
     })

@@ -44,7 +44,7 @@ async fn grant(installation: &Installation<'_>, user: &str, name: &str, group: &
 async fn nobody_gains_jobs_by_a_hook() {
     let flags = ["--workload-operator-user", OPERATOR];
     let (installation, _replica) = Installation::running(shared().await, &flags).await;
-    let hooks = ["hooktemplates", "hookruns"];
+    let hooks = ["hooktemplates", "hookruns", "gamedeployments"];
     for (user, name) in [("alice", "alice"), ("bob", "bob"), (OPERATOR, "operator")] {
         grant(&installation, user, name, "tkex.tencent.com", &hooks).await;
     }
@@ -68,6 +68,22 @@ async fn nobody_gains_jobs_by_a_hook() {
         let turned = apply("alice", &with_job(kind, "web", "evil:v1")).unwrap_err();
         assert!(turned.contains("may not create Jobs"), "{turned}");
     }
+    let game = |image: &str, replicas: u32| {
+        let hook = with_job("HookTemplate", "unused", image);
+        let job = &hook["spec"]["metrics"][0]["provider"]["job"]["spec"];
+        let mut game = operator_tests::fleet::game(replicas.try_into().unwrap(), json!({}));
+        game["spec"]["lifecycleHooks"] =
+            json!([{ "name": "check", "trigger": { "type": "Post" }, "jobSpec": job }]);
+        game
+    };
+    let refused = apply("alice", &game("check:v1", 1)).unwrap_err();
+    assert!(
+        refused.contains("spec.lifecycleHooks[0].jobSpec: \"alice\" may not create Jobs"),
+        "{refused}"
+    );
+    apply("bob", &game("check:v1", 1)).unwrap();
+    apply("alice", &game("check:v1", 2)).unwrap();
+    apply("alice", &game("evil:v1", 2)).unwrap_err();
     // It copies a template whose author was asked.
     apply(OPERATOR, &with_job("HookRun", "copied", "check:v1")).unwrap();
     let refused = apply(OPERATOR, &with_job("HookTemplate", "own", "check:v1")).unwrap_err();

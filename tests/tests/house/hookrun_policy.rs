@@ -99,6 +99,10 @@ fn only_the_operator_makes_the_runs_of_a_workload() {
             assert_eq!(denials("jane", &unowned, old), [""; 0], "{old}");
         }
     }
+    let mut of_rollout = run(&["r"], spec());
+    of_rollout["metadata"]["ownerReferences"][0]["kind"] = json!("ControllerRevision");
+    assert_eq!(denials("jane", &of_rollout, &Json::Null).len(), 1);
+    assert_eq!(denials(OPERATOR, &of_rollout, &Json::Null), [""; 0]);
     let mut other_kind = run(&["w"], spec());
     other_kind["metadata"]["ownerReferences"][0]["kind"] = json!("ConfigMap");
     let mut no_controller = run(&["w"], spec());
