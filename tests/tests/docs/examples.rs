@@ -140,7 +140,8 @@ async fn run_jobs(fleet: &mut Fleet<'_>) {
     grant_to_operator(fleet.control_plane).await;
     grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
     let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
-    let start = Start::new(crate::PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&["--provider-job"]);
+    let flags = ["--provider-job", "--egress-allow-loopback"];
+    let start = Start::new(crate::PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&flags);
     fleet.start(Who::Hooks, &start).await;
 }
 

@@ -16,8 +16,8 @@ use crate::fleet;
 const POD: &str = "Pod";
 pub(super) const WORKLOAD: &str = "GameDeployment";
 
-/// Counts the events on objects of a kind with this reason and these words.
-async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
+/// Returns the events on objects of a kind with this reason and these words, each with its count.
+async fn all_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> Vec<(String, i32)> {
     let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
     let events = events
         .list(&ListParams::default())
@@ -25,24 +25,31 @@ async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
         .unwrap()
         .items
         .into_iter();
-    let about = events.filter(|event| {
+    let about = events.filter_map(|event| {
         let regarding = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
         let note = event.note.as_deref().unwrap_or_default();
-        regarding == Some(kind) && event.reason.as_deref() == Some(reason) && note.contains(words)
+        let is_told =
+            regarding == Some(kind) && event.reason.as_deref() == Some(reason) && note.contains(words);
+        is_told.then(|| (note.to_owned(), event.series.map_or(1, |series| series.count)))
     });
-    about
-        .map(|event| event.series.map_or(1, |series| series.count))
-        .sum()
+    about.collect()
+}
+
+/// Counts the events on objects of a kind with this reason and these words.
+async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
+    let told = all_told(fleet, kind, reason, words).await;
+    told.into_iter().map(|(_, count)| count).sum()
 }
 
 pub(super) async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
     eventually(operator_tests::SOON, || async {
-        let count = told(fleet, kind, reason, words).await;
+        let told = all_told(fleet, kind, reason, words).await;
+        let count: i32 = told.iter().map(|(_, count)| count).sum();
         if count == times {
             return Ok(());
         }
         Err(format!(
-            "{count} of {times} times {reason} on a {kind}; {:?}",
+            "{count} of {times} times {reason} on a {kind}: {told:?}; {:?}",
             fleet.status().await
         ))
     })

@@ -19,6 +19,7 @@ pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
     ask_with_a_secret(fleet, &proxies[1]).await;
     make_and_update(fleet, &proxies[0]).await;
     adopt(fleet).await;
+    remove_a_running_hook(fleet).await;
     withdraw(fleet).await;
     fleet.retry("preDeleteUpdateStrategy");
     fleet
@@ -89,6 +90,23 @@ async fn adopt(fleet: &Fleet<'_>) {
     fleet
         .until_pods(|pods| pods.get("by-hand").is_none_or(owned))
         .await;
+    fleet.settled(1).await;
+}
+
+/// Removes a hook of a rollout while it runs: the operator terminates its HookRun.
+async fn remove_a_running_hook(fleet: &Fleet<'_>) {
+    let patient = json!({ "metrics": [{
+        "name": "patient", "initialDelay": "1h", "successCondition": "true",
+        "provider": { "web": { "url": "http://127.0.0.1:1", "jsonPath": "{$}" } }
+    }] });
+    fleet.hook("patient", patient).await;
+    let hook = json!({ "name": "before", "trigger": { "type": "Pre" }, "retainPolicy": "Never",
+        "hook": { "templateName": "patient" } });
+    fleet.set(json!({ "lifecycleHooks": [hook] })).await;
+    fleet.set_image("game:v5").await;
+    fleet.until_runs(|runs| runs.len() == 1).await;
+    fleet.set(json!({ "lifecycleHooks": null })).await;
+    fleet.all_run("game:v5", 1).await;
     fleet.settled(1).await;
 }
 

@@ -15,6 +15,7 @@ use crate::canary::{CanaryState, RolloutProgress};
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, RunVersion, Warning};
+use crate::user_text::bounded;
 use crate::workload::{LifecycleHook, RetainPolicy};
 
 mod attempt;
@@ -154,27 +155,27 @@ fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
         name: hook.name.clone(),
         revision: facts.history.update.name.clone(),
         // A request that is older than the rollout asks for nothing.
-        last_handled_retry: requested_retry(facts, &hook.name).map(str::to_owned),
+        last_handled_retry: requested_retry(facts, &hook.name),
         ..LifecycleHookStatus::default()
     }
 }
 
-/// Returns the text of a request to retry a hook.
-fn requested_retry<'a>(facts: &Facts<'a>, hook: &str) -> Option<&'a str> {
+/// Returns the text of a request to retry a hook, as the status records it.
+fn requested_retry(facts: &Facts<'_>, hook: &str) -> Option<String> {
     let annotations = facts.view.object.metadata.annotations.as_ref()?;
     let request = annotations.get(RETRY_REQUESTED)?.strip_prefix("lifecycle/")?;
     let (name, text) = request.split_once('=')?;
-    (name == hook).then_some(text)
+    (name == hook).then(|| bounded(text))
 }
 
-/// Terminates the HookRuns that no entry depends on, and returns the name of one that has not ended.
-fn stop_leftovers(facts: &Facts<'_>, used: &BTreeSet<String>, part: &mut PartialPlan) -> Option<String> {
-    let is_leftover = |run: &&&Run| {
+/// Terminates the HookRuns that no entry depends on, and returns one that has not ended.
+fn stop_leftovers<'a>(facts: &Facts<'a>, used: &BTreeSet<String>, part: &mut PartialPlan) -> Option<&'a Run> {
+    let is_leftover = |run: &&Run| {
         run.lifecycle().is_some() && !run.phase.is_final() && !run.terminating && !used.contains(&run.name)
     };
     let mut first = None;
-    for run in facts.view.runs.iter().filter(is_leftover) {
-        first.get_or_insert_with(|| run.name.clone());
+    for run in facts.view.runs.iter().copied().filter(is_leftover) {
+        first.get_or_insert(run);
         terminate(run, part);
     }
     first

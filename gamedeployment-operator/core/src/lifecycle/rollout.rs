@@ -101,8 +101,29 @@ impl<'a> Stepper<'_, 'a> {
         self.facts.view.runs.iter().copied().find(|run| run.name == name)
     }
 
+    /// Returns the wait for a HookRun of another rollout, or of a hook that was removed.
+    fn wait_for_end(&mut self, run: &Run) -> Wait {
+        let blocker = run.unreadable_blocker();
+        let blocker = blocker.or_else(|| run.not_taken_up(&self.facts.workload.namespace, self.facts.now));
+        if let Some(blocker) = blocker {
+            let message = format!(
+                "the lifecycle hooks wait for the end of an earlier one: {}",
+                blocker.message
+            );
+            return Wait::Blocked(blocker.reason, message);
+        }
+        run.not_taken_up_at
+            .into_iter()
+            .for_each(|at| self.part.wake_at(at));
+        let message = format!(
+            "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait for its end",
+            run.name
+        );
+        Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)
+    }
+
     /// Adds what the whole rollout waits for.
-    fn wait(&mut self, current: Option<Point>, leftover: Option<String>) {
+    fn wait(&mut self, current: Option<Point>, leftover: Option<&Run>) {
         let hooks = &self.facts.workload.lifecycle_hooks;
         let aborted = self.lifecycle.hooks.iter().find(|entry| entry.phase.is_aborted());
         let wait = if let Some(entry) = aborted {
@@ -117,10 +138,7 @@ impl<'a> Stepper<'_, 'a> {
             );
             Wait::Blocked(WorkloadReason::LifecycleHookAborted, message)
         } else if let Some(run) = leftover {
-            let message = format!(
-                "HookRun {run} of another rollout or hook is being stopped; the hooks wait for its end"
-            );
-            Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)
+            self.wait_for_end(run)
         } else if let Some(point) = current {
             let replicas = self.facts.workload.replicas;
             let hooks = hooks.iter().zip(&self.lifecycle.hooks);

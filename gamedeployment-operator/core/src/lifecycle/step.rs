@@ -44,10 +44,8 @@ impl Stepper<'_, '_> {
         let Some(text) = requested_retry(self.facts, &hook.name) else {
             return false;
         };
-        let is_new = entry.last_handled_retry.as_deref() != Some(text);
-        if is_new {
-            entry.last_handled_retry = Some(text.to_owned());
-        }
+        let is_new = entry.last_handled_retry.as_ref() != Some(&text);
+        entry.last_handled_retry = Some(text);
         is_new
     }
 

@@ -597,6 +597,25 @@ fn another_template_stops_the_hooks_and_begins_with_its_own() {
 }
 
 #[test]
+fn the_wait_for_the_hooks_of_another_rollout_is_explained() {
+    let mut world = World::new(4, &[hook("before", &json!("Pre"))]);
+    world.settle();
+    world.set_template("third", "game:v3");
+    world.settle();
+    let waiting = ("True".to_owned(), "LifecycleHookWaiting".to_owned());
+    assert_eq!(world.condition("Progressing"), waiting);
+    // Nobody stops it.
+    let wake = world.wake.unwrap();
+    assert_eq!(wake.duration_since(world.now).as_secs(), 30);
+    world.pass(30);
+    world.settle();
+    assert_eq!(world.condition("UpdateBlocked").1, "HookNotTakenUp");
+    world.ends("before", Phase::Inconclusive);
+    assert!(world.is_running("before"), "that of the new revision");
+    assert_eq!(world.condition("UpdateBlocked").0, "");
+}
+
+#[test]
 fn a_rollback_runs_its_hooks_and_says_so_to_jobs() {
     let job = |name: &str, type_: &str| {
         json!({ "name": name, "trigger": {"type": type_}, "jobSpec": {"template": {"spec": {
