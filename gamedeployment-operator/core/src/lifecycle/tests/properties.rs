@@ -1,0 +1,285 @@
+//! No pod reaches the target revision beyond the open point, and each attempt runs once: whatever the hooks say,
+//! whenever the process ends, and however late the cache shows a verdict.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::json;
+use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
+use shared_api::{HookRun, Phase};
+
+use super::world::{World, hook};
+use crate::plan::Action;
+use crate::samples::config;
+
+/// Number of desired pods.
+const REPLICAS: usize = 5;
+/// Hooks of a rollout: name, point, pods that the point needs, and failure policy.
+const HOOKS: [(&str, &str, usize, &str); 5] = [
+    ("before", "Pre", 0, "Retry"),
+    ("one", "1", 1, "Ignore"),
+    ("half", "50%", 3, "Retry"),
+    ("also-half", "60%", 3, "Abort"),
+    ("after", "Post", 5, "Retry"),
+];
+/// Templates of the rollouts: revision and image.
+const TEMPLATES: [(&str, &str); 3] = [("old", "game:v1"), ("new", "game:v2"), ("third", "game:v3")];
+
+/// Step of a history.
+#[derive(Debug, Clone)]
+enum Step {
+    /// A decision of which this many writes are made before the process ends; `None`: all.
+    Decide(Option<usize>),
+    /// The cache shows all HookRuns.
+    Watch,
+    /// A hook that runs ends.
+    End(usize, Phase),
+    /// Seconds pass.
+    Pass(i64),
+    /// The template changes.
+    Template(usize),
+    /// A person asks for another attempt.
+    Request(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let verdicts =
+        prop_oneof![4 => Just(Phase::Successful), 1 => Just(Phase::Failed), 1 => Just(Phase::Error)];
+    prop_oneof![
+        12 => Just(Step::Decide(None)),
+        2 => (0_usize..3).prop_map(|writes| Step::Decide(Some(writes))),
+        4 => Just(Step::Watch),
+        6 => (0..HOOKS.len(), verdicts).prop_map(|(hook, phase)| Step::End(hook, phase)),
+        1 => prop_oneof![Just(5), Just(40), Just(400)].prop_map(Step::Pass),
+        1 => (0..TEMPLATES.len()).prop_map(Step::Template),
+        1 => (0..HOOKS.len()).prop_map(Step::Request),
+    ]
+}
+
+/// World with a cache of its HookRuns, and a record of verdicts.
+struct Rollouts {
+    world: World,
+    /// HookRuns as the cache shows them.
+    seen: Vec<HookRun>,
+    /// Number of rollouts that were recorded.
+    recorded: usize,
+    /// All HookRuns that were ever created, each with its rollout.
+    created: BTreeMap<String, usize>,
+    /// Rollout and hook of every success, and of every end of a hook that may fail.
+    passed: BTreeSet<(usize, String)>,
+    /// Pods at the target when it became the target.
+    at_start: usize,
+    /// Other pods at that time.
+    others_at_start: usize,
+    requests: usize,
+}
+
+impl Rollouts {
+    fn new(is_first: bool) -> Self {
+        let hooks = HOOKS.map(|(name, point, _, policy)| {
+            let mut hook = hook(name, &json!(point));
+            hook["failurePolicy"] = json!(policy);
+            hook["retainPolicy"] = json!("Never");
+            hook
+        });
+        let world = if is_first {
+            World::empty(REPLICAS, &hooks)
+        } else {
+            World::new(REPLICAS, &hooks)
+        };
+        Self {
+            world,
+            seen: Vec::new(),
+            recorded: 0,
+            created: BTreeMap::new(),
+            passed: BTreeSet::new(),
+            at_start: 0,
+            others_at_start: REPLICAS,
+            requests: 0,
+        }
+    }
+
+    /// Revision of the template.
+    fn target(&self) -> &'static str {
+        let image = self.world.object.spec.template["spec"]["containers"][0]["image"].as_str();
+        let mut known = TEMPLATES.into_iter();
+        known.find(|(_, known)| Some(*known) == image).unwrap().0
+    }
+
+    fn play(&mut self, step: Step) {
+        match step {
+            Step::Decide(writes) => {
+                let _ = self.decide(writes);
+            }
+            Step::Watch => self.seen.clone_from(&self.world.runs),
+            Step::End(hook, phase) => self.end(HOOKS[hook].0, phase),
+            Step::Pass(seconds) => self.world.pass(seconds),
+            Step::Template(at) => {
+                let (name, image) = TEMPLATES[at];
+                if self.target() != name {
+                    self.world.set_template(name, image);
+                    self.at_start = self.world.at(name);
+                    self.others_at_start = self.world.pods.len() - self.at_start;
+                }
+            }
+            Step::Request(hook) => {
+                self.requests += 1;
+                self.world
+                    .request(&format!("lifecycle/{}={}", HOOKS[hook].0, self.requests));
+            }
+        }
+    }
+
+    /// Ends the run of a hook, at the server alone.
+    fn end(&mut self, hook: &str, phase: Phase) {
+        let Some(run) = self.world.running_mut(hook) else {
+            return;
+        };
+        let is_terminated = run.spec.terminate == Some(true);
+        let phase = if is_terminated { Phase::Inconclusive } else { phase };
+        let name = run.metadata.name.clone().unwrap();
+        let (_, _, _, policy) = HOOKS.into_iter().find(|(name, ..)| *name == hook).unwrap();
+        if phase == Phase::Successful || policy == "Ignore" {
+            self.passed.insert((self.created[&name], hook.to_owned()));
+        }
+        self.world.end(hook, phase);
+    }
+
+    /// Decides, and makes some of the writes. A process that ends lists everything anew. Returns whether there was
+    /// anything to write.
+    fn decide(&mut self, writes: Option<usize>) -> bool {
+        let plan = self.world.plan_on(&self.seen);
+        let any = !plan.actions.is_empty() || plan.status.is_some();
+        let is_calm = plan.actions.is_empty();
+        let ends = writes.is_some();
+        for action in plan.actions.into_iter().take(writes.unwrap_or(usize::MAX)) {
+            self.write(action);
+        }
+        if ends {
+            self.seen.clone_from(&self.world.runs);
+        } else if let Some(status) = plan.status.filter(|_| is_calm) {
+            let target = self.recorded_target().map(str::to_owned);
+            self.world.object.status = Some(*status);
+            self.recorded += usize::from(self.recorded_target() != target.as_deref());
+        }
+        any
+    }
+
+    fn write(&mut self, action: Action) {
+        let changed = match &action {
+            Action::CreateRun(new) => {
+                let name = new.run.metadata.name.clone().unwrap();
+                let before = self.created.insert(name.clone(), self.recorded);
+                assert_eq!(before, None, "{name} runs twice");
+                Some(name)
+            }
+            Action::TerminateRun(run) => Some(run.name.clone()),
+            Action::DeleteRun(run) => Some(run.name.clone()),
+            _ => None,
+        };
+        let before = (self.pods_at_target(), self.others());
+        self.world.carry_out(action);
+        if self.pods_at_target() > before.0 || self.others() < before.1 {
+            self.check();
+        }
+        // The answer to a write shows the object.
+        if let Some(name) = changed {
+            let is_it = |run: &&HookRun| run.metadata.name.as_ref() == Some(&name);
+            let now = self.world.runs.iter().find(is_it).cloned();
+            self.seen.retain(|run| !is_it(&run));
+            self.seen.extend(now);
+        }
+    }
+
+    fn pods_at_target(&self) -> usize {
+        self.world.at(self.target())
+    }
+
+    fn others(&self) -> usize {
+        self.world.pods.len() - self.pods_at_target()
+    }
+
+    fn recorded_target(&self) -> Option<&str> {
+        self.world.object.status.as_ref()?.update_revision.as_deref()
+    }
+
+    /// Checks that every hook whose point needs fewer pods has been passed in this rollout.
+    fn check(&self) {
+        let (name, pods) = (self.target(), self.pods_at_target());
+        let is_recorded = self.recorded_target() == Some(name);
+        let others = self.others();
+        // Back at the last complete revision, missing pods get it, and no other pod is replaced.
+        let is_back = self.world.current() == Some(name);
+        for (hook, _, needs, _) in HOOKS {
+            let is_passed = is_recorded && self.passed.contains(&(self.recorded, hook.to_owned()));
+            let is_within = if is_back {
+                others >= self.others_at_start.min(REPLICAS - needs)
+            } else {
+                pods <= needs.max(self.at_start)
+            };
+            assert!(
+                is_passed || is_within,
+                "{pods} pods of {name} before {hook}, which needs {needs}: {:#?}",
+                self.world.log
+            );
+        }
+    }
+
+    /// Lets everything succeed, and returns whether the rollout ends or says why not.
+    fn finish(&mut self) -> Result<(), String> {
+        for _ in 0..100 {
+            self.play(Step::Watch);
+            while self.decide(None) {}
+            let running: BTreeSet<String> = self
+                .world
+                .runs
+                .iter()
+                .filter(|run| run.status.as_ref().is_none_or(|status| !status.phase.is_final()))
+                .map(|run| run.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK].clone())
+                .collect();
+            if running.is_empty() {
+                self.world.pass(400);
+            }
+            for hook in running {
+                self.end(&hook, Phase::Successful);
+            }
+            if self.world.current() == Some(self.target()) && self.pods_at_target() == REPLICAS {
+                return Ok(());
+            }
+            if self.world.condition("UpdateBlocked").1 == "LifecycleHookAborted" {
+                return Ok(());
+            }
+        }
+        Err(format!("{:#?} {:#?}", self.world.object.status, self.world.log))
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 5_000, ..config() })]
+
+    #[test]
+    fn no_pod_gets_a_revision_beyond_the_open_point_and_no_attempt_runs_twice(
+        is_first in any::<bool>(),
+        steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        let mut rollouts = Rollouts::new(is_first);
+        for step in steps {
+            rollouts.play(step);
+        }
+        let ends = rollouts.finish();
+        prop_assert!(ends.is_ok(), "{}", ends.unwrap_err());
+    }
+}
+
+/// Each hook runs in a rollout in which all succeed: without hooks, the property would hold as well.
+#[test]
+fn a_rollout_in_which_all_succeed_passes_every_hook() {
+    for is_first in [false, true] {
+        let mut rollouts = Rollouts::new(is_first);
+        rollouts.finish().unwrap();
+        assert_eq!(
+            (rollouts.passed.len(), rollouts.created.len()),
+            (HOOKS.len(), HOOKS.len())
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! A small world around a rollout: its API server carries out the plans, and its hooks end as a test says.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use shared_api::game_deployment::LifecycleHookPhase;
+use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
+use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::{GameDeployment, HookRun, Phase};
+
+use crate::decide::decide;
+use crate::gate::Run;
+use crate::plan::{Action, GatedWrite, Plan, Warning};
+use crate::pod::Pod;
+use crate::revision::Revision;
+use crate::samples::{FakeCluster, finish, now, object, pod, revisions, template};
+use crate::template::Template;
+use crate::view::View;
+
+pub(super) struct World {
+    pub(super) object: GameDeployment,
+    pub(super) revisions: Vec<Revision>,
+    /// Revision of each pod.
+    pub(super) pods: BTreeMap<String, String>,
+    /// Pods that are not available yet.
+    pub(super) starting: Vec<String>,
+    pub(super) runs: Vec<HookRun>,
+    pub(super) now: Timestamp,
+    /// What happened, in order: `pod REVISION COUNT`, `run HOOK`, `HOOK VERDICT`.
+    pub(super) log: Vec<String>,
+    pub(super) warnings: Vec<Warning>,
+    pub(super) cluster: FakeCluster,
+    pub(super) made: usize,
+    pub(super) wake: Option<Timestamp>,
+}
+
+pub(super) fn hook(name: &str, point: &Value) -> Value {
+    let trigger = match point.as_str() {
+        Some(type_ @ ("Pre" | "Post")) => json!({ "type": type_ }),
+        _ => json!({ "progressAvailableParams": { "progressPoint": point } }),
+    };
+    json!({ "name": name, "trigger": trigger, "hook": { "templateName": "ask" } })
+}
+
+impl World {
+    /// A workload of `replicas` pods at revision `old`, whose template is that of `new`.
+    pub(super) fn new(replicas: usize, hooks: &[Value]) -> Self {
+        let names = (0..replicas).map(|n| (format!("fleet-old{n}"), "old".to_owned()));
+        let mut world = Self::empty(replicas, hooks);
+        world.pods = names.collect();
+        world.object.status = serde_json::from_value(json!({
+            "currentRevision": "old", "updateRevision": "old",
+        }))
+        .unwrap();
+        world
+    }
+
+    /// A new workload.
+    pub(super) fn empty(replicas: usize, hooks: &[Value]) -> Self {
+        let update = json!({ "maxUnavailable": "100%" });
+        Self {
+            object: object(&[
+                ("/spec/replicas", json!(replicas)),
+                ("/spec/updateStrategy", update),
+                ("/spec/lifecycleHooks", json!(hooks)),
+            ]),
+            revisions: revisions(),
+            pods: BTreeMap::new(),
+            starting: Vec::new(),
+            runs: Vec::new(),
+            now: now(),
+            log: Vec::new(),
+            warnings: Vec::new(),
+            cluster: FakeCluster::with_hook(),
+            made: 0,
+            wake: None,
+        }
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        self.plan_on(&self.runs)
+    }
+
+    /// Decides on a cache that shows these HookRuns.
+    pub(super) fn plan_on(&self, runs: &[HookRun]) -> Plan {
+        let pods: Vec<Pod> = self
+            .pods
+            .iter()
+            .map(|(name, revision)| {
+                let ready = if self.starting.contains(name) { "False" } else { "True" };
+                pod(
+                    name,
+                    &[
+                        ("/metadata/labels/controller-revision-hash", json!(revision)),
+                        (
+                            "/status/conditions",
+                            json!([{"type": "Ready", "status": ready, "lastTransitionTime": "2024-01-01T00:01:00Z"}]),
+                        ),
+                    ],
+                )
+            })
+            .collect();
+        let runs: Vec<Run> = runs.iter().map(Run::read).collect();
+        let (pods, runs): (Vec<_>, Vec<_>) = (pods.iter().collect(), runs.iter().collect());
+        let revisions: Vec<_> = self.revisions.iter().collect();
+        // The API server accepts the pods of any template.
+        let target = Template::read(&self.object.spec.template);
+        let accepted = self.revisions.iter().find(|revision| revision.template == target);
+        let view = View {
+            object: &self.object,
+            pods: &pods,
+            revisions: &revisions,
+            runs: &runs,
+            accepted: accepted.map(|revision| revision.name.as_str()),
+            write_errors: None,
+            cluster: &self.cluster,
+        };
+        decide(&view, self.now)
+    }
+
+    /// Decides and carries out until nothing is left to do. The status is written only without other writes.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..200 {
+            let plan = self.plan();
+            self.wake = plan.wake;
+            let writes = !plan.actions.is_empty();
+            if !writes && plan.status.is_none() {
+                return;
+            }
+            for action in plan.actions {
+                self.carry_out(action);
+            }
+            if let Some(status) = plan.status.filter(|_| !writes) {
+                self.object.status = Some(*status);
+                self.warnings.extend(plan.warnings);
+            }
+        }
+        panic!("never at rest: {:#?}", self.object.status);
+    }
+
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::CreatePod(new) => {
+                let revision = new.manifest["metadata"]["labels"]["controller-revision-hash"].clone();
+                let revision = revision.as_str().unwrap().to_owned();
+                self.pods.insert(new.name, revision.clone());
+                let count = self.at(&revision);
+                self.log.push(format!("pod {revision} {count}"));
+            }
+            Action::Gated(GatedWrite::DeletePod(delete)) => {
+                self.pods.remove(&delete.pod().name);
+            }
+            Action::CreateRun(new) => {
+                let mut run = new.run;
+                let taken = |known: &HookRun| known.metadata.name == run.metadata.name;
+                assert!(!self.runs.iter().any(taken), "{:?} exists", run.metadata.name);
+                self.made += 1;
+                run.metadata.uid = Some(format!("run-{}", self.made));
+                run.metadata.resource_version = Some("1".to_owned());
+                run.metadata.generation = Some(1);
+                run.metadata.creation_timestamp =
+                    serde_json::from_value(json!(self.now.to_string())).unwrap();
+                self.log.push(format!("run {}", hook_of(&run)));
+                self.runs.push(run);
+            }
+            Action::DeleteRun(run) => self
+                .runs
+                .retain(|known| known.metadata.uid.as_deref() != Some(run.uid.as_str())),
+            Action::TerminateRun(run) => {
+                let known = self.runs.iter_mut();
+                let mut known = known.filter(|known| known.metadata.uid.as_deref() == Some(run.uid.as_str()));
+                let known = known.next().unwrap();
+                if known.metadata.resource_version.as_deref() != Some(run.resource_version.as_str()) {
+                    return;
+                }
+                known.metadata.resource_version = Some("terminated".to_owned());
+                known.spec.terminate = Some(true);
+                known.metadata.generation = Some(2);
+                self.log.push(format!("terminate {}", hook_of(known)));
+            }
+            Action::RenumberRevision(revision, number) => {
+                let mut known = self.revisions.iter_mut();
+                let known = known.find(|known| known.name == revision.name).unwrap();
+                (known.number, known.is_reused) = (number, true);
+            }
+            Action::RecordSelection(..) | Action::ClearSelection(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn at(&self, revision: &str) -> usize {
+        self.pods.values().filter(|known| *known == revision).count()
+    }
+
+    /// Ends the run of a hook that has not ended.
+    pub(super) fn end(&mut self, hook: &str, phase: Phase) {
+        let now = self.now;
+        let run = self
+            .running_mut(hook)
+            .unwrap_or_else(|| panic!("{hook} does not run"));
+        let name = run.spec.metrics[0].name.clone();
+        let (uid, generation) = (run.metadata.uid.clone(), run.metadata.generation);
+        finish(run, &name, phase, i64::from(phase == Phase::Successful));
+        (run.metadata.uid, run.metadata.generation) = (uid, generation);
+        run.metadata.resource_version = Some("ended".to_owned());
+        let status = run.status.get_or_insert_default();
+        (status.completed_at, status.started_at) = (Some(now.into()), Some(now.into()));
+        self.log.push(format!("{hook} {phase}"));
+    }
+
+    pub(super) fn running_mut(&mut self, hook: &str) -> Option<&mut HookRun> {
+        let ended = |run: &HookRun| run.status.as_ref().is_some_and(|status| status.phase.is_final());
+        self.runs
+            .iter_mut()
+            .find(|run| hook_of(run) == hook && !ended(run))
+    }
+
+    pub(super) fn is_running(&mut self, hook: &str) -> bool {
+        self.running_mut(hook).is_some()
+    }
+
+    /// Settles, ends the run of a hook and settles again.
+    pub(super) fn ends(&mut self, hook: &str, phase: Phase) {
+        self.settle();
+        self.end(hook, phase);
+        self.settle();
+    }
+
+    pub(super) fn pass(&mut self, seconds: i64) {
+        self.now = self.now.checked_add(SignedDuration::from_secs(seconds)).unwrap();
+    }
+
+    pub(super) fn phase(&self, hook: &str) -> LifecycleHookPhase {
+        let status = self.object.status.as_ref().unwrap();
+        let entry = status.lifecycle_hooks.iter().find(|entry| entry.name == hook);
+        entry
+            .unwrap_or_else(|| panic!("no entry {hook}: {status:#?}"))
+            .phase
+    }
+
+    pub(super) fn condition(&self, kind: &str) -> (String, String) {
+        let status = self.object.status.as_ref().unwrap();
+        let found = status.conditions.iter().find(|known| known.type_ == kind);
+        found.map_or_else(Default::default, |found| {
+            (found.status.clone(), found.reason.clone())
+        })
+    }
+
+    pub(super) fn current(&self) -> Option<&str> {
+        self.object.status.as_ref()?.current_revision.as_deref()
+    }
+
+    pub(super) fn set_template(&mut self, name: &str, image: &str) {
+        self.object.spec.template = template(image);
+        if self.revisions.iter().all(|revision| revision.name != name) {
+            let number = self
+                .revisions
+                .iter()
+                .map(|revision| revision.number)
+                .max()
+                .unwrap();
+            self.revisions.push(Revision {
+                name: name.to_owned(),
+                uid: format!("uid-{name}"),
+                resource_version: "1".to_owned(),
+                number: number + 1,
+                is_reused: false,
+                template: Template::read(&template(image)),
+                orphan: None,
+            });
+        }
+    }
+
+    pub(super) fn request(&mut self, text: &str) {
+        let annotations = self.object.metadata.annotations.get_or_insert_default();
+        annotations.insert(RETRY_REQUESTED.to_owned(), text.to_owned());
+    }
+
+    pub(super) fn runs_of(&self, hook: &str) -> Vec<&HookRun> {
+        self.runs.iter().filter(|run| hook_of(run) == hook).collect()
+    }
+}
+
+pub(super) fn hook_of(run: &HookRun) -> String {
+    run.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK].clone()
+}
