@@ -11,7 +11,7 @@ use shared_api::{HookRun, reason::WorkloadReason};
 
 use crate::digest::digest_of_text;
 use crate::facts::Facts;
-use crate::gate::{HookBlocker, NewRun, Run, check_name, render};
+use crate::gate::{HookBlocker, NewRun, Run, render};
 use crate::revision::Revision;
 use crate::spec_digest::SpecDigest;
 use crate::workload::{Carrier, LifecycleHook};
@@ -82,10 +82,7 @@ pub(super) fn new_run(
     let (workload, to) = (facts.workload, revisions.to);
     let name = name(to, &hook.name, attempt);
     let mut spec = match &hook.carrier {
-        Carrier::Template(step) => {
-            check_name(&name, &step.template_name)?;
-            render(step, facts.view.cluster.template(&step.template_name))?
-        }
+        Carrier::Template(step) => render(step, facts.view.cluster.template(&step.template_name))?,
         Carrier::Job(spec) => of_job(&hook.name, spec.clone()),
     };
     let variables = revisions.variables(&workload.namespace);
@@ -191,7 +188,7 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
     if let Some(blocker) = run.unreadable_blocker() {
         return Err(RunProblem::Blocked(blocker));
     }
-    let Some(lifecycle) = run.lifecycle() else {
+    if run.lifecycle().is_none() {
         return Err(RunProblem::Blocked(HookBlocker {
             reason: WorkloadReason::HookRunNameInvalid,
             message: format!(
@@ -199,12 +196,8 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
                 run.name
             ),
         }));
-    };
-    if run.is_edited
-        || run.intent.as_deref() != Some(intent)
-        || run.spec_digest != digest
-        || lifecycle.hook.is_empty()
-    {
+    }
+    if run.is_edited || run.intent.as_deref() != Some(intent) || run.spec_digest != digest {
         return Err(RunProblem::Outdated);
     }
     Ok(())

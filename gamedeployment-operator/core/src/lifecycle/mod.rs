@@ -94,7 +94,7 @@ pub fn advance(
     let none = GameDeploymentStatus::default();
     let status = facts.view.object.status.as_ref().unwrap_or(&none);
     let stage = Stage::of(facts, status);
-    let is_first = stage::is_first(status) && facts.history.is_updated(&facts.history.current.name);
+    let is_first = stage::is_first(facts, status);
     let recorded: BTreeMap<&str, &LifecycleHookStatus> = stage::recorded(facts, status)
         .map(|entry| (entry.name.as_str(), entry))
         .collect();

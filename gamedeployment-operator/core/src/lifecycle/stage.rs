@@ -38,7 +38,7 @@ impl Stage {
         let mut entries = recorded(facts, status).peekable();
         let has_entries = is_recorded && entries.peek().is_some();
         let is_passed = entries.all(|entry| entry.phase.is_passed());
-        if is_first(status) && history.is_updated(&history.current.name) {
+        if is_first(facts, status) {
             return match (has_entries, facts.pods.is_empty()) {
                 (true, _) => Self::UnderWay,
                 (false, true) => Self::New,
@@ -55,10 +55,12 @@ impl Stage {
     }
 }
 
-/// Whether the workload has not completed a rollout.
-pub(super) fn is_first(status: &GameDeploymentStatus) -> bool {
+/// Whether the workload has completed no rollout and has no pods at another revision.
+pub(super) fn is_first(facts: &Facts<'_>, status: &GameDeploymentStatus) -> bool {
     let canary = status.canary.as_ref();
-    status.current_revision.is_none() && canary.is_none_or(|canary| canary.revision.is_none())
+    status.current_revision.is_none()
+        && canary.is_none_or(|canary| canary.revision.is_none())
+        && facts.history.is_updated(&facts.history.current.name)
 }
 
 /// Whether no other revision has a higher number. A revision that an older template reuses gets its number

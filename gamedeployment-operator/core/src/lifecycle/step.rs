@@ -78,7 +78,7 @@ impl Stepper<'_, '_> {
         {
             self.part
                 .wake_at(deadline(hook, entry).map_or(at, |end| at.min(end)));
-            self.block_until(hook, WorkloadReason::LifecycleHookWaiting, entry);
+            self.wait_for_next_attempt(hook, entry);
             return;
         }
         let wanted = match attempt::new_run(self.facts, &self.revisions, hook, number) {
@@ -242,7 +242,7 @@ impl Stepper<'_, '_> {
         if is_final {
             self.end(hook, entry, aborted_phase(phase), why);
         } else {
-            self.block_until(hook, WorkloadReason::LifecycleHookWaiting, entry);
+            self.wait_for_next_attempt(hook, entry);
         }
     }
 
@@ -279,9 +279,10 @@ impl Stepper<'_, '_> {
         (entry.reason, entry.message) = (Some(blocker.reason.as_str().to_owned()), Some(message));
     }
 
-    fn block_until(&mut self, hook: &LifecycleHook, reason: WorkloadReason, entry: &LifecycleHookStatus) {
+    /// Waits for the next attempt, with the message of the entry.
+    fn wait_for_next_attempt(&mut self, hook: &LifecycleHook, entry: &LifecycleHookStatus) {
         let message = entry.message.clone().unwrap_or_default();
-        self.waits_for_hook(hook, reason, &message);
+        self.waits_for_hook(hook, WorkloadReason::LifecycleHookWaiting, &message);
     }
 
     fn waits_for_hook(&mut self, hook: &LifecycleHook, reason: WorkloadReason, message: &str) {
