@@ -180,7 +180,7 @@ pub const CONTROLLER_REVISION: &str = "ControllerRevision";
 
 /// Annotations of ControllerRevisions.
 pub mod revision {
-    /// Annotation: number that the revision got when an earlier template became the newest again.
+    /// Annotation: number of the revision since a rollback to its template.
     pub const REUSED_AS: &str = "tkex.tencent.com/reused-as";
 }
 

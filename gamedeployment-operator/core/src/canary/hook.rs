@@ -75,12 +75,9 @@ impl<'a> CanaryStepper<'a> {
             return self.wait_after_failure(run, canary);
         }
         self.forget_failure(canary);
-        if let Some(blocker) = run.not_taken_up(&self.workload.namespace, self.now) {
+        if let Some(blocker) = run.await_take_up(&self.workload.namespace, self.now, &mut self.part) {
             return Some((StepWait::Blocked(blocker.reason, blocker.message), true));
         }
-        run.not_taken_up_at
-            .into_iter()
-            .for_each(|at| self.part.wake_at(at));
         let message = format!("waits for the verdict of HookRun {name}");
         Some((StepWait::RollingOut(message), true))
     }
@@ -225,10 +222,9 @@ impl<'a> CanaryStepper<'a> {
 /// Whether a run is the one that would be created now.
 fn is_current(run: &Run, wanted: &NewRun) -> bool {
     let notes = wanted.run.metadata.annotations.as_ref();
-    let note = |key: &str| notes.and_then(|notes| notes.get(key));
+    let intent = notes.and_then(|notes| notes.get(annotation::INTENT));
+    let digest = SpecDigest::of(&wanted.run.spec);
     !run.terminating
         && run.unreadable.is_none()
-        && !run.is_edited
-        && run.intent.as_ref() == note(annotation::INTENT)
-        && run.spec_digest == SpecDigest::of(&wanted.run.spec)
+        && intent.is_some_and(|intent| run.is_as_created(intent, digest))
 }

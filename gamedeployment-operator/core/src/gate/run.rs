@@ -13,6 +13,7 @@ use shared_api::{HookRun, HookRunSpec, Phase};
 use super::HookBlocker;
 use crate::hook_kind::HookKind;
 use crate::lifecycle::LifecycleRun;
+use crate::plan::PartialPlan;
 use crate::pod::controller_of;
 use crate::spec_digest::SpecDigest;
 use crate::workload::RetainPolicy;
@@ -208,6 +209,25 @@ impl Run {
             reason: WorkloadReason::HookNotTakenUp,
             message,
         })
+    }
+
+    /// Returns a blocker if its measurement is long overdue, and otherwise wakes when it will be.
+    pub fn await_take_up(
+        &self,
+        namespace: &str,
+        now: Timestamp,
+        part: &mut PartialPlan,
+    ) -> Option<HookBlocker> {
+        let blocker = self.not_taken_up(namespace, now);
+        if blocker.is_none() {
+            self.not_taken_up_at.into_iter().for_each(|at| part.wake_at(at));
+        }
+        blocker
+    }
+
+    /// Returns whether its spec is the one that it was created with, for this intent and with this digest.
+    pub fn is_as_created(&self, intent: &str, digest: SpecDigest) -> bool {
+        !self.is_edited && self.intent.as_deref() == Some(intent) && self.spec_digest == digest
     }
 
     /// Returns whether the run ended with a measured success. Nothing else opens a gate.

@@ -180,7 +180,7 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
         return Err(RunProblem::Blocked(HookBlocker {
             reason: WorkloadReason::HookRunTerminating,
             message: format!(
-                "HookRun {} is being deleted; it continues once that is gone; look at its metadata.finalizers",
+                "HookRun {} is being deleted; the hook continues once it is gone; look at its metadata.finalizers",
                 run.name
             ),
         }));
@@ -197,7 +197,7 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
             ),
         }));
     }
-    if run.is_edited || run.intent.as_deref() != Some(intent) || run.spec_digest != digest {
+    if !run.is_as_created(intent, digest) {
         return Err(RunProblem::Outdated);
     }
     Ok(())

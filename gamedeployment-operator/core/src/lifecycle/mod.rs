@@ -1,7 +1,7 @@
 //! Hooks at points of a rollout: which attempts to start, and how many pods may have the update revision now.
 //!
-//! The recorded status is the memory. A rollout is recorded before anything is done for it, an attempt counts once
-//! its HookRun exists, and a point is passed once the success of its hooks is recorded. So a decision on an old
+//! The recorded status is the memory. A rollout is recorded before anything is done for it, an attempt before its
+//! HookRun is created, and a point is passed once the success of its hooks is recorded. So a decision on an old
 //! cache only repeats a creation, and the name of a HookRun says which attempt it is.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -36,7 +36,7 @@ const MAX_KEPT_ATTEMPTS: i32 = 10;
 pub struct LifecycleRun {
     /// Name of the hook.
     pub hook: String,
-    /// Whether it stays after its end.
+    /// Whether the HookRun is kept after it has ended.
     pub retain_policy: RetainPolicy,
 }
 
@@ -100,9 +100,6 @@ pub fn advance(
         .collect();
     let mut lifecycle = Lifecycle::default();
     let mut part = PartialPlan::default();
-    let entries = |entry: &dyn Fn(&LifecycleHook) -> LifecycleHookStatus| -> Vec<LifecycleHookStatus> {
-        facts.workload.lifecycle_hooks.iter().map(entry).collect()
-    };
     match stage {
         Stage::Ended => {
             lifecycle.is_passed = true;
@@ -119,14 +116,10 @@ pub fn advance(
             hold(&mut lifecycle, is_first);
             lifecycle.is_incomplete_first = is_first;
             lifecycle.hooks.clone_from(&status.lifecycle_hooks);
-            lifecycle.runs = facts.view.runs.iter().map(|run| run.name.clone()).collect();
+            let runs = facts.view.runs.iter().filter(|run| run.lifecycle().is_some());
+            lifecycle.runs = runs.map(|run| run.name.clone()).collect();
         }
-        Stage::New => {
-            hold(&mut lifecycle, is_first);
-            lifecycle.is_incomplete_first = is_first;
-            lifecycle.hooks = entries(&|hook| new_entry(facts, hook));
-        }
-        Stage::UnderWay => {
+        Stage::New | Stage::UnderWay => {
             let mut stepper = Stepper {
                 facts,
                 revisions: Revisions::of(facts, is_first),
@@ -137,7 +130,12 @@ pub fn advance(
                 lifecycle,
                 part,
             };
-            stepper.advance(&recorded);
+            if stage == Stage::New {
+                stepper.advance(&BTreeMap::new());
+                hold(&mut stepper.lifecycle, is_first);
+            } else {
+                stepper.advance(&recorded);
+            }
             return (stepper.lifecycle, stepper.part);
         }
     }

@@ -1,4 +1,4 @@
-//! Hooks of a recorded rollout: the point that is open, and what the rollout waits for.
+//! Hooks of a rollout that has not ended: the point that is open, and what the rollout waits for.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::gate::Run;
 use crate::plan::PartialPlan;
 use crate::workload::LifecycleHook;
 
-/// Advances the hooks of a recorded rollout.
+/// Advances the hooks of a rollout that has not ended.
 pub(super) struct Stepper<'f, 'a> {
     pub(super) facts: &'f Facts<'a>,
     pub(super) revisions: Revisions<'a>,
@@ -46,8 +46,8 @@ impl<'a> Stepper<'_, 'a> {
         let current = hooks.iter().filter(|hook| !is_passed(hook)).map(point).min();
         let is_due = current.is_some_and(|point| self.is_reached(point));
         for hook in hooks {
+            let is_due = is_due && current == Some(point(hook));
             let entry = known(hook).cloned();
-            let is_due = is_due && current == Some(point(hook)) && entry.is_some();
             let entry = entry.unwrap_or_else(|| new_entry(self.facts, hook));
             let entry = self.step(hook, entry, is_due);
             self.lifecycle.hooks.push(entry);
@@ -103,8 +103,9 @@ impl<'a> Stepper<'_, 'a> {
 
     /// Returns the wait for a HookRun of another rollout, or of a hook that was removed.
     fn wait_for_end(&mut self, run: &Run) -> Wait {
+        let (namespace, now) = (&self.facts.workload.namespace, self.facts.now);
         let blocker = run.unreadable_blocker();
-        let blocker = blocker.or_else(|| run.not_taken_up(&self.facts.workload.namespace, self.facts.now));
+        let blocker = blocker.or_else(|| run.await_take_up(namespace, now, &mut self.part));
         if let Some(blocker) = blocker {
             let message = format!(
                 "the lifecycle hooks wait for the end of an earlier one: {}",
@@ -112,9 +113,6 @@ impl<'a> Stepper<'_, 'a> {
             );
             return Wait::Blocked(blocker.reason, message);
         }
-        run.not_taken_up_at
-            .into_iter()
-            .for_each(|at| self.part.wake_at(at));
         let message = format!(
             "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait for its end",
             run.name

@@ -7,7 +7,7 @@ use shared_api::reason::WorkloadReason;
 use super::attempt::{self, RunProblem};
 use super::rollout::{Stepper, worse};
 use super::{Wait, requested_retry, terminate};
-use crate::gate::{HookBlocker, Run};
+use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
 use crate::spec_digest::SpecDigest;
 use crate::user_text::bounded;
@@ -61,62 +61,68 @@ impl Stepper<'_, '_> {
         if is_requested {
             entry.completion_time = None;
         }
-        let name = attempt::name(self.revisions.to, &hook.name, number);
-        let existing = self.run(&name);
-        if existing.is_none() && entry.attempts > 0 && self.is_overdue(hook, entry) {
+        if self.is_overdue(hook, entry) {
             let why = entry.message.take().unwrap_or_default();
             return self.end(hook, entry, Phase::Failed, &why);
         }
-        if existing.is_none() && (!is_due || self.is_held) {
+        if !is_due || self.is_held {
             if entry.attempts == 0 {
                 (entry.reason, entry.message) = (None, None);
             }
             return;
         }
-        if existing.is_none()
-            && let Some(at) = next_attempt(entry).filter(|at| *at > self.facts.now)
-        {
+        if let Some(at) = next_attempt(entry).filter(|at| *at > self.facts.now) {
             self.part
                 .wake_at(deadline(hook, entry).map_or(at, |end| at.min(end)));
-            self.wait_for_next_attempt(hook, entry);
-            return;
+            return self.wait_for_next_attempt(hook, entry);
         }
-        let wanted = match attempt::new_run(self.facts, &self.revisions, hook, number) {
+        match attempt::new_run(self.facts, &self.revisions, hook, number) {
+            Ok(wanted) => {
+                (entry.phase, entry.attempts) = (Phase::Running, number);
+                entry.start_time = entry.start_time.or(Some(self.facts.now.into()));
+                entry.completion_time = None;
+                self.record(hook, entry, &wanted);
+            }
+            Err(blocker) => self.blocked(hook, entry, blocker),
+        }
+    }
+
+    /// Records the HookRun of an attempt before it is created: an attempt keeps the spec that it began with.
+    fn record(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, wanted: &NewRun) {
+        entry.hook_run.clone_from(&wanted.run.metadata.name);
+        entry.spec_digest = Some(SpecDigest::of(&wanted.run.spec).to_string());
+        let name = entry.hook_run.as_deref().unwrap_or_default();
+        let message = format!("creates HookRun {name}");
+        self.running(hook, entry, message);
+    }
+
+    /// Creates the recorded HookRun of an attempt. If it would have another spec by now, records that first.
+    fn create(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, name: &str) {
+        if self.is_overdue(hook, entry) {
+            return self.end(
+                hook,
+                entry,
+                Phase::Failed,
+                &format!("HookRun {name} does not exist"),
+            );
+        }
+        let wanted = match attempt::new_run(self.facts, &self.revisions, hook, entry.attempts) {
             Ok(wanted) => wanted,
             Err(blocker) => return self.blocked(hook, entry, blocker),
         };
-        let digest = SpecDigest::of(&wanted.run.spec);
-        let intent = attempt::intent(&self.revisions.to.name, &hook.name, number);
-        match existing.map(|run| (run, attempt::check(run, &intent, digest))) {
-            None if self
-                .facts
-                .view
-                .cluster
-                .has_run(&self.facts.workload.namespace, &name) =>
-            {
-                let message = format!("HookRun {name} exists and does not belong to this rollout; delete it");
-                let reason = WorkloadReason::HookRunNameInvalid;
-                self.blocked(hook, entry, HookBlocker { reason, message });
-            }
-            None => {
-                self.part.actions.push(Action::CreateRun(Box::new(wanted)));
-                self.lifecycle.runs.insert(name.clone());
-                self.waits_for_hook(
-                    hook,
-                    WorkloadReason::LifecycleHookRunning,
-                    &format!("creates HookRun {name}"),
-                );
-            }
-            Some((run, Ok(()))) => {
-                let started = run.created.unwrap_or(self.facts.now);
-                (entry.phase, entry.attempts, entry.hook_run) = (Phase::Running, number, Some(name.clone()));
-                entry.spec_digest = Some(digest.to_string());
-                entry.start_time = entry.start_time.or(Some(started.into()));
-                entry.completion_time = None;
-                self.running(hook, entry, format!("waits for the verdict of HookRun {name}"));
-            }
-            Some((run, Err(problem))) => self.outdated(hook, entry, run, problem),
+        let digest = SpecDigest::of(&wanted.run.spec).to_string();
+        let is_recorded = entry.hook_run == wanted.run.metadata.name && entry.spec_digest == Some(digest);
+        if !is_recorded || self.is_held {
+            return self.record(hook, entry, &wanted);
         }
+        let (cluster, namespace) = (self.facts.view.cluster, &self.facts.workload.namespace);
+        if cluster.has_run(namespace, name) {
+            let message = format!("HookRun {name} exists and does not belong to this rollout; delete it");
+            let reason = WorkloadReason::HookRunNameInvalid;
+            return self.blocked(hook, entry, HookBlocker { reason, message });
+        }
+        self.record(hook, entry, &wanted);
+        self.part.actions.push(Action::CreateRun(Box::new(wanted)));
     }
 
     /// Applies the state of the attempt under way.
@@ -125,7 +131,7 @@ impl Stepper<'_, '_> {
         let recorded = entry.spec_digest.as_deref().and_then(|text| text.parse().ok());
         let intent = attempt::intent(&entry.revision, &hook.name, entry.attempts);
         let Some(run) = self.run(&name) else {
-            return self.create_again(hook, entry, &name);
+            return self.create(hook, entry, &name);
         };
         // Without a recorded digest no spec matches.
         let outcome = recorded.map_or(Err(RunProblem::Outdated), |digest| {
@@ -153,34 +159,11 @@ impl Stepper<'_, '_> {
             }
             self.part.wake_at(end);
         }
-        if let Some(blocker) = run.not_taken_up(&self.facts.workload.namespace, self.facts.now) {
+        let (namespace, now) = (&self.facts.workload.namespace, self.facts.now);
+        if let Some(blocker) = run.await_take_up(namespace, now, &mut self.part) {
             return self.blocked(hook, entry, blocker);
         }
-        run.not_taken_up_at
-            .into_iter()
-            .for_each(|at| self.part.wake_at(at));
         self.running(hook, entry, format!("waits for the verdict of HookRun {name}"));
-    }
-
-    /// Creates the HookRun of the attempt under way again: it was deleted, or the cache does not show it yet.
-    fn create_again(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, name: &str) {
-        if name != attempt::name(self.revisions.to, &hook.name, entry.attempts) {
-            // The revision got another number since: this attempt cannot be continued.
-            let why = format!("HookRun {name} was deleted before its verdict was recorded");
-            return self.failed(hook, entry, shared_api::Phase::Error, &why);
-        }
-        match attempt::new_run(self.facts, &self.revisions, hook, entry.attempts) {
-            Ok(wanted) => {
-                entry.spec_digest = Some(SpecDigest::of(&wanted.run.spec).to_string());
-                self.part.actions.push(Action::CreateRun(Box::new(wanted)));
-                self.running(
-                    hook,
-                    entry,
-                    format!("HookRun {name} was deleted; creates it again"),
-                );
-            }
-            Err(blocker) => self.blocked(hook, entry, blocker),
-        }
     }
 
     /// Deletes a HookRun that was edited or rendered from another template, or reports why it stays.

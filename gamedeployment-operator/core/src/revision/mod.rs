@@ -34,7 +34,7 @@ pub struct Revision {
     pub resource_version: String,
     /// Revision number: the newest has the highest.
     pub number: i64,
-    /// Whether it got its number when an earlier template became the newest again.
+    /// Whether its number dates from a rollback to its template.
     pub is_reused: bool,
     /// Template of its pods.
     pub template: Template,

@@ -510,6 +510,28 @@ fn a_changed_template_does_not_stop_an_attempt_and_counts_from_the_next() {
 }
 
 #[test]
+fn a_deleted_run_begins_again_once_with_the_template_of_that_time() {
+    let mut timed = hook("before", &json!("Pre"));
+    timed["timeoutSeconds"] = json!(60);
+    let mut world = World::new(2, &[timed]);
+    world.settle();
+    let metric = &mut world.cluster.template.as_mut().unwrap().metrics[0];
+    metric.success_condition = Some("result == 2".to_owned());
+    let name = world.runs[0].metadata.name.clone();
+    world.runs.clear();
+    world.settle();
+    assert_eq!((world.made, &world.runs[0].metadata.name), (2, &name));
+    // An edited one as well.
+    world.runs[0].metadata.generation = Some(3);
+    world.cluster.template.as_mut().unwrap().metrics[0].success_condition = Some("result == 3".to_owned());
+    world.settle();
+    assert_eq!((world.made, world.runs.len()), (3, 1));
+    world.pass(60);
+    world.settle();
+    assert_eq!(world.log.last().unwrap(), "terminate before", "its time goes on");
+}
+
+#[test]
 fn a_hook_that_cannot_run_holds_the_rollout_and_names_the_reason() {
     let mut world = World::new(2, &[hook("before", &json!("Pre"))]);
     world.cluster.template = None;

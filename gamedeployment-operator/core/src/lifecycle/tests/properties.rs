@@ -40,6 +40,10 @@ enum Step {
     Template(usize),
     /// A person asks for another attempt.
     Request(usize),
+    /// A person deletes the HookRun of a hook that runs.
+    Delete(usize),
+    /// The HookTemplate changes.
+    Edit(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -53,6 +57,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![Just(5), Just(40), Just(400)].prop_map(Step::Pass),
         1 => (0..TEMPLATES.len()).prop_map(Step::Template),
         1 => (0..HOOKS.len()).prop_map(Step::Request),
+        1 => (0..HOOKS.len()).prop_map(Step::Delete),
+        1 => any::<u8>().prop_map(Step::Edit),
     ]
 }
 
@@ -122,6 +128,11 @@ impl Rollouts {
                     self.others_at_start = self.world.pods.len() - self.at_start;
                 }
             }
+            Step::Delete(hook) => self.delete(HOOKS[hook].0),
+            Step::Edit(value) => {
+                let template = self.world.cluster.template.as_mut().unwrap();
+                template.metrics[0].success_condition = Some(format!("result == {value}"));
+            }
             Step::Request(hook) => {
                 self.requests += 1;
                 self.world
@@ -143,6 +154,15 @@ impl Rollouts {
             self.passed.insert((self.created[&name], hook.to_owned()));
         }
         self.world.end(hook, phase);
+    }
+
+    /// Deletes the run of a hook at the server alone. Its attempt may begin again.
+    fn delete(&mut self, hook: &str) {
+        if let Some(run) = self.world.running_mut(hook) {
+            let name = run.metadata.name.clone();
+            self.created.remove(name.as_ref().unwrap());
+            self.world.runs.retain(|run| run.metadata.name != name);
+        }
     }
 
     /// Decides, and makes some of the writes. A process that ends lists everything anew. Returns whether there was

@@ -170,7 +170,8 @@ impl World {
             Action::TerminateRun(run) => {
                 let known = self.runs.iter_mut();
                 let mut known = known.filter(|known| known.metadata.uid.as_deref() == Some(run.uid.as_str()));
-                let known = known.next().unwrap();
+                // It is gone.
+                let Some(known) = known.next() else { return };
                 if known.metadata.resource_version.as_deref() != Some(run.resource_version.as_str()) {
                     return;
                 }
