@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use test_kit::{ControlPlane, eventually};
 use tokio::sync::Mutex;
 
-use crate::{SOON, fail, hooks_kubeconfig, kubectl};
+use crate::fleet::Who;
+use crate::{Fleet, SOON, fail, hooks_kubeconfig, kubectl};
 
 const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac-jobs.yaml");
 const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks.yaml");
@@ -79,4 +80,15 @@ async fn allowed(control_plane: &ControlPlane, right: &[&str], user: &str) {
         }
     })
     .await;
+}
+
+/// Starts hook-operator with the provider of Jobs, in place of the running one. The namespace grants its hooks nothing
+/// yet.
+pub async fn start_with_jobs(fleet: &mut Fleet<'_>) {
+    grant_to_operator(fleet.control_plane).await;
+    let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
+    let flags = ["--provider-job", "--egress-allow-loopback"];
+    let start = fleet.start_of(Who::Hooks, None);
+    let start = start.kubeconfig(&kubeconfig).flags(&flags);
+    fleet.start(Who::Hooks, &start).await;
 }

@@ -74,6 +74,13 @@ impl Start {
         self
     }
 
+    /// Replaces the kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(mut self, kubeconfig: &Path) -> Self {
+        kubeconfig.clone_into(&mut self.kubeconfig);
+        self
+    }
+
     /// Replaces the default flag `--egress-allow-loopback`.
     #[must_use]
     pub fn flags(mut self, flags: &[&str]) -> Self {

@@ -6,9 +6,8 @@ use std::process::Command;
 
 use kube::ResourceExt as _;
 use kube::api::ListParams;
-use operator_tests::fleet::Who;
-use operator_tests::job_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
-use operator_tests::{Fleet, Start};
+use operator_tests::Fleet;
+use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
 use serde_json::{Value, json};
 use test_kit::{Answer, Webhook, eventually};
 
@@ -95,7 +94,8 @@ fn every_command_of_the_tour_ends_with_its_verdict() {
 async fn every_example_comes_up_and_lets_one_pod_go() {
     let control_plane = crate::shared().await;
     let mut fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
-    run_jobs(&mut fleet).await;
+    grant_to_namespace(control_plane, &fleet.namespace).await;
+    start_with_jobs(&mut fleet).await;
     fleet.nodes.every_pod().set_document(content());
     let server = Webhook::start().unwrap();
     server.otherwise(Answer::json(content()));
@@ -133,16 +133,6 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
         }
     }
     assert!(workloads >= 12, "{workloads}");
-}
-
-/// Starts hook-operator with the right to run Jobs.
-async fn run_jobs(fleet: &mut Fleet<'_>) {
-    grant_to_operator(fleet.control_plane).await;
-    grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
-    let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
-    let flags = ["--provider-job", "--egress-allow-loopback"];
-    let start = Start::new(crate::PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&flags);
-    fleet.start(Who::Hooks, &start).await;
 }
 
 /// Lets the Jobs of a workload's lifecycle hooks succeed.

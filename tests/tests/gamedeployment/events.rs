@@ -17,7 +17,7 @@ const POD: &str = "Pod";
 pub(super) const WORKLOAD: &str = "GameDeployment";
 
 /// Returns the events on objects of a kind with this reason and these words, each with its count.
-async fn all_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> Vec<(String, i32)> {
+async fn matching_events(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> Vec<(String, i32)> {
     let events: Api<Event> = Api::namespaced(fleet.client(), &fleet.namespace);
     let events = events
         .list(&ListParams::default())
@@ -28,28 +28,28 @@ async fn all_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> V
     let about = events.filter_map(|event| {
         let regarding = event.regarding.as_ref().and_then(|object| object.kind.as_deref());
         let note = event.note.as_deref().unwrap_or_default();
-        let is_told =
+        let is_match =
             regarding == Some(kind) && event.reason.as_deref() == Some(reason) && note.contains(words);
-        is_told.then(|| (note.to_owned(), event.series.map_or(1, |series| series.count)))
+        is_match.then(|| (note.to_owned(), event.series.map_or(1, |series| series.count)))
     });
     about.collect()
 }
 
 /// Counts the events on objects of a kind with this reason and these words.
-async fn told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
-    let told = all_told(fleet, kind, reason, words).await;
-    told.into_iter().map(|(_, count)| count).sum()
+async fn count_events(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str) -> i32 {
+    let events = matching_events(fleet, kind, reason, words).await;
+    events.into_iter().map(|(_, count)| count).sum()
 }
 
 pub(super) async fn until_told(fleet: &Fleet<'_>, kind: &str, reason: &str, words: &str, times: i32) {
     eventually(operator_tests::SOON, || async {
-        let told = all_told(fleet, kind, reason, words).await;
-        let count: i32 = told.iter().map(|(_, count)| count).sum();
+        let events = matching_events(fleet, kind, reason, words).await;
+        let count: i32 = events.iter().map(|(_, count)| count).sum();
         if count == times {
             return Ok(());
         }
         Err(format!(
-            "{count} of {times} times {reason} on a {kind}: {told:?}; {:?}",
+            "{count} of {times} times {reason} on a {kind}: {events:?}; {:?}",
             fleet.status().await
         ))
     })
@@ -106,8 +106,12 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
     stir(&fleet, 0).await;
     fleet.start_workloads().await;
     stir(&fleet, 100).await;
-    assert_eq!(told(&fleet, POD, reason, "").await, 3, "nothing is new");
-    assert_eq!(told(&fleet, WORKLOAD, reason, "").await, 1, "nothing is new");
+    assert_eq!(count_events(&fleet, POD, reason, "").await, 3, "nothing is new");
+    assert_eq!(
+        count_events(&fleet, WORKLOAD, reason, "").await,
+        1,
+        "nothing is new"
+    );
     fleet.retry("preDeleteUpdateStrategy");
     until_told(&fleet, POD, reason, "", 6).await;
     fleet.nodes.every_pod().set_players(0);
@@ -118,9 +122,9 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
     }
     until_gauge(&fleet, "hook_waiting_pods", "", 0).await;
     until_gauge(&fleet, "blocked", "", 0).await;
-    assert_eq!(told(&fleet, POD, reason, "").await, 6);
+    assert_eq!(count_events(&fleet, POD, reason, "").await, 6);
     assert_eq!(
-        told(&fleet, WORKLOAD, "PodDeleted", "").await,
+        count_events(&fleet, WORKLOAD, "PodDeleted", "").await,
         0,
         "that is told on the pods"
     );
@@ -144,15 +148,15 @@ async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_othe
     fleet.scale(1);
     fleet.settled(1).await;
     until_told(&fleet, WORKLOAD, "PodDeleted", "14 more pods than were named", 1).await;
-    assert_eq!(told(&fleet, POD, "PodDeleted", "").await, 10);
-    assert_eq!(told(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
+    assert_eq!(count_events(&fleet, POD, "PodDeleted", "").await, 10);
+    assert_eq!(count_events(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
     // The workload's own events are few, and remain when the pods are gone.
     for (reason, words) in [
         ("PodsCreated", "created: "),
         ("HooksAsked", "asked by HookRuns: pre-delete-hook-"),
         ("PodsDeleted", "deleted: "),
     ] {
-        let count = told(&fleet, WORKLOAD, reason, words).await;
+        let count = count_events(&fleet, WORKLOAD, reason, words).await;
         assert!((1..=10).contains(&count), "{reason}: {count}");
     }
 }
@@ -173,7 +177,7 @@ async fn every_pod_that_passes_without_a_question_is_told_of() {
         until_told(&fleet, WORKLOAD, "HookSkipped", &format!("pod {name}: "), 1).await;
     }
     fleet.settled(1).await;
-    assert_eq!(told(&fleet, WORKLOAD, "HookSkipped", "").await, 2);
+    assert_eq!(count_events(&fleet, WORKLOAD, "HookSkipped", "").await, 2);
 }
 
 #[tokio::test]
@@ -193,9 +197,9 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     .await;
     until_gauge(&fleet, "hook_waiting_pods", "state=\"blocked\"", 1).await;
     stir(&fleet, 10).await;
-    assert_eq!(told(&fleet, POD, "HookTemplateMissing", "").await, 1);
+    assert_eq!(count_events(&fleet, POD, "HookTemplateMissing", "").await, 1);
     // Once on the workload before a pod waited, and once when one did.
-    assert_eq!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await, 2);
+    assert_eq!(count_events(&fleet, WORKLOAD, "HookTemplateMissing", "").await, 2);
     fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
     until_gauge(&fleet, "blocked", "", 0).await;
@@ -208,12 +212,12 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     until_gauge(&fleet, "blocked", "condition=\"UpdateBlocked\"", 1).await;
     until_gauge(&fleet, "pods", "state=\"ready\"", 0).await;
     stir(&fleet, 20).await;
-    assert_eq!(told(&fleet, WORKLOAD, "InPlaceStalled", "").await, 1);
+    assert_eq!(count_events(&fleet, WORKLOAD, "InPlaceStalled", "").await, 1);
     fleet.set(json!({ "minReadySeconds": -1 })).await;
     until_told(&fleet, WORKLOAD, "InvalidSpec", "spec.minReadySeconds", 1).await;
     until_gauge(&fleet, "blocked", "condition=\"InvalidSpec\"", 1).await;
     stir(&fleet, 30).await;
-    assert_eq!(told(&fleet, WORKLOAD, "InvalidSpec", "").await, 1);
+    assert_eq!(count_events(&fleet, WORKLOAD, "InvalidSpec", "").await, 1);
     fleet.set(json!({ "minReadySeconds": 0 })).await;
     fleet.set_image("game:v1").await;
     fleet.settled(1).await;
@@ -252,8 +256,8 @@ async fn more_pods_than_the_status_shows_are_counted_and_nobody_is_told_of_again
     }
     fleet.quiet().await;
     assert_eq!(sent().await, before);
-    assert_eq!(told(&fleet, POD, "HookTemplateMissing", "").await, 100);
-    assert!(told(&fleet, WORKLOAD, "HookTemplateMissing", "").await <= 3);
+    assert_eq!(count_events(&fleet, POD, "HookTemplateMissing", "").await, 100);
+    assert!(count_events(&fleet, WORKLOAD, "HookTemplateMissing", "").await <= 3);
 }
 
 /// Each held pod gets one event, its run one, and the workload one at one pod and one at ten.
@@ -280,20 +284,20 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
             namespace = fleet.namespace
         );
         assert_eq!(
-            told(&fleet, POD, reason, &format!("pod {victim}: HookRun ")).await,
+            count_events(&fleet, POD, reason, &format!("pod {victim}: HookRun ")).await,
             1
         );
-        assert_eq!(told(&fleet, POD, reason, &next).await, 50);
+        assert_eq!(count_events(&fleet, POD, reason, &next).await, 50);
         let shown = fleet.kubectl(&["describe", "pod", &victim], "");
         assert!(shown.contains(&next), "{next} is not in {shown}");
     }
     stir(&fleet, 10).await;
     let words = "held by a hook: ";
-    let crowds = told(&fleet, WORKLOAD, reason, words).await;
+    let crowds = count_events(&fleet, WORKLOAD, reason, words).await;
     assert!((1..=2).contains(&crowds), "{crowds}");
     let next = format!("Next: kubectl game why {GAME} -n {}", fleet.namespace);
-    assert_eq!(told(&fleet, WORKLOAD, reason, &next).await, crowds);
-    let runs = told(
+    assert_eq!(count_events(&fleet, WORKLOAD, reason, &next).await, crowds);
+    let runs = count_events(
         &fleet,
         "HookRun",
         "FailureLimitExceeded",

@@ -3,21 +3,14 @@
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use operator_tests::fleet::{GAME, Who, game, hooked};
-use operator_tests::job_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
-use operator_tests::{Fleet, SOON, Start, assert_has};
+use operator_tests::fleet::{GAME, game, hooked};
+use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
+use operator_tests::{SOON, assert_has};
 use serde_json::{Value, json};
 use shared_api::Phase;
 use test_kit::eventually;
 
-use crate::{PROGRAMS, fleet};
-
-/// Starts hook-operator with the provider.
-async fn start_hooks(fleet: &mut Fleet<'_>) {
-    let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
-    let start = Start::new(PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&["--provider-job"]);
-    fleet.start(Who::Hooks, &start).await;
-}
+use crate::fleet;
 
 /// Template whose Job would be a pod of the workload by its labels.
 fn template() -> Value {
@@ -37,9 +30,8 @@ fn template() -> Value {
 #[tokio::test]
 async fn a_pod_goes_only_after_its_job_is_complete() {
     let mut fleet = fleet("job-hooks").await;
-    grant_to_operator(fleet.control_plane).await;
     grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
-    start_hooks(&mut fleet).await;
+    start_with_jobs(&mut fleet).await;
     fleet.hook("save", template()).await;
     fleet.launch(&game(3, hooked("save"))).await;
     fleet.scale(2);
@@ -108,8 +100,7 @@ async fn a_pod_goes_only_after_its_job_is_complete() {
 #[tokio::test]
 async fn a_failed_job_holds_its_pod_and_says_why() {
     let mut fleet = fleet("job-hooks").await;
-    grant_to_operator(fleet.control_plane).await;
-    start_hooks(&mut fleet).await;
+    start_with_jobs(&mut fleet).await;
     let mut template = template();
     template["metrics"][0]["consecutiveErrorLimit"] = json!(0);
     fleet.hook("save", template).await;

@@ -3,22 +3,18 @@
 use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
-use operator_tests::fleet::{GAME, Who};
-use operator_tests::job_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
-use operator_tests::{SOON, Start};
+use operator_tests::SOON;
+use operator_tests::fleet::GAME;
+use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use crate::{PROGRAMS, Rollouts, rollout};
+use crate::{Rollouts, rollout};
 
 async fn with_jobs(name: &str) -> Rollouts {
     let mut rollouts = Rollouts::start(name).await;
-    let fleet = &mut rollouts.fleet;
-    grant_to_operator(fleet.control_plane).await;
-    grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
-    let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
-    let start = Start::new(PROGRAMS.hooks, &kubeconfig, &fleet.namespace).flags(&["--provider-job"]);
-    fleet.start(Who::Hooks, &start).await;
+    grant_to_namespace(rollouts.fleet.control_plane, &rollouts.fleet.namespace).await;
+    start_with_jobs(&mut rollouts.fleet).await;
     rollouts
 }
 

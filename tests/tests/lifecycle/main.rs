@@ -48,6 +48,13 @@ impl Rollouts {
             .on(&format!("/{hook}"), Answer::json(json!({ "answer": answer })));
     }
 
+    /// Answers all these hooks alike from now on.
+    fn answer_all(&self, hooks: &[Value], answer: &str) {
+        for hook in hooks {
+            self.answer(hook["name"].as_str().unwrap(), answer);
+        }
+    }
+
     /// Waits until the entry of a hook satisfies the predicate, and nothing is in progress.
     async fn until(&self, hook: &str, wanted: impl Fn(&LifecycleHookStatus) -> bool) -> LifecycleHookStatus {
         let status = self

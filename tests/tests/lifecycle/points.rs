@@ -22,9 +22,7 @@ const NEEDS: [(&str, usize); 4] = [("before", 0), ("three", 3), ("also-three", 3
 #[tokio::test]
 async fn a_new_workload_runs_its_hooks_and_scaling_does_not() {
     let rollouts = Rollouts::start("points-first").await;
-    for name in ["before", "three", "also-three", "most", "after"] {
-        rollouts.answer(name, "wait");
-    }
+    rollouts.answer_all(&hooks(), "wait");
     rollouts.fleet.apply(&rollout(10, &hooks(), json!({})));
     for (names, pods) in [
         (&["before"][..], 0),
@@ -70,9 +68,7 @@ async fn a_new_workload_runs_its_hooks_and_scaling_does_not() {
 async fn each_update_type_stops_at_the_points() {
     for type_ in ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate"] {
         let rollouts = Rollouts::start("points-types").await;
-        for name in ["before", "three", "also-three", "most", "after"] {
-            rollouts.answer(name, "yes");
-        }
+        rollouts.answer_all(&hooks(), "yes");
         let update = json!({ "type": type_, "maxUnavailable": "50%", "maxSurge": 2 });
         rollouts.fleet.apply(&rollout(10, &hooks(), update));
         rollouts.until_complete(10).await;
@@ -92,9 +88,7 @@ async fn each_update_type_stops_at_the_points() {
 async fn the_template_changes_during_each_hook() {
     let rollouts = Rollouts::start("points-change").await;
     let hooks = hooks();
-    for name in ["before", "three", "also-three", "most", "after"] {
-        rollouts.answer(name, "yes");
-    }
+    rollouts.answer_all(&hooks, "yes");
     rollouts
         .fleet
         .apply(&rollout(10, &hooks, json!({ "maxUnavailable": "100%" })));
@@ -130,9 +124,7 @@ async fn hooks_wait_for_a_partition_a_pause_and_canary_steps() {
         hook("most", &json!("75%")),
         hook("after", &json!("Post")),
     ];
-    for name in ["before", "most", "after"] {
-        rollouts.answer(name, "yes");
-    }
+    rollouts.answer_all(&hooks, "yes");
     rollouts
         .fleet
         .apply(&rollout(4, &hooks, json!({ "maxUnavailable": 4 })));
@@ -223,9 +215,7 @@ async fn a_hook_costs_at_most_six_requests() {
         let hooks: Vec<_> = (0..hooks)
             .map(|n| hook(&format!("h{n}"), &json!("Pre")))
             .collect();
-        for n in 0..hooks.len() {
-            rollouts.answer(&format!("h{n}"), "yes");
-        }
+        rollouts.answer_all(&hooks, "yes");
         rollouts.fleet.launch(&game(2, json!({}))).await;
         rollouts.fleet.set(json!({ "lifecycleHooks": hooks })).await;
         rollouts.fleet.quiet().await;

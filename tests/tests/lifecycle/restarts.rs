@@ -12,9 +12,7 @@ async fn operators_that_restart_at_each_point_run_each_hook_once() {
         hook("half", &json!("50%")),
         hook("after", &json!("Post")),
     ];
-    for name in ["before", "half", "after"] {
-        rollouts.answer(name, "wait");
-    }
+    rollouts.answer_all(&hooks, "wait");
     rollouts
         .fleet
         .apply(&rollout(4, &hooks, json!({ "maxUnavailable": 4 })));
