@@ -522,6 +522,9 @@ pub struct HookCondition {
     /// Name of the HookRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_run: Option<String>,
+    /// UID of the HookRun. A hook that runs again has a HookRun of the same name with another UID.
+    #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
+    pub hook_run_uid: Option<String>,
     /// Reason for the wait, and the action that would end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

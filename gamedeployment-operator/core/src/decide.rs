@@ -133,6 +133,8 @@ mod ended_tests;
 #[cfg(test)]
 mod floor_tests;
 #[cfg(test)]
+mod held_pod_event_tests;
+#[cfg(test)]
 mod held_pod_tests;
 #[cfg(test)]
 mod kept_run_tests;

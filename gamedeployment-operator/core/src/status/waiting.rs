@@ -203,6 +203,7 @@ fn waiting_pod(
         phase: if phase.is_unset() { Phase::Pending } else { phase },
         start_time: start.map(whole_seconds),
         hook_run: run.map(|run| run.name.clone()),
+        hook_run_uid: run.map(|run| run.uid.clone()),
         message: Some(message),
     };
     Some(WaitingPod {

@@ -27,10 +27,11 @@ impl Waiting {
                 continue;
             };
             let message = entry.condition.message.as_deref();
-            // A hook that ran again with the same message has another start time, although its HookRun has
-            // the same name.
+            // The HookRun of a hook that ran again has the same name, and may have the same message and start
+            // time, but never the same UID. Earlier releases recorded none.
             let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
-                known.message.as_deref() == message && known.start_time == entry.condition.start_time
+                let same_run = |uid| entry.condition.hook_run_uid.as_ref() == Some(uid);
+                known.message.as_deref() == message && known.hook_run_uid.as_ref().is_none_or(same_run)
             });
             if !told {
                 warnings.push(Warning {
