@@ -21,6 +21,9 @@ pub(crate) fn floor(game: &Value) -> u64 {
     let surges = amount(&strategy["maxSurge"], 100, true).is_some_and(|surge| surge > 0);
     let rolls = kind(game) == "RollingUpdate";
     let whole = replicas(game);
+    if kind(game) == "Recreate" {
+        return 0;
+    }
     let missing = amount(&strategy["maxUnavailable"], whole, !(rolls && surges));
     whole.saturating_sub(missing.unwrap_or_else(|| whole.div_ceil(5)))
 }
@@ -79,6 +82,7 @@ mod tests {
         assert_eq!(bounds(game("RollingUpdate", json!(0), json!("25%"))), (5, 7));
         assert_eq!(bounds(game("", json!(2), json!("25%"))), (6, 9));
         assert_eq!(bounds(game("InplaceUpdate", json!(0), json!(9))), (0, 7));
+        assert_eq!(bounds(game("Recreate", json!(null), json!(null))), (0, 7));
         assert_eq!(bounds(json!({ "spec": {} })), (0, 1));
         assert_eq!(bounds(json!({ "spec": { "replicas": 10 } })), (8, 10));
     }

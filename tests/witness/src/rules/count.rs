@@ -6,8 +6,11 @@ use serde_json::Value;
 
 use super::{Judge, named};
 use crate::model::{Order, Step, before};
-use crate::object::{active, available, controller, name};
+use crate::object::{active, available, controller, finished, label, name};
 use crate::workload;
+
+/// Label of a pod's revision.
+const REVISION: &str = "controller-revision-hash";
 
 /// Pod that the operator deleted or took out of service.
 pub(super) struct Take<'j> {
@@ -43,6 +46,26 @@ impl<'j> Judge<'j> {
                 others.join(", ")
             )
         })
+    }
+
+    /// Checks that `Recreate` creates no pod while one of another revision is left, also one that terminates.
+    pub(super) fn beside_another(&self, step: &Step<'_>, pod: &Value) -> Option<String> {
+        let owner = controller(pod);
+        let specs = self
+            .model
+            .lately("gamedeployments", owner, step, self.spec_known_in());
+        if !specs.into_iter().all(|game| workload::kind(game) == "Recreate") {
+            return None;
+        }
+        let revision = label(pod, REVISION);
+        let mut pods = self.pods_of(owner, step.order);
+        let (_, other) = pods.find(|(_, other)| !finished(other) && label(other, REVISION) != revision)?;
+        Some(format!(
+            "{} of {revision} was created beside {} of {}, with type Recreate",
+            named(pod),
+            named(other),
+            label(other, REVISION)
+        ))
     }
 
     /// Checks that the budget leaves enough available pods. The operator must know its own writes, but not

@@ -106,7 +106,10 @@ impl<'j> Judge<'j> {
         if event.resource == "pods" && step.changed {
             let before = self.model.before("pods", step.uid, step.order);
             match (event.verb.as_str(), before, event.object()) {
-                ("create", _, Some(pod)) => found.extend(self.created(step, pod)),
+                ("create", _, Some(pod)) => {
+                    found.extend(self.created(step, pod));
+                    found.extend(self.beside_another(step, pod));
+                }
                 ("delete", Some(pod), _) => found.extend(self.deleted(step, pod)),
                 ("patch" | "update", Some(before), Some(after)) => {
                     found.extend(self.changed(step, before, after));

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::log::{Call, Log, SOMEBODY};
+use crate::log::{Call, Log, NEW, SOMEBODY};
 
 fn of(replicas: u64, strategy: Value) -> Log {
     Log::of(json!({ "replicas": replicas, "updateStrategy": strategy }))
@@ -26,6 +26,41 @@ fn as_many_pods_as_replicas_and_surge_may_exist_and_not_one_more() {
     log.is_clean();
     log.newborn("d");
     log.is_caught("the 4th of at most 3");
+}
+
+#[test]
+fn recreate_may_take_all_pods_and_creates_none_beside_another_revision() {
+    let mut log = three(json!({ "type": "Recreate" }));
+    for name in ["a", "b", "c"] {
+        log.delete(name);
+    }
+    for name in ["a", "b"] {
+        log.kubelet(name, json!({ "status": { "phase": "Failed" } }));
+    }
+    let mut beside = log.clone();
+    beside.newborn_of("d", NEW);
+    beside.is_caught(
+        "pod d (uid-of-d) of arena-2 was created beside pod c (uid-of-c) of arena-1, with type Recreate",
+    );
+    log.kubelet("c", json!({ "status": { "phase": "Succeeded" } }));
+    log.newborn_of("d", NEW);
+    log.is_clean();
+}
+
+#[test]
+fn a_type_that_has_just_changed_need_not_be_known() {
+    for (wait, is_known) in [(1_000, false), (3_000, true)] {
+        let mut log = of(3, json!({ "type": "RollingUpdate" }));
+        log.pod("a");
+        log.edit(json!({ "updateStrategy": { "type": "Recreate" } }));
+        log.wait(wait);
+        log.newborn_of("b", NEW);
+        if is_known {
+            log.is_caught("beside pod a");
+        } else {
+            log.is_clean();
+        }
+    }
 }
 
 #[test]

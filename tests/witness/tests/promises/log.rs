@@ -24,7 +24,7 @@ pub(crate) struct Call<'a>(
 );
 
 /// Log under construction.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Log {
     revision: u64,
     now: Timestamp,
@@ -110,9 +110,14 @@ impl Log {
 
     /// Creates a pod as the operator; nothing runs in it yet.
     pub(crate) fn newborn(&mut self, name: &str) {
+        self.newborn_of(name, OLD);
+    }
+
+    /// Creates a pod of this revision as the operator.
+    pub(crate) fn newborn_of(&mut self, name: &str, revision: &str) {
         let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
         let pod = json!({
-            "metadata": { "ownerReferences": [owner], "labels": { "controller-revision-hash": OLD } },
+            "metadata": { "ownerReferences": [owner], "labels": { "controller-revision-hash": revision } },
             "spec": {
                 "containers": [{ "name": "game", "image": "game:v1" }],
                 "readinessGates": [{ "conditionType": "InPlaceUpdateReady" }],
