@@ -62,17 +62,20 @@ struct Jobs<'a> {
 impl<'a> Jobs<'a> {
     fn of(kind: ValidatedKind, object: &'a Value) -> Self {
         let spec = &object["spec"];
-        let (list, fields): (_, &[&str]) = match kind {
-            ValidatedKind::GameDeployment => ("lifecycleHooks", &["jobSpec"]),
-            ValidatedKind::HookTemplate | ValidatedKind::HookRun => ("metrics", &["provider", "job"]),
+        let (list, paths): (_, &[&str]) = match kind {
+            ValidatedKind::GameDeployment => ("lifecycleHooks", &["execNewPod", "jobSpec"]),
+            ValidatedKind::HookTemplate | ValidatedKind::HookRun => ("metrics", &["provider.job"]),
         };
         let items = spec[list].as_array().into_iter().flatten().enumerate();
-        let job = |(index, item): (usize, &'a Value)| {
-            let job = fields.iter().fold(item, |at, field| &at[field]);
-            (!job.is_null()).then(|| (format!("spec.{list}[{index}].{}", fields.join(".")), job))
+        let of_item = |(index, item): (usize, &'a Value)| {
+            let job = move |path: &&str| {
+                let job = path.split('.').fold(item, |at, field| &at[field]);
+                (!job.is_null()).then(|| (format!("spec.{list}[{index}].{path}"), job))
+            };
+            paths.iter().filter_map(job)
         };
         Self {
-            jobs: items.filter_map(job).collect(),
+            jobs: items.flat_map(of_item).collect(),
             args: &spec["args"],
         }
     }
@@ -206,6 +209,11 @@ mod tests {
         assert_eq!(path_of(game(1, "v1"), Value::Null), second);
         assert_eq!(path_of(game(1, "v2"), game(1, "v1")), second);
         assert_eq!(path_of(game(2, "v1"), game(1, "v1")), None);
+        let new_pod = json!([{ "name": "a", "execNewPod": { "containerName": "game" } }]);
+        let new_pod = json!({ "spec": { "lifecycleHooks": new_pod } });
+        let first = Some("spec.lifecycleHooks[0].execNewPod".to_owned());
+        assert_eq!(path_of(new_pod.clone(), game(1, "v1")), first);
+        assert_eq!(path_of(new_pod.clone(), new_pod), None);
         assert_eq!(path_of(json!({ "spec": {} }), game(1, "v1")), None);
     }
 

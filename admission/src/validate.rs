@@ -5,6 +5,7 @@
 //! introduces, never for existing ones, so that finalizers, labels and foreign fields can be changed on an
 //! invalid object.
 
+use gamedeployment_core::lifecycle::new_pod_warnings;
 use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
 use hook_core::resolve::{
     FieldError, FieldErrors, check_template, resolve_run, run_invalid, run_unreadable, run_warnings,
@@ -205,7 +206,11 @@ fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
     match kind {
         ValidatedKind::GameDeployment => parse(object).map_or_else(
             |_| Vec::new(),
-            |game: GameDeployment| paused_warning(&game, request).into_iter().collect(),
+            |game: GameDeployment| {
+                let new_pods = new_pod_warnings(&game).into_iter();
+                let new_pods = new_pods.map(|warning| warning.to_string());
+                new_pods.chain(paused_warning(&game, request)).collect()
+            },
         ),
         ValidatedKind::HookTemplate => parse(object).map_or_else(
             |_| Vec::new(),

@@ -108,7 +108,8 @@ pub struct ScaleStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// Type of update: `RollingUpdate` (the default), `InplaceUpdate`, `HotPatchUpdate` or `OnDelete`.
+    /// Type of update: `RollingUpdate` (the default), `InplaceUpdate`, `HotPatchUpdate`, `OnDelete` or
+    /// `Recreate`. `Recreate` deletes all old pods, each gated by its hook, before it creates the first new one.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "update_type_schema")]
     pub type_: Option<String>,
@@ -232,7 +233,7 @@ pub struct HookArgument {
 /// ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("[(has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of jobSpec, hook must be set"))]
+#[x_kube(validation = ("[(has(self.execNewPod) && dyn(self.execNewPod) != null), (has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of execNewPod, jobSpec, hook must be set"))]
 pub struct LifecycleHook {
     /// Name of the hook, a DNS label.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
@@ -255,6 +256,10 @@ pub struct LifecycleHook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
+    /// Command to run in a new pod made from the template of the revision that pods are updated to. Exit code 0
+    /// is a success.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec_new_pod: Option<ExecNewPod>,
     /// Spec of a Job (`batch/v1`) to run. A complete Job is a success, a failed Job a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "template_schema")]
@@ -264,12 +269,38 @@ pub struct LifecycleHook {
     pub hook: Option<HookStep>,
 }
 
+/// Pod with one container, made from a container of the pod template.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecNewPod {
+    /// Name of a container of the pod template, not an init container. The new container gets its image,
+    /// environment, resources, working directory and security context.
+    #[schemars(length(min = 1, max = 63))]
+    pub container_name: String,
+    /// Command to run. Unset: the entrypoint of the image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    /// Arguments of the command. Unset: those of the image if `command` is unset too, and otherwise none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
+    /// Environment variables (`EnvVar` of `core/v1`) to add. They override those of the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "env_schema")]
+    pub env: Option<Vec<Value>>,
+    /// Names of volumes of the pod template that the container mounts. Others are not mounted in the new pod.
+    /// Unset: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "volume_names_schema")]
+    pub volumes: Option<Vec<String>>,
+}
+
 /// Point of a rollout at which a hook runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("(has(self.progressAvailableParams) && dyn(self.progressAvailableParams) != null) == (!has(self.type) || dyn(self.type) == null || self.type == 'ProgressAvailable')", "progressAvailableParams must be set with type ProgressAvailable, and with no other type"))]
 pub struct HookTrigger {
-    /// `Pre`: before the first pod is updated. `ProgressAvailable` (the default): when as many updated pods are
+    /// `Pre`: before the first pod is updated. `Mid`: when every old pod is gone and before the first new one is
+    /// created, with update type `Recreate` only. `ProgressAvailable` (the default): when as many updated pods are
     /// available as `progressAvailableParams` says. `Post`: when every pod is updated and available.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "trigger_type_schema")]
@@ -538,15 +569,35 @@ fn template_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
 }
 
+fn env_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array",
+        "items": {
+            "type": "object",
+            "properties": { "name": { "type": "string", "minLength": 1 } },
+            "required": ["name"],
+            "x-kubernetes-preserve-unknown-fields": true,
+        },
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"],
+    })
+}
+
+fn volume_names_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "array", "items": { "type": "string" }, "x-kubernetes-list-type": "set",
+    })
+}
+
 fn update_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "string",
-        "enum": ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"]
+        "enum": ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete", "Recreate"]
     })
 }
 
 fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "enum": ["Pre", "ProgressAvailable", "Post"] })
+    schemars::json_schema!({ "type": "string", "enum": ["Pre", "Mid", "ProgressAvailable", "Post"] })
 }
 
 fn failure_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -146,6 +146,10 @@ reasons! {
         LifecycleHookAborted,
         /// Events only: an attempt of a lifecycle hook failed.
         LifecycleHookFailed,
+        /// Events only: the pod of a lifecycle hook does not have every volume that its `execNewPod` names.
+        HookVolumesIgnored,
+        /// A lifecycle hook cannot run: the pod template has no container with the name that its `execNewPod` gives.
+        HookContainerMissing,
         /// A hook ended without success; `retry: true` runs it again.
         HookUnsuccessful,
         /// A hook cannot run: its template does not exist or cannot be read.

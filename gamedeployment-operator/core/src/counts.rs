@@ -47,7 +47,7 @@ pub fn count(facts: &Facts<'_>, canary: &CanaryState) -> Counts {
             let old = facts.pods.iter().filter(|pod| pod.old);
             to_update.min(old.filter(can_change).count())
         }
-        UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => 0,
+        UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete | UpdateType::Recreate => 0,
     };
     // An update that is paused, or whose template cannot be rolled out, adds no surge pods and removes none:
     // removing one would cost a serving pod.

@@ -22,6 +22,7 @@ use crate::history_limit;
 use crate::lifecycle;
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
+use crate::recreate::Recreate;
 use crate::rollout;
 use crate::run_gc;
 use crate::scale_down;
@@ -71,7 +72,12 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(steered);
     let (lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
     plan.add(advanced);
-    canary.partition = lifecycle.partition(canary.partition, facts.workload.replicas);
+    let recreate = Recreate::of(facts, &lifecycle);
+    let replicas = facts.workload.replicas;
+    canary.partition = match recreate {
+        Some(recreate) => recreate.partition(&lifecycle, replicas),
+        None => lifecycle.partition(canary.partition, replicas),
+    };
     let counts = counts::count(facts, &canary);
     let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
     let updated = claimed.adopted.iter().filter(is_updated).count();
@@ -80,6 +86,9 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         .after_adoption(claimed.adopted.len() - updated, updated);
     if lifecycle.holds_creations {
         diff.create_old = 0;
+    }
+    if let Some(recreate) = recreate {
+        recreate.limit(facts, &mut diff);
     }
 
     let view = facts.view;

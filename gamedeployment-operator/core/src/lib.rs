@@ -58,6 +58,7 @@ pub mod pod;
 pub mod pod_factory;
 pub mod progress;
 pub mod rank;
+pub mod recreate;
 pub mod revision;
 pub mod rollout;
 pub mod run_gc;

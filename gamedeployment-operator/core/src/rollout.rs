@@ -71,7 +71,9 @@ pub fn select<'a>(
             continue;
         }
         let intent = match workload.update {
-            UpdateType::Rolling | UpdateType::OnDelete => Intent::Recreate(target.clone()),
+            UpdateType::Rolling | UpdateType::OnDelete | UpdateType::Recreate => {
+                Intent::Recreate(target.clone())
+            }
             UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod.facts.pod) {
                 Ok(_) if workload.update == UpdateType::HotPatch => Intent::HotPatch(target.clone()),
                 Ok(_) => Intent::InPlace(target.clone()),

@@ -46,6 +46,8 @@ pub enum UpdateType {
     HotPatch,
     /// Only pods that someone else deletes are recreated.
     OnDelete,
+    /// All old pods are deleted before the first new one is created.
+    Recreate,
 }
 
 /// A validated GameDeployment.
@@ -147,6 +149,9 @@ impl Workload {
                 "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1",
             ));
         }
+        if type_ == UpdateType::Recreate {
+            check_recreate(&update, &mut problems);
+        }
         let metadata = &object.metadata;
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let indexes = index::read(&annotations, replicas, &mut problems);
@@ -168,13 +173,7 @@ impl Workload {
                 &mut problems,
             )
             .unwrap_or(Amount::Count(0)),
-            // Same rounding as core controllers: an update may always take one pod or add one. Only
-            // recreation adds pods.
-            max_unavailable: if surge.is_zero() || type_ != UpdateType::Rolling {
-                unavailable.up(replicas)
-            } else {
-                unavailable.down(replicas)
-            },
+            max_unavailable: max_unavailable(type_, surge, unavailable, replicas),
             max_surge: surge.up(replicas),
             paused: update.paused.unwrap_or(false),
             steps: steps(&update, &mut problems),
@@ -198,7 +197,7 @@ impl Workload {
                 spec.post_inplace_update_strategy.as_ref(),
                 &mut problems,
             ),
-            lifecycle_hooks: lifecycle_hook::read(spec.lifecycle_hooks.as_ref(), &mut problems),
+            lifecycle_hooks: lifecycle_hook::read(spec.lifecycle_hooks.as_ref(), type_, &mut problems),
             history_limit: spec.revision_history_limit.map_or(DEFAULT_HISTORY, |limit| {
                 count("spec.revisionHistoryLimit", i64::from(limit), &mut problems)
             }),
@@ -289,11 +288,53 @@ fn update_type(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> Updat
         "InplaceUpdate" => UpdateType::InPlace,
         "HotPatchUpdate" => UpdateType::HotPatch,
         "OnDelete" => UpdateType::OnDelete,
+        "Recreate" => UpdateType::Recreate,
         other => {
-            let known = "use RollingUpdate, InplaceUpdate, HotPatchUpdate or OnDelete";
+            let known = "use RollingUpdate, InplaceUpdate, HotPatchUpdate, OnDelete or Recreate";
             problems.push(FieldError::new("spec.updateStrategy.type", other, known));
             UpdateType::OnDelete
         }
+    }
+}
+
+/// Returns how many pods may be unavailable. Same rounding as core controllers: an update may always take one
+/// pod or add one, and only `RollingUpdate` adds pods.
+fn max_unavailable(type_: UpdateType, surge: Amount, unavailable: Amount, replicas: usize) -> usize {
+    match type_ {
+        UpdateType::Recreate => replicas,
+        UpdateType::Rolling if !surge.is_zero() => unavailable.down(replicas),
+        UpdateType::Rolling | UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => {
+            unavailable.up(replicas)
+        }
+    }
+}
+
+/// Checks that no setting asks for a part of the pods: `Recreate` updates all of them together.
+fn check_recreate(update: &UpdateStrategy, problems: &mut Vec<FieldError>) {
+    let is_set = |value: &&IntOrString| !Amount::read(value).is_ok_and(Amount::is_zero);
+    let steps = update.canary.as_ref().and_then(|canary| canary.steps.as_ref());
+    let steps = steps.filter(|steps| !steps.is_empty());
+    for (field, value) in [
+        ("partition", update.partition.as_ref().filter(is_set).map(shown)),
+        ("maxSurge", update.max_surge.as_ref().filter(is_set).map(shown)),
+        ("maxUnavailable", update.max_unavailable.as_ref().map(shown)),
+        ("canary.steps", steps.map(|steps| steps.len().to_string())),
+    ] {
+        if let Some(value) = value {
+            let remedy = "type Recreate updates all pods together; remove this field, or use RollingUpdate";
+            problems.push(FieldError::new(
+                &format!("spec.updateStrategy.{field}"),
+                &value,
+                remedy,
+            ));
+        }
+    }
+}
+
+fn shown(value: &IntOrString) -> String {
+    match value {
+        IntOrString::Int(number) => number.to_string(),
+        IntOrString::String(text) => text.clone(),
     }
 }
 

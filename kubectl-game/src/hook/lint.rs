@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use gamedeployment_core::lifecycle::new_pod_warnings;
 use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
 use hook_core::resolve::{FieldError, check_template, resolve_run, run_warnings, template_warnings};
 
@@ -119,7 +120,10 @@ fn warnings(document: &Document, templates: &Templates) -> Vec<(String, String)>
         let Ok(game) = game(document) else { return vec![] };
         let misspelt = Workload::read(&game).map(|workload| templates.warnings(&workload, document));
         let mut warnings = misspelt.unwrap_or_default();
-        warnings.extend(sets_paused(&game, Source::Manifest).map(|found| (found.path, found.remedy)));
+        let found = sets_paused(&game, Source::Manifest)
+            .into_iter()
+            .chain(new_pod_warnings(&game));
+        warnings.extend(found.map(|found| (found.path, found.remedy)));
         return warnings;
     }
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();

@@ -49,6 +49,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::LifecycleHooksSucceeded
         | WorkloadReason::LifecycleHookIgnored
         | WorkloadReason::LifecycleHookFailed
+        | WorkloadReason::HookVolumesIgnored
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
             "It mends itself when these pods are ready; why one is not, its events tell.",
@@ -60,6 +61,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
         WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
+        WorkloadReason::HookContainerMissing => container_missing(snapshot),
         WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
         WorkloadReason::PausedByStepBasedHook => canary_hook(snapshot),
@@ -181,6 +183,13 @@ fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> R
             [describe(snapshot, about)],
         ),
     }
+}
+
+fn container_missing(snapshot: &Snapshot) -> Remedy {
+    say(
+        "Correct execNewPod.containerName of the hook, or the name of the container in the template.",
+        [edit(snapshot)],
+    )
 }
 
 fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {

@@ -38,7 +38,7 @@ fn other_objects_are_passed_over_and_a_workload_is_read_as_by_its_operator() {
          FILE:10:13: GameDeployment g: spec.selector: it selects every pod; name at least one label\n\
          FILE:11:13: GameDeployment g: spec.template.spec.containers: a pod needs at least one container\n\
          FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
-         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\"\n"
+         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\", \"Recreate\"\n"
     );
 }
 

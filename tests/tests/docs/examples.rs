@@ -141,7 +141,12 @@ async fn complete_jobs(fleet: &Fleet<'_>, workload: &Value) {
         .as_array()
         .into_iter()
         .flatten();
-    let jobs = hooks.filter(|hook| hook.get("jobSpec").is_some()).count();
+    let is_job = |hook: &&Value| {
+        ["jobSpec", "execNewPod"]
+            .iter()
+            .any(|field| hook.get(field).is_some())
+    };
+    let jobs = hooks.filter(is_job).count();
     let of_jobs = ListParams::default().labels("job-name");
     let pods = eventually(operator_tests::SOON, || async {
         let pods = fleet.pods().list(&of_jobs).await.unwrap().items;

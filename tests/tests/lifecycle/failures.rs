@@ -145,7 +145,7 @@ async fn problems_of_the_spec_are_named_by_path() {
         (
             json!([with(
                 hook("a", &json!("Pre")),
-                json!({ "trigger": { "type": "Mid" } })
+                json!({ "trigger": { "type": "Middle" } })
             )]),
             "trigger.type",
         ),
@@ -166,11 +166,13 @@ async fn problems_of_the_spec_are_named_by_path() {
             let message = rollouts.fleet.says("InvalidSpec", "InvalidSpec").await;
             assert_eq!(
                 message,
-                "spec.lifecycleHooks[0]: jobSpec and hook exclude each other; remove one"
+                "spec.lifecycleHooks[0]: execNewPod, jobSpec and hook exclude each other; keep one"
             );
         }
         Err(refused) => assert!(
-            refused.to_string().contains("exactly one of jobSpec, hook"),
+            refused
+                .to_string()
+                .contains("exactly one of execNewPod, jobSpec, hook"),
             "{refused}"
         ),
     }

@@ -14,6 +14,7 @@ mod failures;
 mod jobs;
 mod order;
 mod points;
+mod recreate;
 mod restarts;
 
 /// Programs under test.
@@ -116,10 +117,10 @@ fn template(server: &Webhook) -> Value {
     })
 }
 
-/// Builds a hook at a point: `Pre`, `Post`, a number or a percentage.
+/// Builds a hook at a point: `Pre`, `Mid`, `Post`, a number or a percentage.
 fn hook(name: &str, point: &Value) -> Value {
     let trigger = match point.as_str() {
-        Some(type_ @ ("Pre" | "Post")) => json!({ "type": type_ }),
+        Some(type_ @ ("Pre" | "Mid" | "Post")) => json!({ "type": type_ }),
         _ => json!({ "progressAvailableParams": { "progressPoint": point } }),
     };
     let args = [json!({ "name": "hook", "value": name })];

@@ -21,6 +21,8 @@ struct Write {
     resource: String,
     subresource: String,
     name: String,
+    /// Time at which the API server received it, in a format that sorts as text.
+    received: String,
     object: Value,
 }
 
@@ -52,6 +54,7 @@ impl AuditedOrder {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         done.map(|mut entry| Write {
             verb: text(&entry["verb"]),
+            received: text(&entry["requestReceivedTimestamp"]),
             resource: text(&entry["objectRef"]["resource"]),
             subresource: text(&entry["objectRef"]["subresource"]),
             name: match &entry["responseObject"]["metadata"]["name"] {
@@ -81,6 +84,45 @@ impl AuditedOrder {
             .iter()
             .filter(|write| is_counted(&write.verb, &write.resource, &write.subresource));
         counted.count()
+    }
+
+    /// Checks that every pod of a workload was created when none of another revision was left, also none that was
+    /// terminating. Returns the number of pods that were created.
+    pub(super) fn check_apart(&self) -> usize {
+        let writes = self.writes();
+        let is_pod = |write: &&Write| write.resource == "pods" && write.subresource.is_empty();
+        let revision = |write: &Write| {
+            let revision = write.object["metadata"]["labels"][pod::REVISION].as_str();
+            revision.map(str::to_owned)
+        };
+        // A pod that terminates gracefully is deleted twice, the second time by its kubelet.
+        let mut gone: BTreeMap<&str, &str> = BTreeMap::new();
+        for write in writes
+            .iter()
+            .filter(is_pod)
+            .filter(|write| write.verb == "delete")
+        {
+            gone.insert(&write.name, &write.received);
+        }
+        let mut created: Vec<(String, &Write)> = Vec::new();
+        for write in writes
+            .iter()
+            .filter(is_pod)
+            .filter(|write| write.verb == "create")
+        {
+            let Some(own) = revision(write) else { continue };
+            for (other, before) in created.iter().filter(|(other, _)| *other != own) {
+                let end = gone.get(before.name.as_str());
+                assert!(
+                    end.is_some_and(|end| **end < *write.received),
+                    "pod {} of {own} was created beside {} of {other}",
+                    write.name,
+                    before.name
+                );
+            }
+            created.push((own, write));
+        }
+        created.len()
     }
 
     /// Checks every pod that got a revision: beyond the number of pods that a hook needs, its success at that

@@ -7,8 +7,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use shared_api::metric::Metric;
 use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::overdue::{GRACE, not_taken_up_at};
-use shared_api::reason::WorkloadReason;
-use shared_api::{HookRun, HookRunSpec, Phase};
+use shared_api::reason::{HookRunReason, WorkloadReason};
+use shared_api::{HookRun, HookRunSpec, HookRunStatus, Phase};
 
 use super::HookBlocker;
 use crate::hook_kind::HookKind;
@@ -87,6 +87,8 @@ pub struct Run {
     pub flaw: Option<Flaw>,
     /// `status.message`: the reason for the phase.
     pub message: String,
+    /// Why a measurement that is due has no result yet, such as what the pods of a Job wait for.
+    pub delay: Option<String>,
     /// Time when measuring started; creation time before that.
     pub started: Option<Timestamp>,
     /// Creation time.
@@ -132,6 +134,7 @@ impl Run {
             phase: status.phase,
             flaw: Flaw::of(run),
             message: status.message.clone().unwrap_or_default(),
+            delay: delay(&status),
             started: status
                 .started_at
                 .map(shared_api::time::Time::timestamp)
@@ -242,6 +245,16 @@ impl Run {
             None => format!("is {}: {}", self.phase, self.message),
         }
     }
+}
+
+fn delay(status: &HookRunStatus) -> Option<String> {
+    let reason = status.reason.as_deref();
+    let delays = [HookRunReason::JobActive, HookRunReason::NotAskedYet];
+    let is_delayed = delays.iter().any(|delay| reason == Some(delay.as_str()));
+    status
+        .message
+        .clone()
+        .filter(|_| is_delayed && !status.phase.is_final())
 }
 
 /// Why a phase of Successful does not count.

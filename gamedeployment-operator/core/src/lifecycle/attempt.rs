@@ -3,12 +3,13 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::{JobProvider, Metric, Provider};
+use shared_api::metric::{Argument, JobProvider, Metric, Provider};
 use shared_api::names::{
     self, hook_kind, hook_run_annotation as annotation, hook_run_label as label, rollout_variable,
 };
 use shared_api::{HookRun, reason::WorkloadReason};
 
+use super::new_pod;
 use crate::digest::digest_of_text;
 use crate::facts::Facts;
 use crate::gate::{HookBlocker, NewRun, Run, render};
@@ -83,14 +84,28 @@ pub(super) fn new_run(
     let name = name(to, &hook.name, attempt);
     let mut spec = match &hook.carrier {
         Carrier::Template(step) => render(step, facts.view.cluster.template(&step.template_name))?,
-        Carrier::Job(spec) => of_job(&hook.name, spec.clone()),
+        Carrier::Job(spec) => of_job(&hook.name, spec.clone(), Vec::new()),
+        Carrier::NewPod(exec) => {
+            let mut spec = new_pod::job_spec(exec, &to.template)?;
+            let mut arguments = Vec::new();
+            new_pod::without_placeholders(&mut spec, &mut arguments);
+            of_job(&hook.name, spec, arguments)
+        }
     };
     let variables = revisions.variables(&workload.namespace);
     let jobs = spec
         .metrics
         .iter_mut()
         .filter_map(|metric| metric.provider.job.as_mut());
-    jobs.for_each(|job| set_variables(&mut job.spec, &variables));
+    jobs.for_each(|job| {
+        set_variables(&mut job.spec, &variables);
+        let labels = job
+            .metadata
+            .get_or_insert_default()
+            .labels
+            .get_or_insert_default();
+        labels.insert(label::REVISION.to_owned(), to.name.clone());
+    });
     let mut run = HookRun::new(&name, spec);
     run.metadata = ObjectMeta {
         name: Some(name.clone()),
@@ -119,7 +134,7 @@ pub(super) fn new_run(
 }
 
 /// Returns the spec of a run with one Job.
-fn of_job(hook: &str, spec: Value) -> HookRunSpec {
+fn of_job(hook: &str, spec: Value, arguments: Vec<Argument>) -> HookRunSpec {
     let job = JobProvider {
         spec,
         ..JobProvider::default()
@@ -133,6 +148,7 @@ fn of_job(hook: &str, spec: Value) -> HookRunSpec {
             },
             ..Metric::default()
         }],
+        args: (!arguments.is_empty()).then_some(arguments),
         ..HookRunSpec::default()
     }
 }

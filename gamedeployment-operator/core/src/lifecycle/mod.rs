@@ -19,12 +19,14 @@ use crate::user_text::bounded;
 use crate::workload::{LifecycleHook, RetainPolicy};
 
 mod attempt;
+mod new_pod;
 mod point;
 mod rollout;
 mod stage;
 mod step;
 
 use attempt::Revisions;
+pub use new_pod::new_pod_warnings;
 use rollout::Stepper;
 use stage::Stage;
 
@@ -49,8 +51,8 @@ pub struct Lifecycle {
     pub holds_creations: bool,
     /// Whether the workload must not record its revision as complete yet, and has no earlier one.
     pub is_incomplete_first: bool,
-    /// Whether the rollout may end: every hook has been passed, or there are none.
-    pub is_passed: bool,
+    /// Progress of the hooks.
+    pub progress: HookProgress,
     /// Entries of the status.
     pub hooks: Vec<LifecycleHookStatus>,
     /// What the rollout waits for.
@@ -59,6 +61,18 @@ pub struct Lifecycle {
     pub warnings: Vec<Warning>,
     /// Names of the HookRuns that an entry depends on.
     pub runs: BTreeSet<String>,
+}
+
+/// Progress of a rollout's hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HookProgress {
+    /// Those before the first pod have not ended.
+    #[default]
+    NotBegun,
+    /// Some have not ended.
+    UnderWay,
+    /// All have ended, or there are none: the rollout may end.
+    Passed,
 }
 
 /// What a rollout waits for.
@@ -102,14 +116,14 @@ pub fn advance(
     let mut part = PartialPlan::default();
     match stage {
         Stage::Ended => {
-            lifecycle.is_passed = true;
+            lifecycle.progress = HookProgress::Passed;
             let hooks = facts.workload.lifecycle_hooks.iter();
             let recorded = hooks.filter_map(|hook| recorded.get(hook.name.as_str()));
             lifecycle.hooks = recorded.map(|entry| (*entry).clone()).collect();
             stop_leftovers(facts, &BTreeSet::new(), &mut part);
         }
         Stage::Adopted => {
-            lifecycle.is_passed = true;
+            lifecycle.progress = HookProgress::Passed;
             hold(&mut lifecycle, is_first);
         }
         Stage::Unsettled => {
@@ -132,6 +146,7 @@ pub fn advance(
             };
             if stage == Stage::New {
                 stepper.advance(&BTreeMap::new());
+                stepper.lifecycle.progress = HookProgress::NotBegun;
                 hold(&mut stepper.lifecycle, is_first);
             } else {
                 stepper.advance(&recorded);

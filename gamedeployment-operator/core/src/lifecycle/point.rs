@@ -7,6 +7,8 @@ use crate::workload::{Amount, Trigger};
 pub(super) enum Point {
     /// Before the first pod.
     Pre,
+    /// Between the last old and the first new pod.
+    Mid,
     /// When this many hundredths of a pod are updated and available.
     Progress(u128),
     /// After the last pod.
@@ -20,6 +22,7 @@ impl Point {
         let replicas = wide(replicas).max(1);
         match trigger {
             Trigger::Pre => Self::Pre,
+            Trigger::Mid => Self::Mid,
             Trigger::Progress(Amount::Count(count)) => Self::Progress(wide(count).saturating_mul(100)),
             Trigger::Progress(Amount::Percent(percent)) => {
                 Self::Progress(replicas.saturating_mul(u128::from(percent)))
@@ -31,7 +34,7 @@ impl Point {
     /// Returns how many pods must be updated and available, out of this number of desired pods.
     pub(super) fn pods(self, replicas: usize) -> usize {
         match self {
-            Self::Pre => 0,
+            Self::Pre | Self::Mid => 0,
             Self::Progress(hundredths) => {
                 usize::try_from(hundredths.div_ceil(100)).map_or(replicas, |pods| pods.min(replicas))
             }
@@ -60,6 +63,7 @@ mod tests {
         use Amount::{Count, Percent};
         let order = [
             Point::Pre,
+            Point::Mid,
             at(Percent(10), 10),
             at(Percent(50), 10),
             at(Count(6), 10),

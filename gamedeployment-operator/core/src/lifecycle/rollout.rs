@@ -8,11 +8,12 @@ use shared_api::reason::WorkloadReason;
 
 use super::attempt::{self, Revisions};
 use super::point::Point;
-use super::{Lifecycle, Wait, new_entry, stop_leftovers};
+use super::{HookProgress, Lifecycle, Wait, new_entry, stop_leftovers};
 use crate::canary::{CanaryState, RolloutProgress};
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
+use crate::recreate;
 use crate::workload::LifecycleHook;
 
 /// Advances the hooks of a rollout that has not ended.
@@ -52,7 +53,11 @@ impl<'a> Stepper<'_, 'a> {
             let entry = self.step(hook, entry, is_due);
             self.lifecycle.hooks.push(entry);
         }
-        self.lifecycle.is_passed = current.is_none();
+        self.lifecycle.progress = match current {
+            Some(Point::Pre) => HookProgress::NotBegun,
+            Some(Point::Mid | Point::Progress(_) | Point::Post) => HookProgress::UnderWay,
+            None => HookProgress::Passed,
+        };
         self.lifecycle.is_incomplete_first = self.is_first;
         self.limit(current, is_aborted);
         self.wait(current, leftover);
@@ -92,6 +97,7 @@ impl<'a> Stepper<'_, 'a> {
                 let is_allowed = self.canary.partition < replicas || replicas == 0 || self.is_first;
                 !workload.paused && is_allowed
             }
+            Point::Mid => recreate::old_left(facts) == 0,
             Point::Progress(_) => available >= point.pods(replicas),
             Point::Post => facts.old() == 0 && available >= replicas && self.canary.wait.is_none(),
         }
@@ -148,6 +154,10 @@ impl<'a> Stepper<'_, 'a> {
                 Point::Pre => {
                     "the rollout begins; a pause, partition or canary step lets no pod be updated yet"
                         .to_owned()
+                }
+                Point::Mid => {
+                    let left = recreate::old_left(self.facts);
+                    format!("no pod of an earlier revision is left; now: {left}")
                 }
                 Point::Progress(_) | Point::Post => format!(
                     "{} updated pods are available; now: {}",

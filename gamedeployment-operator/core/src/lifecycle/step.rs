@@ -5,13 +5,14 @@ use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStat
 use shared_api::reason::WorkloadReason;
 
 use super::attempt::{self, RunProblem};
+use super::new_pod;
 use super::rollout::{Stepper, worse};
 use super::{Wait, requested_retry, terminate};
 use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
 use crate::spec_digest::SpecDigest;
 use crate::user_text::bounded;
-use crate::workload::{FailurePolicy, LifecycleHook, Trigger};
+use crate::workload::{Carrier, FailurePolicy, LifecycleHook, Trigger};
 
 /// Shortest and longest pause before the next attempt.
 const INITIAL_BACKOFF: SignedDuration = SignedDuration::from_secs(10);
@@ -82,8 +83,30 @@ impl Stepper<'_, '_> {
                 entry.start_time = entry.start_time.or(Some(self.facts.now.into()));
                 entry.completion_time = None;
                 self.record(hook, entry, &wanted);
+                self.warn_of_ignored_volumes(hook, number);
             }
             Err(blocker) => self.blocked(hook, entry, blocker),
+        }
+    }
+
+    /// Reports volumes of `execNewPod` that the new pod does not have. Recorded with the first attempt.
+    fn warn_of_ignored_volumes(&mut self, hook: &LifecycleHook, attempt: i32) {
+        let Carrier::NewPod(exec) = &hook.carrier else {
+            return;
+        };
+        let ignored = new_pod::ignored_volumes(exec, &self.revisions.to.template);
+        if attempt == 1 && !ignored.is_empty() {
+            let names: Vec<&str> = ignored.into_iter().map(|(_, name)| name).collect();
+            self.lifecycle.warnings.push(Warning {
+                pod: None,
+                reason: WorkloadReason::HookVolumesIgnored,
+                message: format!(
+                    "lifecycle hook {}: execNewPod.volumes: {} not mounted; container {} mounts no such volume of the template",
+                    hook.name,
+                    names.join(", "),
+                    exec.container_name
+                ),
+            });
         }
     }
 
@@ -163,7 +186,15 @@ impl Stepper<'_, '_> {
         if let Some(blocker) = run.await_take_up(namespace, now, &mut self.part) {
             return self.blocked(hook, entry, blocker);
         }
-        self.running(hook, entry, format!("waits for the verdict of HookRun {name}"));
+        let delay = run
+            .delay
+            .as_deref()
+            .map_or_else(String::new, |delay| format!(": {}", bounded(delay)));
+        self.running(
+            hook,
+            entry,
+            format!("waits for the verdict of HookRun {name}{delay}"),
+        );
     }
 
     /// Deletes a HookRun that was edited or rendered from another template, or reports why it stays.
@@ -277,6 +308,7 @@ impl Stepper<'_, '_> {
 fn of_hook(hook: &LifecycleHook, message: &str) -> String {
     let point = match hook.trigger {
         Trigger::Pre => "Pre".to_owned(),
+        Trigger::Mid => "Mid".to_owned(),
         Trigger::Progress(amount) => amount.to_string(),
         Trigger::Post => "Post".to_owned(),
     };

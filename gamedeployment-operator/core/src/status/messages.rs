@@ -15,13 +15,21 @@ use crate::gate::{GateState, Unresolved, unresolved};
 use crate::lifecycle::Wait;
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
+use crate::recreate;
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::workload::{Source, UpdateType, sets_paused};
 
 pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let workload = facts.workload;
-    let floor = workload.replicas.saturating_sub(workload.max_unavailable);
+    // All pods may go at once in an update of this type, but then the workload is not available.
+    let may_be_missing = match workload.update {
+        UpdateType::Recreate => 0,
+        UpdateType::Rolling | UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete => {
+            workload.max_unavailable
+        }
+    };
+    let floor = workload.replicas.saturating_sub(may_be_missing);
     let have = facts
         .pods
         .iter()
@@ -119,6 +127,11 @@ pub(super) fn progressing(
     if !findings.delayed.is_empty() {
         let message = format!("{} pods are missing; see ScaleBlocked", findings.delayed.len());
         return set(false, WorkloadReason::PodsEndAtOnce, message);
+    }
+    let left = recreate::old_left(facts);
+    if facts.workload.update == UpdateType::Recreate && left > 0 && counts.to_keep_old() == 0 {
+        let message = format!("pods of earlier revisions: {left}; new pods are created once none is left");
+        return set(true, WorkloadReason::RollingOut, message);
     }
     let diff = counts.diff();
     if diff.create_old + diff.create_updated > 0 || diff.delete > 0 {

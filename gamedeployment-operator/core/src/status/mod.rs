@@ -11,7 +11,7 @@ use crate::canary::CanaryState;
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::gate::GateState;
-use crate::lifecycle::Lifecycle;
+use crate::lifecycle::{HookProgress, Lifecycle};
 use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
@@ -210,7 +210,7 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
     // Without another revision nothing is kept back.
     let kept_back = kept_back && !findings.lifecycle.is_incomplete_first;
     facts.history.unrecorded.is_none()
-        && findings.lifecycle.is_passed
+        && findings.lifecycle.progress == HookProgress::Passed
         && !kept_back
         && facts.old() == 0
         && facts.updated() >= facts.workload.replicas

@@ -12,7 +12,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    pub(super) fn new(path: &str, value: &str, remedy: impl Into<String>) -> Self {
+    pub(crate) fn new(path: &str, value: &str, remedy: impl Into<String>) -> Self {
         Self {
             path: path.to_owned(),
             value: value.to_owned(),

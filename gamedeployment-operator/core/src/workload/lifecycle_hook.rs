@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use serde_json::Value;
-use shared_api::game_deployment::{self as api, HookStep, HookTrigger};
+use shared_api::game_deployment::{self as api, ExecNewPod, HookStep, HookTrigger};
 
-use super::{Amount, FieldError, amount};
+use super::{Amount, FieldError, UpdateType, amount};
 
 /// Path of the list.
 const PATH: &str = "spec.lifecycleHooks";
@@ -39,6 +39,8 @@ pub struct LifecycleHook {
 pub enum Trigger {
     /// Before the first pod is updated.
     Pre,
+    /// When every old pod is gone and before the first new one is created.
+    Mid,
     /// When this many updated pods are available.
     Progress(Amount),
     /// When every pod is updated and available.
@@ -90,6 +92,8 @@ impl RetainPolicy {
 /// What an attempt of a hook runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Carrier {
+    /// A Job with a pod made from the template of the target revision.
+    NewPod(ExecNewPod),
     /// A Job with this spec.
     Job(Value),
     /// A HookTemplate.
@@ -98,6 +102,7 @@ pub enum Carrier {
 
 pub(super) fn read(
     hooks: Option<&Vec<api::LifecycleHook>>,
+    update: UpdateType,
     problems: &mut Vec<FieldError>,
 ) -> Vec<LifecycleHook> {
     let hooks: &[api::LifecycleHook] = hooks.map_or(&[], Vec::as_slice);
@@ -113,7 +118,14 @@ pub(super) fn read(
             let remedy = "another hook has this name; choose another one";
             problems.push(FieldError::new(&format!("{base}.name"), &hook.name, remedy));
         }
-        read.extend(read_one(&base, hook, problems));
+        let hook = read_one(&base, hook, problems);
+        let is_mid = |hook: &LifecycleHook| hook.trigger == Trigger::Mid;
+        if hook.as_ref().is_some_and(is_mid) && update != UpdateType::Recreate {
+            let remedy = "only with spec.updateStrategy.type Recreate is there a moment without pods; use that \
+                          type, or another point";
+            problems.push(FieldError::new(&format!("{base}.trigger.type"), "Mid", remedy));
+        }
+        read.extend(hook);
     }
     read
 }
@@ -155,36 +167,7 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
             "set 1 to 604800 seconds, or leave it out",
         );
     }
-    let carrier = match (&hook.job_spec, &hook.hook) {
-        (Some(spec), None) => {
-            if !spec.is_object() {
-                wrong(
-                    "jobSpec",
-                    &spec.to_string(),
-                    "write the spec of a Job (batch/v1) here",
-                );
-            }
-            Some(Carrier::Job(spec.clone()))
-        }
-        (None, Some(step)) => {
-            if step.template_name.is_empty() {
-                wrong("hook.templateName", "", "name a HookTemplate of this namespace");
-            }
-            Some(Carrier::Template(step.clone()))
-        }
-        (None, None) => {
-            problems.push(FieldError::new(base, "", "set jobSpec or hook"));
-            None
-        }
-        (Some(_), Some(_)) => {
-            problems.push(FieldError::new(
-                base,
-                "",
-                "jobSpec and hook exclude each other; remove one",
-            ));
-            None
-        }
-    };
+    let carrier = read_carrier(base, hook, problems);
     Some(LifecycleHook {
         name: hook.name.clone(),
         trigger: read_trigger(&format!("{base}.trigger"), &hook.trigger, problems)?,
@@ -197,16 +180,67 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
     })
 }
 
+fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError>) -> Option<Carrier> {
+    let carriers = [
+        hook.exec_new_pod.clone().map(Carrier::NewPod),
+        hook.job_spec.clone().map(Carrier::Job),
+        hook.hook.clone().map(Carrier::Template),
+    ];
+    let mut set = carriers.into_iter().flatten();
+    let Some(carrier) = set.next() else {
+        problems.push(FieldError::new(base, "", "set execNewPod, jobSpec or hook"));
+        return None;
+    };
+    if set.next().is_some() {
+        let remedy = "execNewPod, jobSpec and hook exclude each other; keep one";
+        problems.push(FieldError::new(base, "", remedy));
+        return None;
+    }
+    let mut wrong = |field: &str, value: &str, remedy: &str| {
+        problems.push(FieldError::new(&format!("{base}.{field}"), value, remedy));
+    };
+    match &carrier {
+        Carrier::NewPod(exec) => {
+            if exec.container_name.is_empty() {
+                let remedy = "name a container of spec.template";
+                wrong("execNewPod.containerName", "", remedy);
+            }
+            let mut names = BTreeSet::new();
+            for (index, variable) in exec.env.iter().flatten().enumerate() {
+                let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
+                if name.is_empty() || !names.insert(name) {
+                    let remedy = "give each variable a name of its own";
+                    wrong(&format!("execNewPod.env[{index}].name"), name, remedy);
+                }
+            }
+        }
+        Carrier::Job(spec) => {
+            if !spec.is_object() {
+                let remedy = "write the spec of a Job (batch/v1) here";
+                wrong("jobSpec", &spec.to_string(), remedy);
+            }
+        }
+        Carrier::Template(step) => {
+            if step.template_name.is_empty() {
+                let remedy = "name a HookTemplate of this namespace";
+                wrong("hook.templateName", "", remedy);
+            }
+        }
+    }
+    Some(carrier)
+}
+
 fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError>) -> Option<Trigger> {
     let params_path = format!("{path}.progressAvailableParams");
     let params = trigger.progress_available_params.as_ref();
     let type_ = trigger.type_.as_deref().unwrap_or_default();
     let without_params = match type_ {
         "Pre" => Trigger::Pre,
+        "Mid" => Trigger::Mid,
         "Post" => Trigger::Post,
         "" | "ProgressAvailable" => {
             let Some(params) = params else {
-                let remedy = "set progressPoint, such as 50% or 3, or use type Pre or Post";
+                let remedy = "set progressPoint, such as 50% or 3, or use type Pre, Mid or Post";
                 problems.push(FieldError::new(&params_path, "", remedy));
                 return None;
             };
@@ -226,7 +260,7 @@ fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError
             });
         }
         other => {
-            let known = "use Pre, ProgressAvailable or Post";
+            let known = "use Pre, Mid, ProgressAvailable or Post";
             problems.push(FieldError::new(&format!("{path}.type"), other, known));
             return None;
         }

@@ -95,13 +95,14 @@ fn what_a_manifest_says_is_read() {
 }
 
 #[test]
-fn the_four_ways_to_update_have_these_names() {
+fn the_five_ways_to_update_have_these_names() {
     let table = [
         ("", UpdateType::Rolling),
         ("RollingUpdate", UpdateType::Rolling),
         ("InplaceUpdate", UpdateType::InPlace),
         ("HotPatchUpdate", UpdateType::HotPatch),
         ("OnDelete", UpdateType::OnDelete),
+        ("Recreate", UpdateType::Recreate),
     ];
     for (name, wanted) in table {
         assert_eq!(
@@ -160,7 +161,7 @@ fn problems_of_amounts_name_field_value_and_remedy() {
 fn problems_of_strategies_name_field_value_and_remedy() {
     assert_all_refused(
         r#"
-        /spec/updateStrategy/type | "Recreate" | spec.updateStrategy.type | Recreate | use RollingUpdate
+        /spec/updateStrategy/type | "Recreated" | spec.updateStrategy.type | Recreated | use RollingUpdate
         /spec/scaleStrategy/createBatch | "0%" | spec.scaleStrategy.createBatch | 0 | no pod could be created
         "#,
     );
@@ -227,6 +228,58 @@ fn every_problem_is_told_at_once() {
         found[1].to_string(),
         "spec.selector: it selects every pod; name at least one label"
     );
+}
+
+#[test]
+fn recreate_takes_all_pods_and_refuses_a_part_of_them() {
+    let with = |field: &str, value: Value| {
+        let fields = [
+            ("/spec/updateStrategy/type".to_owned(), json!("Recreate")),
+            (format!("/spec/updateStrategy/{field}"), value),
+            ("/spec/replicas".to_owned(), json!(7)),
+        ];
+        let fields: Vec<(&str, Value)> = fields
+            .iter()
+            .map(|(path, value)| (path.as_str(), value.clone()))
+            .collect();
+        Workload::examine(&object(&fields))
+    };
+    for (field, value) in [
+        ("partition", json!(0)),
+        ("partition", json!("0%")),
+        ("maxSurge", json!(0)),
+        ("canary", json!({ "steps": [] })),
+        ("paused", json!(true)),
+    ] {
+        let (read, problems) = with(field, value);
+        assert_eq!(
+            (read.max_unavailable, read.max_surge, problems),
+            (7, 0, vec![]),
+            "{field}"
+        );
+    }
+    for (field, value, path, shown) in [
+        ("partition", json!(2), "partition", "2"),
+        ("partition", json!("x"), "partition", "x"),
+        ("maxSurge", json!("10%"), "maxSurge", "10%"),
+        ("maxUnavailable", json!(0), "maxUnavailable", "0"),
+        (
+            "canary",
+            json!({ "steps": [{ "pause": {} }] }),
+            "canary.steps",
+            "1",
+        ),
+    ] {
+        let (_, problems) = with(field, value);
+        let found = problems
+            .iter()
+            .find(|found| found.remedy.starts_with("type Recreate"));
+        let found = found.unwrap_or_else(|| panic!("{field}: {problems:?}"));
+        assert_eq!(
+            (found.path.as_str(), found.value.as_str()),
+            (format!("spec.updateStrategy.{path}").as_str(), shown)
+        );
+    }
 }
 
 #[test]

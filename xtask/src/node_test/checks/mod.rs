@@ -3,6 +3,7 @@
 mod deletion;
 mod hooks;
 mod in_place;
+mod lifecycle;
 mod readiness;
 
 mod workload;
@@ -11,11 +12,12 @@ mod wrong_image;
 use super::suite::Check;
 
 /// All checks, in order of execution.
-pub(super) const ALL: [&[Check]; 6] = [
+pub(super) const ALL: [&[Check]; 7] = [
     &in_place::CHECKS,
     &readiness::CHECKS,
     &wrong_image::CHECKS,
     &hooks::CHECKS,
     &deletion::CHECKS,
     &workload::CHECKS,
+    &lifecycle::CHECKS,
 ];

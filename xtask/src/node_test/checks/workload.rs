@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
@@ -39,7 +40,7 @@ pub(super) const CHECKS: [Check; 4] = [
 const NAME: &str = "game";
 
 /// A workload on the node, with both operators.
-struct Fleet<'a> {
+pub(super) struct Fleet<'a> {
     harness: &'a Harness<'a>,
     workloads: Process,
     _hooks: Process,
@@ -48,6 +49,16 @@ struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     /// Starts both operators, creates the workload, and waits until all pods are available.
     async fn launch(harness: &'a Harness<'a>, replicas: usize, extra: Value) -> Outcome<Self> {
+        Self::launch_with(harness, replicas, extra, &[]).await
+    }
+
+    /// Launches a workload beside a hook-operator with these flags.
+    pub(super) async fn launch_with(
+        harness: &'a Harness<'a>,
+        replicas: usize,
+        extra: Value,
+        hook_flags: &[&str],
+    ) -> Outcome<Self> {
         let mut template = manifest("unnamed");
         template["spec"]["containers"][0]["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
         let mut spec = json!({
@@ -64,7 +75,7 @@ impl<'a> Fleet<'a> {
             "metadata": { "name": NAME }, "spec": spec,
         });
         let workloads = harness.start_operator(operator::WORKLOADS, &[]).await?;
-        let hooks = harness.start_operator(operator::HOOKS, &[]).await?;
+        let hooks = harness.start_operator(operator::HOOKS, hook_flags).await?;
         let games: Api<GameDeployment> = Api::namespaced(harness.client(), harness.namespace());
         let game = serde_json::from_value(object)?;
         games.create(&PostParams::default(), &game).await?;
@@ -77,7 +88,7 @@ impl<'a> Fleet<'a> {
         Ok(fleet)
     }
 
-    fn api<K>(&self) -> Api<K>
+    pub(super) fn api<K>(&self) -> Api<K>
     where
         K: kube::Resource<Scope = kube::core::NamespaceResourceScope, DynamicType = ()>,
     {
@@ -86,7 +97,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Waits until the status of the newest generation satisfies a predicate, and returns it.
-    async fn until(
+    pub(super) async fn until(
         &self,
         what: &str,
         holds: impl Fn(&GameDeploymentStatus) -> bool,
@@ -105,7 +116,7 @@ impl<'a> Fleet<'a> {
         Ok(found.await?)
     }
 
-    async fn all_updated(&self, count: usize) -> Outcome<()> {
+    pub(super) async fn all_updated(&self, count: usize) -> Outcome<()> {
         let count = i32::try_from(count)?;
         let all = |status: &GameDeploymentStatus| {
             (
@@ -124,7 +135,7 @@ impl<'a> Fleet<'a> {
         Ok(seen.collect())
     }
 
-    fn set_image(&self, image: &str) -> Outcome<()> {
+    pub(super) fn set_image(&self, image: &str) -> Outcome<()> {
         let patch =
             json!([{ "op": "replace", "path": "/spec/template/spec/containers/0/image", "value": image }]);
         self.patch(&patch)
@@ -136,6 +147,12 @@ impl<'a> Fleet<'a> {
             .kubectl(&["patch", "gamedeployment", NAME, "--type=json", &patch])?;
         Ok(())
     }
+}
+
+/// Returns a condition of the status.
+pub(super) fn condition(status: &GameDeploymentStatus, type_: &str) -> Option<Condition> {
+    let mut conditions = status.conditions.iter();
+    conditions.find(|condition| condition.type_ == type_).cloned()
 }
 
 /// Checks that the pods are the same, with a new game container and an unchanged sidecar.
@@ -189,12 +206,7 @@ async fn wrong_image(harness: &Harness<'_>) -> Outcome<()> {
     let fleet = Fleet::launch(harness, 2, json!({})).await?;
     let before = fleet.pods().await?;
     fleet.set_image("hookgate.test/game:missing")?;
-    let blocked = |status: &GameDeploymentStatus| {
-        let mut conditions = status.conditions.iter();
-        conditions
-            .find(|condition| condition.type_ == "UpdateBlocked")
-            .cloned()
-    };
+    let blocked = |status: &GameDeploymentStatus| condition(status, "UpdateBlocked");
     let says_why = |status: &GameDeploymentStatus| {
         blocked(status).is_some_and(|condition| condition.message.contains("ImagePull"))
     };

@@ -7,7 +7,9 @@ use shared_api::{HookRun, Phase};
 use crate::samples::FakeCluster;
 use world::{World, hook};
 
+mod new_pod;
 mod properties;
+mod recreate;
 mod world;
 
 #[test]

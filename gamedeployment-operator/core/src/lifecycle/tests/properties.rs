@@ -14,9 +14,10 @@ use crate::samples::config;
 
 /// Number of desired pods.
 const REPLICAS: usize = 5;
-/// Hooks of a rollout: name, point, pods that the point needs, and failure policy.
-const HOOKS: [(&str, &str, usize, &str); 5] = [
+/// Hooks of a rollout: name, point, pods that the point needs, and failure policy. Only `Recreate` has the second.
+const HOOKS: [(&str, &str, usize, &str); 6] = [
     ("before", "Pre", 0, "Retry"),
+    ("between", "Mid", 0, "Abort"),
     ("one", "1", 1, "Ignore"),
     ("half", "50%", 3, "Retry"),
     ("also-half", "60%", 3, "Abort"),
@@ -44,6 +45,8 @@ enum Step {
     Delete(usize),
     /// The HookTemplate changes.
     Edit(u8),
+    /// A pod that is being deleted ends.
+    Gone,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -59,12 +62,14 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0..HOOKS.len()).prop_map(Step::Request),
         1 => (0..HOOKS.len()).prop_map(Step::Delete),
         1 => any::<u8>().prop_map(Step::Edit),
+        4 => Just(Step::Gone),
     ]
 }
 
 /// World with a cache of its HookRuns, and a record of verdicts.
 struct Rollouts {
     world: World,
+    is_recreate: bool,
     /// HookRuns as the cache shows them.
     seen: Vec<HookRun>,
     /// Number of rollouts that were recorded.
@@ -81,20 +86,27 @@ struct Rollouts {
 }
 
 impl Rollouts {
-    fn new(is_first: bool) -> Self {
-        let hooks = HOOKS.map(|(name, point, _, policy)| {
+    fn new(is_first: bool, is_recreate: bool) -> Self {
+        let hooks = HOOKS
+            .into_iter()
+            .filter(|(_, point, ..)| is_recreate || *point != "Mid");
+        let hooks = hooks.map(|(name, point, _, policy)| {
             let mut hook = hook(name, &json!(point));
             hook["failurePolicy"] = json!(policy);
             hook["retainPolicy"] = json!("Never");
             hook
         });
+        let hooks: Vec<_> = hooks.collect();
         let world = if is_first {
             World::empty(REPLICAS, &hooks)
         } else {
             World::new(REPLICAS, &hooks)
         };
+        let mut world = if is_recreate { world.recreates() } else { world };
+        world.lingers = true;
         Self {
             world,
+            is_recreate,
             seen: Vec::new(),
             recorded: 0,
             created: BTreeMap::new(),
@@ -128,6 +140,7 @@ impl Rollouts {
                     self.others_at_start = self.world.pods.len() - self.at_start;
                 }
             }
+            Step::Gone => drop(self.world.terminating.pop_first()),
             Step::Delete(hook) => self.delete(HOOKS[hook].0),
             Step::Edit(value) => {
                 let template = self.world.cluster.template.as_mut().unwrap();
@@ -230,9 +243,17 @@ impl Rollouts {
         let others = self.others();
         // Back at the last complete revision, missing pods get it, and no other pod is replaced.
         let is_back = self.world.current() == Some(name);
-        for (hook, _, needs, _) in HOOKS {
+        let is_recreate = self.is_recreate;
+        for (hook, point, needs, _) in HOOKS
+            .into_iter()
+            .filter(|(_, point, ..)| is_recreate || *point != "Mid")
+        {
             let is_passed = is_recorded && self.passed.contains(&(self.recorded, hook.to_owned()));
-            let is_within = if is_back {
+            // With Recreate the first deletion comes after Pre, and the first creation after Mid.
+            let keeps_others = || others >= self.others_at_start.min(REPLICAS);
+            let is_within = if is_recreate {
+                (point != "Pre" || keeps_others()) && (is_back || pods <= needs.max(self.at_start))
+            } else if is_back {
                 others >= self.others_at_start.min(REPLICAS - needs)
             } else {
                 pods <= needs.max(self.at_start)
@@ -249,6 +270,7 @@ impl Rollouts {
     fn finish(&mut self) -> Result<(), String> {
         for _ in 0..100 {
             self.play(Step::Watch);
+            self.world.terminating.clear();
             while self.decide(None) {}
             let running: BTreeSet<String> = self
                 .world
@@ -280,9 +302,10 @@ proptest! {
     #[test]
     fn no_pod_gets_a_revision_beyond_the_open_point_and_no_attempt_runs_twice(
         is_first in any::<bool>(),
+        is_recreate in any::<bool>(),
         steps in proptest::collection::vec(step(), 1..80),
     ) {
-        let mut rollouts = Rollouts::new(is_first);
+        let mut rollouts = Rollouts::new(is_first, is_recreate);
         for step in steps {
             rollouts.play(step);
         }
@@ -294,12 +317,10 @@ proptest! {
 /// Each hook runs in a rollout in which all succeed: without hooks, the property would hold as well.
 #[test]
 fn a_rollout_in_which_all_succeed_passes_every_hook() {
-    for is_first in [false, true] {
-        let mut rollouts = Rollouts::new(is_first);
+    for (is_first, is_recreate) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut rollouts = Rollouts::new(is_first, is_recreate);
         rollouts.finish().unwrap();
-        assert_eq!(
-            (rollouts.passed.len(), rollouts.created.len()),
-            (HOOKS.len(), HOOKS.len())
-        );
+        let hooks = HOOKS.len() - usize::from(!is_recreate);
+        assert_eq!((rollouts.passed.len(), rollouts.created.len()), (hooks, hooks));
     }
 }

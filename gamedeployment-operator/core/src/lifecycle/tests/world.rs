@@ -16,13 +16,17 @@ use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{FakeCluster, finish, now, object, pod, revisions, template};
 use crate::template::Template;
-use crate::view::View;
+use crate::view::{View, WriteErrors};
 
 pub(super) struct World {
     pub(super) object: GameDeployment,
     pub(super) revisions: Vec<Revision>,
     /// Revision of each pod.
     pub(super) pods: BTreeMap<String, String>,
+    /// Pods that are being deleted, with their revisions.
+    pub(super) terminating: BTreeMap<String, String>,
+    /// Whether deleted pods go on running for a while.
+    pub(super) lingers: bool,
     /// Pods that are not available yet.
     pub(super) starting: Vec<String>,
     pub(super) runs: Vec<HookRun>,
@@ -33,11 +37,12 @@ pub(super) struct World {
     pub(super) cluster: FakeCluster,
     pub(super) made: usize,
     pub(super) wake: Option<Timestamp>,
+    pub(super) write_errors: Option<WriteErrors>,
 }
 
 pub(super) fn hook(name: &str, point: &Value) -> Value {
     let trigger = match point.as_str() {
-        Some(type_ @ ("Pre" | "Post")) => json!({ "type": type_ }),
+        Some(type_ @ ("Pre" | "Mid" | "Post")) => json!({ "type": type_ }),
         _ => json!({ "progressAvailableParams": { "progressPoint": point } }),
     };
     json!({ "name": name, "trigger": trigger, "hook": { "templateName": "ask" } })
@@ -67,6 +72,8 @@ impl World {
             ]),
             revisions: revisions(),
             pods: BTreeMap::new(),
+            terminating: BTreeMap::new(),
+            lingers: false,
             starting: Vec::new(),
             runs: Vec::new(),
             now: now(),
@@ -75,7 +82,19 @@ impl World {
             cluster: FakeCluster::with_hook(),
             made: 0,
             wake: None,
+            write_errors: None,
         }
+    }
+
+    /// Lets updates delete all old pods before the first new one is created.
+    pub(super) fn recreates(mut self) -> Self {
+        self.object.spec.update_strategy = serde_json::from_value(json!({ "type": "Recreate" })).unwrap();
+        self
+    }
+
+    fn is_recreate(&self) -> bool {
+        let strategy = self.object.spec.update_strategy.as_ref();
+        strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"))
     }
 
     pub(super) fn plan(&self) -> Plan {
@@ -100,23 +119,34 @@ impl World {
                     ],
                 )
             })
+            .chain(self.terminating.iter().map(|(name, revision)| {
+                let revision = ("/metadata/labels/controller-revision-hash", json!(revision));
+                let deleted = ("/metadata/deletionTimestamp", json!("2024-06-01T00:00:00Z"));
+                pod(name, &[revision, deleted])
+            }))
             .collect();
         let runs: Vec<Run> = runs.iter().map(Run::read).collect();
         let (pods, runs): (Vec<_>, Vec<_>) = (pods.iter().collect(), runs.iter().collect());
         let revisions: Vec<_> = self.revisions.iter().collect();
-        // The API server accepts the pods of any template.
+        // The API server accepts the pods of any template unless a test sets errors.
         let target = Template::read(&self.object.spec.template);
         let accepted = self.revisions.iter().find(|revision| revision.template == target);
+        let accepted = accepted.filter(|_| self.write_errors.is_none());
         let view = View {
             object: &self.object,
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
             accepted: accepted.map(|revision| revision.name.as_str()),
-            write_errors: None,
+            write_errors: self.write_errors.as_ref(),
             cluster: &self.cluster,
         };
-        decide(&view, self.now)
+        let mut plan = decide(&view, self.now);
+        // The driver backs off from a dry run that was refused.
+        let is_refused =
+            |action: &Action| matches!(action, Action::DryRunPod(..)) && self.write_errors.is_some();
+        plan.actions.retain(|action| !is_refused(action));
+        plan
     }
 
     /// Decides and carries out until nothing is left to do. The status is written only without other writes.
@@ -145,11 +175,21 @@ impl World {
                 let revision = new.manifest["metadata"]["labels"]["controller-revision-hash"].clone();
                 let revision = revision.as_str().unwrap().to_owned();
                 self.pods.insert(new.name, revision.clone());
+                let mut all = self.pods.values().chain(self.terminating.values());
+                if self.is_recreate() {
+                    assert!(
+                        all.all(|known| *known == revision),
+                        "two revisions side by side: {all:?}"
+                    );
+                }
                 let count = self.at(&revision);
                 self.log.push(format!("pod {revision} {count}"));
             }
             Action::Gated(GatedWrite::DeletePod(delete)) => {
-                self.pods.remove(&delete.pod().name);
+                let name = delete.pod().name.clone();
+                let revision = self.pods.remove(&name);
+                self.terminating
+                    .extend(revision.filter(|_| self.lingers).map(|revision| (name, revision)));
             }
             Action::CreateRun(new) => {
                 let mut run = new.run;
@@ -246,6 +286,12 @@ impl World {
         found.map_or_else(Default::default, |found| {
             (found.status.clone(), found.reason.clone())
         })
+    }
+
+    pub(super) fn message(&self, kind: &str) -> &str {
+        let status = self.object.status.as_ref().unwrap();
+        let found = status.conditions.iter().find(|known| known.type_ == kind);
+        found.map_or("", |found| found.message.as_str())
     }
 
     pub(super) fn current(&self) -> Option<&str> {

@@ -79,8 +79,8 @@ fn every_problem_is_named_by_path_value_and_remedy() {
         (json!({ "name": "-a" }), "[0].name: \"-a\": use at most 40"),
         (json!({ "name": "a".repeat(41) }), ": use at most 40"),
         (
-            json!({ "trigger": {"type": "Mid"} }),
-            "[0].trigger.type: \"Mid\": use Pre, ProgressAvailable or Post",
+            json!({ "trigger": {"type": "Middle"} }),
+            "[0].trigger.type: \"Middle\": use Pre, Mid, ProgressAvailable or Post",
         ),
         (
             json!({ "trigger": {} }),
@@ -117,10 +117,30 @@ fn every_problem_is_named_by_path_value_and_remedy() {
             json!({ "hook": {"templateName": ""} }),
             "[0].hook.templateName: name a HookTemplate",
         ),
-        (json!({ "hook": null }), "[0]: set jobSpec or hook"),
+        (
+            json!({ "trigger": { "type": "Mid" } }),
+            "[0].trigger.type: \"Mid\": only with spec.updateStrategy.type Recreate",
+        ),
+        (json!({ "hook": null }), "[0]: set execNewPod, jobSpec or hook"),
         (
             json!({ "jobSpec": {} }),
-            "[0]: jobSpec and hook exclude each other",
+            "[0]: execNewPod, jobSpec and hook exclude each other",
+        ),
+        (
+            json!({ "execNewPod": { "containerName": "game" } }),
+            "[0]: execNewPod, jobSpec and hook exclude each other",
+        ),
+        (
+            json!({ "hook": null, "execNewPod": { "containerName": "" } }),
+            "[0].execNewPod.containerName: name a container of spec.template",
+        ),
+        (
+            json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "value": "1" }] } }),
+            "[0].execNewPod.env[0].name: give each variable a name",
+        ),
+        (
+            json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "name": "A" }, { "name": "A" }] } }),
+            "[0].execNewPod.env[1].name: \"A\": give each variable a name",
         ),
         (
             json!({ "hook": null, "jobSpec": "x" }),
