@@ -208,4 +208,10 @@ pub mod argument {
     pub const POD_CONTAINER: &str = "PodContainer";
     /// `ModifiedContainer[0]`, …: names of the containers that the update changes.
     pub const MODIFIED_CONTAINER: &str = "ModifiedContainer";
+    /// Lifecycle hooks: name of the ControllerRevision that pods are updated from; empty in the first rollout.
+    pub const ROLLOUT_FROM: &str = "RolloutFrom";
+    /// Lifecycle hooks: name of the ControllerRevision that pods are updated to.
+    pub const ROLLOUT_TO: &str = "RolloutTo";
+    /// Lifecycle hooks: `ROLLOUT` or `ROLLBACK`.
+    pub const ROLLOUT_TYPE: &str = "RolloutType";
 }

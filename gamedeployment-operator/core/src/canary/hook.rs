@@ -195,7 +195,7 @@ impl<'a> CanaryStepper<'a> {
     }
 
     fn new_run(&self, hook: &HookStep, canary: &CanaryState) -> Result<NewRun, HookBlocker> {
-        let spec = render(hook, self.view.cluster.template(&hook.template_name))?;
+        let spec = render(hook, self.view.cluster.template(&hook.template_name), &[])?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
         let mut run = HookRun::new(&name, spec);

@@ -167,11 +167,20 @@ fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec
     }
 }
 
-/// Renders the spec of a run that belongs to no pod.
-pub fn render(step: &HookStep, template: FoundTemplate<'_>) -> Result<HookRunSpec, HookBlocker> {
+/// Renders the spec of a run that belongs to no pod, with these additional arguments.
+pub fn render(
+    step: &HookStep,
+    template: FoundTemplate<'_>,
+    added: &[(&'static str, String)],
+) -> Result<HookRunSpec, HookBlocker> {
     let draft = Draft::new(step, template)?;
-    draft.check(&[])?;
-    Ok(draft.spec(&[]))
+    let added = added.iter().map(|(name, value)| Added {
+        name: Cow::Borrowed(name),
+        value: Cow::Borrowed(value),
+    });
+    let added: Vec<_> = added.collect();
+    draft.check(&added)?;
+    Ok(draft.spec(&added))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use draft::Draft;
 pub use draft::render;
 pub use hook_request::{HookBlocker, HookRequest, NewRun, check_name, owned, owner};
 pub use intent::Intent;
-pub use resolved::{Unresolved, open_arguments, unresolved};
+pub use resolved::{Unresolved, unresolved};
 pub use run::{Flaw, RolloutRun, Run};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;

@@ -25,11 +25,12 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
     let containers = workload.template.containers().len();
     let of_pods = HookKind::ALL.into_iter().filter_map(|kind| {
         let step = workload.hook(kind).step.as_ref()?;
-        Some((format!("spec.{}.hook", kind.field()), step, Some(containers)))
+        let subject = Subject::Pod { containers };
+        Some((format!("spec.{}.hook", kind.field()), step, subject))
     });
     let of_steps = workload.steps.iter().enumerate().filter_map(|(index, step)| {
         let path = format!("spec.updateStrategy.canary.steps[{index}].hook");
-        Some((path, step.hook.as_ref()?, None))
+        Some((path, step.hook.as_ref()?, Subject::CanaryStep))
     });
     let of_rollouts = workload
         .lifecycle_hooks
@@ -39,20 +40,32 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
             let Carrier::Template(step) = &hook.carrier else {
                 return None;
             };
-            Some((format!("spec.lifecycleHooks[{index}].hook"), step, None))
+            let path = format!("spec.lifecycleHooks[{index}].hook");
+            Some((path, step, Subject::Rollout))
         });
     let mut any = false;
     let mut unresolved = Vec::new();
-    for (path, step, containers) in of_pods.chain(of_steps).chain(of_rollouts) {
+    for (path, step, subject) in of_pods.chain(of_steps).chain(of_rollouts) {
         any = true;
-        if let Some(blocker) = check(step, cluster, containers) {
+        if let Some(blocker) = check(step, cluster, subject) {
             unresolved.push(Unresolved { path, blocker });
         }
     }
     any.then_some(unresolved)
 }
 
-fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> Option<HookBlocker> {
+/// Subject of a hook's run, which decides the arguments that the operator adds.
+#[derive(Debug, Clone, Copy)]
+enum Subject {
+    /// A pod with this number of containers.
+    Pod { containers: usize },
+    /// A step of a canary rollout.
+    CanaryStep,
+    /// A rollout.
+    Rollout,
+}
+
+fn check(step: &HookStep, cluster: &dyn Cluster, subject: Subject) -> Option<HookBlocker> {
     let name = &step.template_name;
     let template = match find(step, cluster.template(name)) {
         Ok(template) => template,
@@ -62,7 +75,7 @@ fn check(step: &HookStep, cluster: &dyn Cluster, containers: Option<usize>) -> O
         reason: WorkloadReason::HookTemplateInvalid,
         message: format!("HookTemplate {name} has problems: {why}; correct it"),
     });
-    problem.or_else(|| open_arguments(step, template, containers))
+    problem.or_else(|| open_arguments(step, template, subject))
 }
 
 /// Returns the template of a hook.
@@ -87,13 +100,8 @@ pub(super) fn find<'a>(
     })
 }
 
-/// Returns a blocker if arguments get a value from neither the template nor the workload. For a pod with this
-/// many `containers` the operator adds some itself.
-pub fn open_arguments(
-    step: &HookStep,
-    template: &HookTemplateSpec,
-    containers: Option<usize>,
-) -> Option<HookBlocker> {
+/// Returns a blocker if arguments get a value from neither the template nor the workload, nor from the operator.
+fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject) -> Option<HookBlocker> {
     let own = |name: &str| {
         let mut own = step.args.iter().flatten();
         own.any(|own| own.name == name && own.value.is_some())
@@ -101,7 +109,16 @@ pub fn open_arguments(
     let is_open = |argument: &&Argument| {
         argument.value.is_none() && argument.value_from.is_none() && !own(&argument.name)
     };
-    let is_added = |name: &str| containers.is_some_and(|containers| is_added(name, containers));
+    let is_added = |name: &str| match subject {
+        Subject::Pod { containers } => is_added(name, containers),
+        Subject::CanaryStep => false,
+        Subject::Rollout => [
+            argument::ROLLOUT_FROM,
+            argument::ROLLOUT_TO,
+            argument::ROLLOUT_TYPE,
+        ]
+        .contains(&name),
+    };
     let open: Vec<&str> = template
         .args
         .iter()
@@ -188,6 +205,39 @@ mod tests {
             format!("{}: {}", blocker.reason, blocker.message)
         });
         Some(words.collect())
+    }
+
+    #[test]
+    fn hooks_of_rollouts_get_arguments_that_other_hooks_lack() {
+        let args = json!([{"name": "RolloutFrom"}, {"name": "RolloutTo"}, {"name": "RolloutType"}, {"name": "PodIP"}]);
+        let template: HookTemplateSpec =
+            serde_json::from_value(json!({"metrics": [], "args": args})).unwrap();
+        let hook = json!({"templateName": "ask"});
+        let workload = workload(&[
+            ("/spec/preDeleteUpdateStrategy", json!({"hook": hook})),
+            (
+                "/spec/updateStrategy",
+                json!({"canary": {"steps": [{"hook": hook}]}}),
+            ),
+            (
+                "/spec/lifecycleHooks",
+                json!([{"name": "a", "trigger": {"type": "Pre"}, "hook": hook}]),
+            ),
+        ]);
+        let found = unresolved(&workload, &One(template, None)).unwrap();
+        let open = found.iter().map(|found| {
+            let names = found.blocker.message.split(": ").nth(1).unwrap_or_default();
+            let names = names.split(';').next().unwrap_or_default();
+            format!("{} {names}", found.path)
+        });
+        assert_eq!(
+            open.collect::<Vec<_>>(),
+            [
+                "spec.preDeleteUpdateStrategy.hook RolloutFrom, RolloutTo, RolloutType",
+                "spec.updateStrategy.canary.steps[0].hook RolloutFrom, RolloutTo, RolloutType, PodIP",
+                "spec.lifecycleHooks[0].hook PodIP",
+            ]
+        );
     }
 
     #[test]

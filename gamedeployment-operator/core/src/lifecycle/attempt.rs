@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::{Argument, JobProvider, Metric, Provider};
 use shared_api::names::{
-    self, hook_kind, hook_run_annotation as annotation, hook_run_label as label, rollout_variable,
+    self, argument, hook_kind, hook_run_annotation as annotation, hook_run_label as label, rollout_variable,
 };
 use shared_api::{HookRun, reason::WorkloadReason};
 
@@ -53,12 +53,25 @@ impl<'a> Revisions<'a> {
     /// Returns the environment variables of Jobs.
     fn variables(&self, namespace: &str) -> [(&'static str, String); 3] {
         let name = |revision: &Revision| format!("{namespace}/{}", revision.name);
-        let type_ = if self.to.is_reused { "ROLLBACK" } else { "ROLLOUT" };
         [
             (rollout_variable::FROM, self.from.map(name).unwrap_or_default()),
             (rollout_variable::TO, name(self.to)),
-            (rollout_variable::TYPE, type_.to_owned()),
+            (rollout_variable::TYPE, self.type_().to_owned()),
         ]
+    }
+
+    /// Returns the arguments of HookTemplates. They name revisions as the label of pods does.
+    fn arguments(&self) -> [(&'static str, String); 3] {
+        let name = |revision: &Revision| revision.name.clone();
+        [
+            (argument::ROLLOUT_FROM, self.from.map(name).unwrap_or_default()),
+            (argument::ROLLOUT_TO, name(self.to)),
+            (argument::ROLLOUT_TYPE, self.type_().to_owned()),
+        ]
+    }
+
+    fn type_(&self) -> &'static str {
+        if self.to.is_reused { "ROLLBACK" } else { "ROLLOUT" }
     }
 }
 
@@ -83,7 +96,10 @@ pub(super) fn new_run(
     let (workload, to) = (facts.workload, revisions.to);
     let name = name(to, &hook.name, attempt);
     let mut spec = match &hook.carrier {
-        Carrier::Template(step) => render(step, facts.view.cluster.template(&step.template_name))?,
+        Carrier::Template(step) => {
+            let template = facts.view.cluster.template(&step.template_name);
+            render(step, template, &revisions.arguments())?
+        }
         Carrier::Job(spec) => of_job(&hook.name, spec.clone(), Vec::new()),
         Carrier::NewPod(exec) => {
             let mut spec = new_pod::job_spec(exec, &to.template)?;

@@ -8,6 +8,7 @@ use crate::samples::FakeCluster;
 use world::{World, hook};
 
 mod new_pod;
+mod policies;
 mod properties;
 mod recreate;
 mod world;
@@ -351,6 +352,58 @@ fn the_wait_for_the_hooks_of_another_rollout_is_explained() {
     world.ends("before", Phase::Inconclusive);
     assert!(world.is_running("before"), "that of the new revision");
     assert_eq!(world.condition("UpdateBlocked").0, "");
+}
+
+#[test]
+fn a_template_can_name_the_revisions_of_the_rollout() {
+    let arguments = |world: &World| -> Vec<String> {
+        let run = world.runs_of("before")[0];
+        let arguments = run.spec.args.iter().flatten();
+        let words = arguments.map(|argument| {
+            format!(
+                "{}={}",
+                argument.name,
+                argument.value.as_deref().unwrap_or("unset")
+            )
+        });
+        words.collect()
+    };
+    let declared = |mut world: World| {
+        let template = world.cluster.template.as_mut().unwrap();
+        let args = json!([{"name": "room", "value": "1"}, {"name": "RolloutTo"}, {"name": "RolloutType"}]);
+        template.args = serde_json::from_value(args).unwrap();
+        world
+    };
+    let mut first = declared(World::empty(2, &[hook("before", &json!("Pre"))]));
+    first.settle();
+    assert_eq!(
+        arguments(&first),
+        ["room=1", "RolloutTo=new", "RolloutType=ROLLOUT", "RolloutFrom="]
+    );
+    let mut world = declared(World::new(2, &[hook("before", &json!("Pre"))]));
+    world.settle();
+    assert_eq!(
+        arguments(&world),
+        [
+            "room=1",
+            "RolloutTo=new",
+            "RolloutType=ROLLOUT",
+            "RolloutFrom=old"
+        ]
+    );
+    world.set_template("old", "game:v1");
+    world.settle();
+    world.ends("before", Phase::Inconclusive);
+    world.runs.retain(|run| run.status.is_none());
+    assert_eq!(
+        arguments(&world),
+        [
+            "room=1",
+            "RolloutTo=old",
+            "RolloutType=ROLLBACK",
+            "RolloutFrom=new"
+        ]
+    );
 }
 
 #[test]
