@@ -2,7 +2,7 @@
 
 use kube::api::{Api, ApiResource, DynamicObject, PostParams};
 use serde_json::{Value, json};
-use shared_api::GameDeployment;
+use shared_api::{GameDeployment, HookRun};
 
 use crate::{Rollouts, hook, retry_request, rollout};
 
@@ -109,6 +109,31 @@ async fn ignore_reports_the_failure_and_retry_tries_again() {
         owners.iter().all(|owner| owner.kind == "ControllerRevision"),
         "{owners:?}"
     );
+}
+
+/// The garbage collector follows the owners.
+#[tokio::test]
+async fn kept_hook_runs_are_deleted_with_their_revision() {
+    let rollouts = Rollouts::start("retain").await;
+    rollouts.answer("after", "yes");
+    let after = with(hook("after", &json!("Post")), json!({ "retainPolicy": "Always" }));
+    let mut game = rollout(1, &[after], json!({}));
+    game["spec"]["revisionHistoryLimit"] = json!(0);
+    rollouts.fleet.apply(&game);
+    rollouts.until_complete(1).await;
+    let first = rollouts.fleet.until_runs(|runs| runs.len() == 1).await;
+    let revision = first[0].metadata.owner_references.as_ref().unwrap()[0]
+        .name
+        .clone();
+    rollouts.fleet.set_image("game:v2").await;
+    rollouts.until_complete(1).await;
+    let is_other = |run: &HookRun| run.metadata.uid != first[0].metadata.uid;
+    let _ = rollouts
+        .fleet
+        .until_runs(|runs| runs.len() == 1 && runs.iter().all(is_other))
+        .await;
+    let found = rollouts.fleet.revisions().get_opt(&revision).await.unwrap();
+    assert!(found.is_none(), "{found:?}");
 }
 
 #[tokio::test]

@@ -126,12 +126,14 @@ impl AuditedOrder {
     }
 
     /// Checks every pod that got a revision: beyond the number of pods that a hook needs, its success at that
-    /// revision was recorded before. Returns the order in which the hooks of each revision succeeded, oldest
+    /// revision was recorded before. Checks every HookRun that was created: as many pods of its revision were ready
+    /// as its point needs. Returns the order in which the hooks of each revision succeeded, oldest
     /// revision first.
     pub(super) fn check(&self, hooks: &[(&str, usize)]) -> Vec<Vec<String>> {
         let mut pods: BTreeMap<String, String> = BTreeMap::new();
         let mut revisions: Vec<String> = Vec::new();
         let mut succeeded: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        let mut ready: BTreeSet<String> = BTreeSet::new();
         for write in self.writes() {
             match (
                 write.resource.as_str(),
@@ -140,6 +142,32 @@ impl AuditedOrder {
             ) {
                 ("pods", "delete", "") => {
                     pods.remove(&write.name);
+                    ready.remove(&write.name);
+                }
+                ("pods", "patch" | "update", "status") => {
+                    let conditions = write.object["status"]["conditions"].as_array();
+                    let mut conditions = conditions.into_iter().flatten();
+                    if conditions
+                        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+                    {
+                        ready.insert(write.name);
+                    } else {
+                        ready.remove(&write.name);
+                    }
+                }
+                ("hookruns", "create", "") => {
+                    let labels = &write.object["metadata"]["labels"];
+                    let hook = labels[label::LIFECYCLE_HOOK].as_str();
+                    let Some((hook, needs)) = hooks.iter().find(|(known, _)| Some(*known) == hook) else {
+                        continue;
+                    };
+                    let revision = labels[label::REVISION].as_str();
+                    let at_revision = pods.iter().filter(|(_, known)| Some(known.as_str()) == revision);
+                    let count = at_revision.filter(|(name, _)| ready.contains(*name)).count();
+                    assert!(
+                        count >= *needs,
+                        "{hook} began when {count} pods were ready at {revision:?}: it needs {needs}"
+                    );
                 }
                 ("pods", "create" | "patch", "") => {
                     let labels = &write.object["metadata"]["labels"];

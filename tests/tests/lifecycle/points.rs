@@ -1,7 +1,12 @@
 //! Points of a rollout: the pods that each needs, and nothing beyond it.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt as _;
 use operator_tests::fleet::{condition, game};
 use serde_json::json;
+use test_kit::node::{Behaviour, PodSelector};
 
 use crate::{Rollouts, hook, rollout};
 
@@ -17,7 +22,13 @@ fn hooks() -> [serde_json::Value; 5] {
 }
 
 /// Number of pods beyond which each hook must have succeeded.
-const NEEDS: [(&str, usize); 4] = [("before", 0), ("three", 3), ("also-three", 3), ("most", 7)];
+const NEEDS: [(&str, usize); 5] = [
+    ("before", 0),
+    ("three", 3),
+    ("also-three", 3),
+    ("most", 7),
+    ("after", 10),
+];
 
 #[tokio::test]
 async fn a_new_workload_runs_its_hooks_and_scaling_does_not() {
@@ -85,8 +96,18 @@ async fn each_update_type_stops_at_the_points() {
 }
 
 #[tokio::test]
-async fn the_template_changes_during_each_hook() {
+async fn the_template_changes_during_each_hook_while_pods_become_ready_out_of_order() {
     let rollouts = Rollouts::start("points-change").await;
+    // Of three pods that are created together, the first may be ready last.
+    let lasts =
+        |letters: &'static str| move |pod: &Pod| pod.name_any().ends_with(|letter| letters.contains(letter));
+    for (letters, milliseconds) in [("bcdfghj", 900), ("klmnpqr", 300)] {
+        let start = Behaviour::SlowStart(Duration::from_millis(milliseconds));
+        rollouts
+            .fleet
+            .nodes
+            .behave(PodSelector::pods(lasts(letters)), start);
+    }
     let hooks = hooks();
     rollouts.answer_all(&hooks, "yes");
     rollouts
@@ -114,6 +135,86 @@ async fn the_template_changes_during_each_hook() {
     assert_eq!(order.len(), 8, "{order:?}");
     let complete = order.iter().filter(|names| names.len() == 5).count();
     assert_eq!(complete, 5, "{order:?}");
+}
+
+#[tokio::test]
+async fn on_delete_gives_successors_the_revision_that_the_points_allow() {
+    let rollouts = Rollouts::start("points-on-delete").await;
+    let hooks = [hook("before", &json!("Pre")), hook("half", &json!("50%"))];
+    rollouts.answer_all(&hooks, "yes");
+    rollouts
+        .fleet
+        .apply(&rollout(2, &hooks, json!({ "type": "OnDelete" })));
+    rollouts.until_complete(2).await;
+    let replace_old = async || {
+        let pods = rollouts.fleet.all_pods().await;
+        let is_old = |pod: &Pod| pod.spec.as_ref().unwrap().containers[0].image.as_deref() == Some("game:v1");
+        let name = pods.into_iter().find(|(_, pod)| is_old(pod)).unwrap().0;
+        let _ = rollouts.fleet.kubectl(&["delete", "pod", &name], "");
+        rollouts.fleet.until(|status| status.ready_replicas == 2).await;
+        rollouts.fleet.quiet().await;
+        rollouts.running("game:v2").await
+    };
+    rollouts.answer_all(&hooks, "wait");
+    rollouts.fleet.set_image("game:v2").await;
+    rollouts.until_running("before").await;
+    assert_eq!(replace_old().await, 0);
+    rollouts.answer("before", "yes");
+    rollouts
+        .until("before", |entry| entry.phase.as_str() == "Successful")
+        .await;
+    assert_eq!(replace_old().await, 1);
+    rollouts.until_running("half").await;
+    assert_eq!(replace_old().await, 1);
+    rollouts.answer("half", "yes");
+    rollouts
+        .until("half", |entry| entry.phase.as_str() == "Successful")
+        .await;
+    assert_eq!(replace_old().await, 2);
+    rollouts.until_complete(2).await;
+    let _ = rollouts.order.check(&[("before", 0), ("half", 1)]);
+}
+
+/// An HPA changes `replicas` at any time, through the scale subresource.
+#[tokio::test]
+async fn a_point_moves_with_the_number_of_replicas() {
+    let rollouts = Rollouts::start("points-scale").await;
+    let hooks = [hook("half", &json!("50%"))];
+    rollouts.answer_all(&hooks, "yes");
+    rollouts
+        .fleet
+        .apply(&rollout(8, &hooks, json!({ "maxUnavailable": "100%" })));
+    rollouts.until_complete(8).await;
+    rollouts.answer("half", "wait");
+    rollouts.fleet.set_image("game:v2").await;
+    rollouts.until_running("half").await;
+    assert_eq!(rollouts.running("game:v2").await, 4);
+    for (replicas, most) in [(14, 7), (6, 7), (12, 7)] {
+        rollouts.fleet.scale(replicas);
+        let wanted = i32::try_from(replicas).unwrap();
+        rollouts
+            .fleet
+            .until(|status| status.ready_replicas == wanted)
+            .await;
+        rollouts.fleet.quiet().await;
+        let updated = rollouts.running("game:v2").await;
+        assert!(updated <= most, "{updated} of {replicas}");
+    }
+    let entry = rollouts.until_running("half").await;
+    assert_eq!(
+        (entry.attempts, rollouts.attempts()),
+        (1, 2),
+        "the hook runs once"
+    );
+    rollouts.answer("half", "yes");
+    rollouts.until_complete(12).await;
+    assert_eq!(rollouts.running("game:v2").await, 12);
+    // Scaling to nothing and back starts no hook either.
+    rollouts.fleet.scale(0);
+    rollouts.until_complete(0).await;
+    rollouts.fleet.scale(3);
+    rollouts.until_complete(3).await;
+    assert_eq!(rollouts.attempts(), 2);
 }
 
 #[tokio::test]
