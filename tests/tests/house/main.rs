@@ -8,6 +8,7 @@ mod manifests;
 mod map;
 mod paths;
 mod seeded;
+mod statements;
 mod supply;
 mod walls;
 mod words;
