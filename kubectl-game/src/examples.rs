@@ -15,6 +15,7 @@ const EXAMPLES: &str = r#"
     Print the current state and exit: status arena --watch=false
     Retry all hooks that ended without success: retry arena
     Retry only the PreDelete hooks: retry arena --hook pre-delete
+    Run a lifecycle hook of the rollout again: retry arena --lifecycle smoke
     Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
     Stop an update: pause arena
     Resume the update: resume arena

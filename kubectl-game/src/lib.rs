@@ -77,8 +77,9 @@ enum Command {
     Status(status::Status),
     /// Retry hooks that ended without success
     ///
-    /// Without --hook, retries the failed hook of a canary step, and each hook that ended without success for at
-    /// least one pod. Every run of the hook that ended without success is replaced by a new run.
+    /// Without --hook and --lifecycle, retries the failed hook of a canary step, a lifecycle hook that aborted the
+    /// rollout, and each hook that ended without success for at least one pod. --lifecycle also ends the pause before
+    /// the next attempt of a lifecycle hook. Every run of the hook that ended without success is replaced by a new run.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///

@@ -25,6 +25,7 @@ pub(crate) mod hook_runs;
 pub(crate) mod list;
 pub(crate) mod promote;
 pub(crate) mod retry;
+mod retry_lifecycle;
 pub(crate) mod rollout;
 pub(crate) mod scale;
 pub(crate) mod skip;

@@ -2,12 +2,14 @@
 
 use clap::{Args, ValueEnum};
 use gamedeployment_core::hook_kind::HookKind;
+use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::HookCondition;
 
 use super::promote::{hook_failed, resumed, step_number};
+use super::retry_lifecycle;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
@@ -26,6 +28,10 @@ pub(crate) struct Retry {
     /// Retry only this hook [default: all hooks that ended without success]
     #[arg(long, value_enum)]
     hook: Option<HookArg>,
+
+    /// Retry only the lifecycle hook of this name
+    #[arg(long, value_name = "HOOK", conflicts_with_all = ["hook", "force"])]
+    lifecycle: Option<String>,
 
     /// Retry even if no hook ended without success
     #[arg(long)]
@@ -61,8 +67,9 @@ impl Retry {
         let name = name_of::<GameDeployment>(&self.name)?;
         let only = self.hook.map(HookKind::from);
         let message = cluster
-            .change(name, |game: &GameDeployment| {
-                decide(game, only, self.force, &cluster.flags)
+            .change(name, |game: &GameDeployment| match &self.lifecycle {
+                Some(hook) => retry_lifecycle::request(game, hook, Timestamp::now()),
+                None => decide(game, only, self.force, &cluster.flags),
             })
             .await?;
         print_answer(
@@ -84,7 +91,10 @@ fn decide(
     let has = |kind: &HookKind| strategy(game, *kind).is_some_and(|strategy| strategy.hook.is_some());
     let there: Vec<HookKind> = HookKind::ALL.into_iter().filter(has).collect();
     let retries_step = only.is_none() && hook_failed(game) && is_paused(game);
-    if there.is_empty() && !retries_step {
+    let aborted = retry_lifecycle::aborted(game).into_iter();
+    let aborted: Vec<_> = aborted.filter(|_| only.is_none()).collect();
+    let retries_rollout = retries_step || !aborted.is_empty();
+    if there.is_empty() && !retries_rollout {
         return Err(Failure::Refused(format!(
             "{name} has no hook: its gates are open"
         )));
@@ -112,7 +122,7 @@ fn decide(
         .map(|kind| (kind, refused(kind)))
         .filter(|(_, pods)| force || !pods.is_empty())
         .collect();
-    if asked.is_empty() && !retries_step {
+    if asked.is_empty() && !retries_rollout {
         return Err(Failure::Refused(nothing(game, flags)));
     }
     let (mut patch, mut messages) = (json!({ "spec": {} }), Vec::new());
@@ -122,6 +132,16 @@ fn decide(
             "{name}: the hook of canary step {} runs again.",
             step_number(game)
         ));
+    }
+    if let Some((first, others)) = aborted.split_first() {
+        let (mut request, message) = retry_lifecycle::request(game, &first.name, Timestamp::now())?;
+        patch["metadata"] = request["metadata"].take();
+        messages.push(message);
+        let others = others.iter().map(|entry| format!("--lifecycle {}", entry.name));
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            messages.push(format!("Retry the others one by one: {}.", others.join(", ")));
+        }
     }
     for (kind, pods) in &asked {
         patch["spec"][kind.field()] = json!({ "retry": true });
@@ -215,6 +235,30 @@ mod tests {
             decide(&running, None, false, "").is_err(),
             "it runs again already"
         );
+    }
+
+    #[test]
+    fn a_lifecycle_hook_that_aborted_the_rollout_runs_again_beside_the_hooks_of_pods() {
+        let mut game = samples::refused().game;
+        let hook = |name: &str| json!({ "name": name, "trigger": { "type": "Post" }, "hook": { "templateName": "ask" } });
+        game.spec.lifecycle_hooks = serde_json::from_value(json!([hook("smoke"), hook("load")])).unwrap();
+        let entry = |name: &str| json!({ "name": name, "revision": "r", "phase": "Failed", "attempts": 1 });
+        let entries = serde_json::from_value(json!([entry("smoke"), entry("load")])).unwrap();
+        game.status.get_or_insert_default().lifecycle_hooks = entries;
+        let (patch, message) = decide(&game, None, false, "").unwrap();
+        let requested = patch["metadata"]["annotations"]["tkex.tencent.com/retry-requested"].as_str();
+        assert!(requested.unwrap().starts_with("lifecycle/smoke="), "{patch}");
+        assert_eq!(
+            patch["spec"],
+            json!({ "preDeleteUpdateStrategy": { "retry": true } })
+        );
+        assert_eq!(
+            message,
+            "arena: lifecycle hook smoke runs again. Retry the others one by one: --lifecycle load. arena: the PreDelete \
+             hook of arena-x7k2p is asked again."
+        );
+        let (patch, _) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
+        assert_eq!(patch.get("metadata"), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
 use shared_api::GameDeployment;
 use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
-use shared_api::names::workload::{INDEX_RANGE, RETRY_REQUESTED};
+use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::WorkloadReason;
 
 use super::{ours, watch};
@@ -276,14 +276,10 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     let hooks = &status_of(&snapshot.game).lifecycle_hooks;
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
     let hook = hook.map_or("NAME", |hook| hook.name.as_str());
-    let name = snapshot.game.name_any();
     say(
         "Remove the cause, then run the hook again; or correct the template, or go back.",
         [
-            format!(
-                "kubectl annotate gd {name} --overwrite {RETRY_REQUESTED}=lifecycle/{hook}=$(date +%s){}",
-                snapshot.flags
-            ),
+            format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
             ours(snapshot, "undo"),
         ],
     )

@@ -135,6 +135,35 @@ async fn a_canary_is_promoted_past_its_pause() {
 }
 
 #[tokio::test]
+async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let server = Webhook::start().unwrap();
+    server.on("/health", Answer::json(json!({ "healthy": true })));
+    let hook = json!({ "metrics": [{
+        "name": "healthy", "successCondition": "result == true",
+        "provider": { "web": { "url": server.url("/health"), "jsonPath": "{$.healthy}" } }
+    }] });
+    fleet.hook("healthy", hook).await;
+    let params = json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": 1 } });
+    let smoke = json!({ "name": "smoke", "trigger": params, "failurePolicy": "Abort", "hook": { "templateName": "healthy" } });
+    fleet.launch(&game(2, json!({ "lifecycleHooks": [smoke] }))).await;
+    fleet.says("Progressing", "RolloutComplete").await;
+    let refused = plugin.refused(&format!("retry {GAME} --lifecycle smoke")).await;
+    assert_has(&refused, "has ended, and the rollout is past it");
+    server.on("/health", Answer::json(json!({ "healthy": false })));
+    plugin.ok(&format!("set image {GAME} game=game:v2")).await;
+    fleet.says("UpdateBlocked", "LifecycleHookAborted").await;
+    server.on("/health", Answer::json(json!({ "healthy": true })));
+    let why = plugin.ok(&format!("why {GAME}")).await;
+    assert_has(&why, "Remove the cause, then run the hook again");
+    let retried = plugin.obeys(next(&why)).await;
+    assert_has(&retried.out, "lifecycle hook smoke runs again");
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 2).await;
+}
+
+#[tokio::test]
 async fn a_canary_step_whose_hook_failed_is_retried_or_promoted_with_a_reason() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };

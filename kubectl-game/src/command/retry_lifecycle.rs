@@ -1,0 +1,113 @@
+//! Another attempt of a lifecycle hook: the annotation that requests it.
+
+use jiff::Timestamp;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus};
+use shared_api::names::workload::RETRY_REQUESTED;
+
+use crate::cluster::Failure;
+use crate::view::status_of;
+
+/// Returns the patch that requests another attempt of this hook, and its message; or why none is possible.
+pub(super) fn request(game: &GameDeployment, hook: &str, now: Timestamp) -> Result<(Value, String), Failure> {
+    let name = game.name_any();
+    let hooks = game.spec.lifecycle_hooks.as_deref().unwrap_or_default();
+    if !hooks.iter().any(|known| known.name == hook) {
+        let names: Vec<&str> = hooks.iter().map(|known| known.name.as_str()).collect();
+        let there = if names.is_empty() {
+            "it has none".to_owned()
+        } else {
+            format!("there is {}", names.join(", "))
+        };
+        return Err(Failure::Refused(format!(
+            "{name} has no lifecycle hook {hook:?}; {there}"
+        )));
+    }
+    let status = status_of(game);
+    let entry = status.lifecycle_hooks.iter().find(|entry| entry.name == hook);
+    let why_not = match entry.map(|entry| (entry.phase, entry.attempts)) {
+        Some((Phase::Failed | Phase::Error | Phase::Inconclusive, _) | (Phase::Waiting, 1..)) => None,
+        None | Some((Phase::Waiting, _)) => Some("has not begun: its point is not reached"),
+        Some((Phase::Running, _)) => Some("is running"),
+        Some((Phase::Successful | Phase::Ignored, _)) => {
+            Some("has ended, and the rollout is past it; it runs again in the next rollout")
+        }
+    };
+    if let Some(why_not) = why_not {
+        return Err(Failure::Refused(format!(
+            "lifecycle hook {hook} of {name} {why_not}"
+        )));
+    }
+    let annotations = json!({ RETRY_REQUESTED: format!("lifecycle/{hook}={now}") });
+    let message = format!("{name}: lifecycle hook {hook} runs again.");
+    Ok((json!({ "metadata": { "annotations": annotations } }), message))
+}
+
+/// Returns the lifecycle hooks that aborted the rollout.
+pub(super) fn aborted(game: &GameDeployment) -> Vec<LifecycleHookStatus> {
+    let entries = status_of(game).lifecycle_hooks.into_iter();
+    entries.filter(|entry| entry.phase.is_aborted()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples;
+
+    fn game(phase: &str, attempts: i32) -> GameDeployment {
+        let mut game = samples::refused().game;
+        let hooks = json!([
+            { "name": "smoke", "trigger": { "type": "Post" }, "hook": { "templateName": "ask" } },
+            { "name": "other", "trigger": { "type": "Post" }, "hook": { "templateName": "ask" } },
+        ]);
+        game.spec.lifecycle_hooks = serde_json::from_value(hooks).unwrap();
+        let entries = json!([{ "name": "smoke", "revision": "r", "phase": phase, "attempts": attempts }]);
+        game.status.get_or_insert_default().lifecycle_hooks = serde_json::from_value(entries).unwrap();
+        game
+    }
+
+    #[test]
+    fn a_hook_without_success_runs_again() {
+        let now: Timestamp = "2024-06-01T00:00:00Z".parse().unwrap();
+        for (phase, attempts) in [("Failed", 1), ("Error", 2), ("Inconclusive", 1), ("Waiting", 3)] {
+            let (patch, message) = request(&game(phase, attempts), "smoke", now).unwrap();
+            let text = "lifecycle/smoke=2024-06-01T00:00:00Z";
+            assert_eq!(
+                patch,
+                json!({ "metadata": { "annotations": { RETRY_REQUESTED: text } } })
+            );
+            assert_eq!(message, "arena: lifecycle hook smoke runs again.");
+        }
+    }
+
+    #[test]
+    fn a_request_without_effect_is_refused_in_words() {
+        let refused = |game: &GameDeployment, hook: &str| {
+            let refused = request(game, hook, Timestamp::UNIX_EPOCH).unwrap_err();
+            refused.to_string()
+        };
+        for (phase, words) in [
+            ("Running", "is running"),
+            ("Successful", "has ended"),
+            ("Ignored", "has ended"),
+        ] {
+            let said = refused(&game(phase, 1), "smoke");
+            assert!(
+                said.starts_with(&format!("lifecycle hook smoke of arena {words}")),
+                "{said}"
+            );
+        }
+        assert!(refused(&game("Waiting", 0), "smoke").ends_with("has not begun: its point is not reached"));
+        assert!(refused(&game("Failed", 1), "other").contains("has not begun"));
+        assert_eq!(
+            refused(&game("Failed", 1), "smok"),
+            "arena has no lifecycle hook \"smok\"; there is smoke, other"
+        );
+        assert_eq!(
+            refused(&samples::refused().game, "smoke"),
+            "arena has no lifecycle hook \"smoke\"; it has none"
+        );
+    }
+}
