@@ -359,6 +359,10 @@ pub struct GameDeploymentStatus {
     /// Revision that pods below the partition keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
+    /// Revision for which an update of type `Recreate` has deleted all old pods. Unset once a rollout is complete.
+    /// Until then no pod of another revision is created: new pods and hooks may have changed their data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recreating_revision: Option<String>,
     /// Number of hash collisions between revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
@@ -553,9 +557,10 @@ pub struct HookCondition {
     /// Name of the HookRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_run: Option<String>,
-    /// UID of the HookRun. A hook that runs again has a HookRun of the same name with another UID.
+    /// UID of the HookRun, once it ended without success or is not being measured. A hook that runs again has a
+    /// HookRun of the same name with another UID.
     #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
-    pub hook_run_uid: Option<String>,
+    pub hook_run_uid: Option<Box<str>>,
     /// Reason for the wait, and the action that would end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,

@@ -126,6 +126,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         pods,
         canary,
         lifecycle,
+        recreate,
         counts,
         update_blockers,
         confirmations,

@@ -3,15 +3,15 @@
 use crate::facts::Facts;
 use crate::lifecycle::{HookProgress, Lifecycle};
 use crate::pod::Pod;
-use crate::revision::Revision;
 use crate::scale::ScaleDiff;
 use crate::workload::UpdateType;
 
 /// Phase of an update of type `Recreate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recreate {
-    /// No old pod may be deleted yet. A missing one is created at the current revision, if all others have it.
-    NotBegun,
+    /// No old pod may be deleted, or none any more. A missing one is created at the current revision, if all others
+    /// have it.
+    Stopped,
     /// Old pods are being deleted, and nothing is created.
     Deleting,
     /// No old pod is left. New pods are created as far as the hooks of the rollout allow it.
@@ -21,64 +21,83 @@ pub enum Recreate {
 impl Recreate {
     /// Returns the phase; `None` for other types of update.
     pub fn of(facts: &Facts<'_>, lifecycle: &Lifecycle) -> Option<Self> {
-        let workload = facts.workload;
-        if workload.update != UpdateType::Recreate {
+        if facts.workload.update != UpdateType::Recreate {
             return None;
         }
-        let is_stopped = facts.history.unrecorded.is_some() || workload.paused && facts.old() > 0;
-        Some(if is_stopped || lifecycle.progress == HookProgress::NotBegun {
-            Self::NotBegun
-        } else if old_left(facts) > 0 {
-            Self::Deleting
-        } else {
-            Self::Creating
+        let is_begun = match lifecycle.progress {
+            HookProgress::NotBegun => false,
+            HookProgress::Aborted | HookProgress::UnderWay | HookProgress::Passed => {
+                facts.history.unrecorded.is_none()
+            }
+        };
+        let is_aborted = lifecycle.progress == HookProgress::Aborted;
+        Some(match (is_begun, old_left(facts) > 0) {
+            (false, _) => Self::Stopped,
+            (true, true) if facts.workload.paused || is_aborted => Self::Stopped,
+            (true, true) => Self::Deleting,
+            // Aborted before a pod was deleted, and all are lost.
+            (true, false) if is_aborted && is_another(facts) && recorded(facts).is_none() => Self::Stopped,
+            (true, false) => Self::Creating,
         })
     }
 
     /// Returns how many pods stay at old revisions, so that no more are deleted or created than allowed.
     pub fn partition(self, lifecycle: &Lifecycle, replicas: usize) -> usize {
         match self {
-            Self::NotBegun => replicas,
+            Self::Stopped => replicas,
             Self::Deleting => 0,
             Self::Creating => lifecycle.partition(0, replicas),
         }
     }
 
-    /// Removes the creations that must wait. While the API server refuses pods of the template, no further pod is
-    /// deleted, and missing ones are created at the current revision.
+    /// Removes the creations that must wait.
     pub fn limit(self, facts: &Facts<'_>, diff: &mut ScaleDiff) {
-        let is_refused = facts.view.write_errors.is_some_and(|errors| errors.pod.is_some());
         let missing = diff.create_old + diff.create_updated;
-        let at_current = || if is_at_current(facts) { missing } else { 0 };
         (diff.create_old, diff.create_updated) = match self {
-            Self::NotBegun => (at_current(), 0),
-            Self::Deleting if is_refused => (at_current(), 0),
-            Self::Deleting => (0, 0),
+            Self::Stopped if is_at_current(facts) => (missing, 0),
+            Self::Stopped | Self::Deleting => (0, 0),
+            // On the way back, before the last pod was deleted: the pods that are left lack nothing but company.
+            Self::Creating if is_back(facts) => (diff.create_old, diff.create_updated),
             Self::Creating => (0, diff.create_updated),
         };
     }
+
+    /// Returns the revision to record, before a hook of Mid or a new pod can change data that old pods use.
+    pub fn record(self, facts: &Facts<'_>, is_complete: bool) -> Option<String> {
+        match self {
+            _ if is_complete => None,
+            Self::Creating if is_another(facts) => Some(facts.history.update.name.clone()),
+            Self::Stopped | Self::Deleting | Self::Creating => recorded(facts).cloned(),
+        }
+    }
 }
 
-/// Number of old pods that may still run, terminating ones included.
+/// Whether the update goes to another than the last complete revision.
+fn is_another(facts: &Facts<'_>) -> bool {
+    !facts.history.is_updated(&facts.history.current.name)
+}
+
+fn recorded<'f>(facts: &'f Facts<'_>) -> Option<&'f String> {
+    facts.view.object.status.as_ref()?.recreating_revision.as_ref()
+}
+
+/// Number of old pods that may still run, terminating ones and those about to be adopted included.
 pub fn old_left(facts: &Facts<'_>) -> usize {
     running(facts)
         .filter(|pod| !facts.history.is_updated(pod.revision()))
         .count()
 }
 
-/// Whether missing pods may be created at the current revision: all that run have it.
-///
-/// If none runs, an update may have deleted them, and the hooks of Mid may have changed their data. This is so on the
-/// way back to the current revision, and if the workload had a newer one since.
+/// Whether missing pods may be created at the current revision: all that run have it, or none runs, and no update has
+/// deleted them.
 fn is_at_current(facts: &Facts<'_>) -> bool {
     let history = &facts.history;
     let current = history.current;
-    let is_target = history.is_updated(&current.name);
+    // Without a recorded revision for the template, every pod counts as updated.
+    let is_target = history.unrecorded.is_none() && history.is_updated(&current.name);
     let mut pods = running(facts).peekable();
     if pods.peek().is_none() {
-        let is_way_back = is_target && history.unrecorded.is_none();
-        let is_newest = |other: &Revision| other.number <= current.number || history.is_updated(&other.name);
-        return !is_way_back && history.revisions().all(is_newest);
+        return recorded(facts).is_none();
     }
     pods.all(|pod| {
         let revision = pod.revision();
@@ -86,8 +105,19 @@ fn is_at_current(facts: &Facts<'_>) -> bool {
     })
 }
 
+/// Whether the update goes back to the current revision, which pods still have.
+fn is_back(facts: &Facts<'_>) -> bool {
+    !is_another(facts) && recorded(facts).is_none() && running(facts).next().is_some() && is_at_current(facts)
+}
+
 fn running<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = &'f Pod> {
-    let uid = facts.workload.uid.as_str();
+    let workload = facts.workload;
     let pods = facts.view.pods.iter().copied();
-    pods.filter(move |pod| pod.controller.as_deref() == Some(uid) && !pod.is_finished())
+    pods.filter(move |pod| {
+        let is_own = match pod.controller.as_deref() {
+            Some(uid) => uid == workload.uid,
+            None => workload.selector.matches(&pod.labels),
+        };
+        is_own && !pod.is_finished()
+    })
 }

@@ -190,7 +190,7 @@ fn consequence(game: &GameDeployment) -> String {
     match type_ {
         Some("OnDelete") => "With OnDelete each pod changes when somebody deletes it.".to_owned(),
         Some("Recreate") => {
-            "All old pods go, each when its hook says yes; then the first new one is created.".to_owned()
+            "All old pods are deleted, each through its hook if it has one; then the first new one is created.".to_owned()
         }
         Some("HotPatchUpdate") => "Its pods are patched at once; no hook is asked.".to_owned(),
         _ if HookKind::ALL

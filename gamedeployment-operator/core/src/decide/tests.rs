@@ -1,6 +1,7 @@
 //! Complete decisions about a few pods: which go and which stay.
 
 use serde_json::{Value, json};
+use shared_api::GameDeployment;
 use shared_api::reason::WorkloadReason;
 
 use super::*;
@@ -85,6 +86,51 @@ fn surplus_pods_go_though_they_are_not_well() {
     ];
     let gone = |over: &[(&'static str, Value)]| deleted(&plan(&spec, &pods("pod", 10, over))).len();
     assert_eq!((gone(&[]), gone(&[blips()]), gone(&[never_served()])), (2, 2, 2));
+}
+
+/// A workload of type Recreate whose pods go to revision `new`.
+fn recreates(more: &[(&'static str, Value)]) -> GameDeployment {
+    let mut fields = vec![
+        ("/spec/replicas", json!(3)),
+        ("/spec/updateStrategy", json!({ "type": "Recreate" })),
+        (
+            "/status",
+            json!({ "currentRevision": "old", "updateRevision": "new" }),
+        ),
+    ];
+    fields.extend_from_slice(more);
+    object(&fields)
+}
+
+#[test]
+fn recreate_counts_pods_that_are_about_to_be_adopted() {
+    let orphan = ("/metadata/ownerReferences", json!([]));
+    for over in [
+        vec![orphan.clone()],
+        vec![
+            orphan,
+            ("/metadata/deletionTimestamp", json!("2024-06-01T00:00:00Z")),
+        ],
+    ] {
+        let plan = crate::samples::decided(&recreates(&[]), &pods("pod", 1, &over), &[]);
+        assert_eq!(
+            count(&plan, |action| matches!(action, Action::CreatePod(_))),
+            0,
+            "{plan:#?}"
+        );
+    }
+}
+
+#[test]
+fn recreate_creates_no_old_pod_beside_new_ones_while_the_template_is_invalid() {
+    let invalid = ("/spec/template/spec/containers", json!([]));
+    for (updated_pods, created) in [(0, 3), (2, 0)] {
+        let mut all = pods("new", updated_pods, &[updated()]);
+        all.extend(pods("old", 0, &[]));
+        let plan = crate::samples::decided(&recreates(std::slice::from_ref(&invalid)), &all, &[]);
+        let names = |action: &Action| matches!(action, Action::CreatePod(_));
+        assert_eq!(count(&plan, names), created, "{plan:#?}");
+    }
 }
 
 const PAUSED: &str = "/spec/updateStrategy/paused";

@@ -16,7 +16,7 @@ use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, RunVersion, Warning};
 use crate::user_text::bounded;
-use crate::workload::{LifecycleHook, RetainPolicy};
+use crate::workload::{LifecycleHook, RetainPolicy, UpdateType};
 
 mod attempt;
 mod new_pod;
@@ -71,6 +71,8 @@ pub enum HookProgress {
     NotBegun,
     /// Some have not ended.
     UnderWay,
+    /// One has failed and ended the rollout.
+    Aborted,
     /// All have ended, or there are none: the rollout may end.
     Passed,
 }
@@ -120,7 +122,12 @@ pub fn advance(
             let hooks = facts.workload.lifecycle_hooks.iter();
             let recorded = hooks.filter_map(|hook| recorded.get(hook.name.as_str()));
             lifecycle.hooks = recorded.map(|entry| (*entry).clone()).collect();
-            stop_leftovers(facts, &BTreeSet::new(), &mut part);
+            let leftover = stop_leftovers(facts, &BTreeSet::new(), &mut part);
+            if let Some(run) = leftover.filter(|_| facts.workload.update == UpdateType::Recreate) {
+                // A hook of Mid that was removed: it has no pods beside it until it has ended.
+                lifecycle.open = Some(0);
+                lifecycle.wait = Some(being_stopped(run));
+            }
         }
         Stage::Adopted => {
             lifecycle.progress = HookProgress::Passed;
@@ -192,6 +199,15 @@ fn stop_leftovers<'a>(facts: &Facts<'a>, used: &BTreeSet<String>, part: &mut Par
         terminate(run, part);
     }
     first
+}
+
+/// Returns the wait for a HookRun that nothing depends on any more.
+fn being_stopped(run: &Run) -> Wait {
+    let message = format!(
+        "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait for its end",
+        run.name
+    );
+    Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)
 }
 
 fn terminate(run: &Run, part: &mut PartialPlan) {

@@ -8,13 +8,13 @@ use shared_api::reason::WorkloadReason;
 
 use super::attempt::{self, Revisions};
 use super::point::Point;
-use super::{HookProgress, Lifecycle, Wait, new_entry, stop_leftovers};
+use super::{HookProgress, Lifecycle, Wait, being_stopped, new_entry, stop_leftovers};
 use crate::canary::{CanaryState, RolloutProgress};
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
 use crate::recreate;
-use crate::workload::LifecycleHook;
+use crate::workload::{LifecycleHook, UpdateType};
 
 /// Advances the hooks of a rollout that has not ended.
 pub(super) struct Stepper<'f, 'a> {
@@ -54,12 +54,16 @@ impl<'a> Stepper<'_, 'a> {
             self.lifecycle.hooks.push(entry);
         }
         self.lifecycle.progress = match current {
+            Some(_) if is_aborted => HookProgress::Aborted,
             Some(Point::Pre) => HookProgress::NotBegun,
             Some(Point::Mid | Point::Progress(_) | Point::Post) => HookProgress::UnderWay,
             None => HookProgress::Passed,
         };
         self.lifecycle.is_incomplete_first = self.is_first;
         self.limit(current, is_aborted);
+        if leftover.is_some() && workload.update == UpdateType::Recreate {
+            self.lifecycle.open = Some(0);
+        }
         self.wait(current, leftover);
     }
 
@@ -119,11 +123,7 @@ impl<'a> Stepper<'_, 'a> {
             );
             return Wait::Blocked(blocker.reason, message);
         }
-        let message = format!(
-            "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait for its end",
-            run.name
-        );
-        Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)
+        being_stopped(run)
     }
 
     /// Adds what the whole rollout waits for.

@@ -101,7 +101,7 @@ impl Stepper<'_, '_> {
                 pod: None,
                 reason: WorkloadReason::HookVolumesIgnored,
                 message: format!(
-                    "lifecycle hook {}: execNewPod.volumes: {} not mounted; container {} mounts no such volume of the template",
+                    "lifecycle hook {}: execNewPod.volumes: not mounted: {}; container {} mounts no such volume of the template",
                     hook.name,
                     names.join(", "),
                     exec.container_name

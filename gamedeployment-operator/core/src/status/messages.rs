@@ -88,7 +88,7 @@ fn not_available(facts: &Facts<'_>) -> String {
 pub(super) fn progressing(
     facts: &Facts<'_>,
     findings: &Findings<'_>,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
     conditions: &mut Conditions<'_>,
 ) {
     let counts = &findings.counts;
@@ -132,6 +132,16 @@ pub(super) fn progressing(
     if facts.workload.update == UpdateType::Recreate && left > 0 && counts.to_keep_old() == 0 {
         let message = format!("pods of earlier revisions: {left}; new pods are created once none is left");
         return set(true, WorkloadReason::RollingOut, message);
+    }
+    // Missing pods wait for the hooks.
+    if let (Some(_), Some(Wait::Pods(hooks))) = (findings.recreate, &findings.lifecycle.wait)
+        && counts.to_keep_old() > 0
+    {
+        let message = format!(
+            "{updated} of {} pods are updated; {hooks}",
+            facts.workload.replicas
+        );
+        return set(true, WorkloadReason::LifecycleHookWaiting, message);
     }
     let diff = counts.diff();
     if diff.create_old + diff.create_updated > 0 || diff.delete > 0 {
@@ -178,7 +188,7 @@ pub(super) fn progressing(
 }
 
 /// Formats which pods wait for a hook, for budget or for the API server to accept new pods.
-fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> String {
+fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> String {
     let asking = waiting
         .entries
         .iter()
@@ -322,7 +332,7 @@ fn waits_for_budget(pod: &GrantedPod<'_>) -> bool {
 pub(super) fn scale_blocked(
     facts: &Facts<'_>,
     findings: &Findings<'_>,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::ScaleBlocked;
@@ -353,7 +363,7 @@ pub(super) fn scale_blocked(
 pub(super) fn update_blocked(
     facts: &Facts<'_>,
     findings: &Findings<'_>,
-    waiting: &Waiting,
+    waiting: &Waiting<'_>,
     conditions: &mut Conditions<'_>,
 ) {
     let kind = WorkloadCondition::UpdateBlocked;
@@ -428,7 +438,7 @@ fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
 
 /// Returns the reason of the longest-waiting pod whose hook needs a person, and a message about all such
 /// pods.
-fn hooks(waiting: &Waiting, concerns: fn(&WaitingPod) -> bool) -> Option<(WorkloadReason, String)> {
+fn hooks(waiting: &Waiting<'_>, concerns: fn(&WaitingPod<'_>) -> bool) -> Option<(WorkloadReason, String)> {
     let blocked = waiting
         .entries
         .iter()
@@ -440,7 +450,7 @@ fn hooks(waiting: &Waiting, concerns: fn(&WaitingPod) -> bool) -> Option<(Worklo
         });
     let blocked: Vec<_> = blocked.collect();
     let (reason, _) = blocked.first()?;
-    let sentence = |(_, entry): &(WorkloadReason, &WaitingPod)| {
+    let sentence = |(_, entry): &(WorkloadReason, &WaitingPod<'_>)| {
         let message = entry.condition.message.as_deref().unwrap_or_default();
         format!("pod {}: {message}", entry.condition.pod_name)
     };

@@ -16,6 +16,7 @@ use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
+use crate::recreate::Recreate;
 use crate::rollout::UpdateBlockers;
 use crate::scale::Counts;
 use crate::stages::GrantedPod;
@@ -44,6 +45,8 @@ pub struct Findings<'a> {
     pub canary: CanaryState,
     /// State of the rollout's hooks.
     pub lifecycle: Lifecycle,
+    /// Phase of an update of type `Recreate`.
+    pub recreate: Option<Recreate>,
     /// Counts that the decision is based on.
     pub counts: Counts,
     /// Obstacles to the update.
@@ -107,6 +110,9 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     messages::spec_warning(facts, &mut conditions);
     let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
     let whole = is_whole(facts, findings);
+    let recreating_revision = findings
+        .recreate
+        .and_then(|recreate| recreate.record(facts, whole));
     let current = if whole {
         &facts.history.update.name
     } else {
@@ -148,6 +154,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         surge_replicas: number(findings.counts.surging()),
         update_revision,
         current_revision: current,
+        recreating_revision,
         collision_count: Some(crate::history::collisions(view)),
         conditions: conditions.finish(),
         pause_conditions: findings.canary.pauses.clone(),
@@ -175,7 +182,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
 }
 
 /// Computes the metrics.
-fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting) -> Gauges {
+fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> Gauges {
     let workload = facts.workload;
     let mut gauges = Gauges {
         hooks: waiting.gauges(|kind| workload.hook(kind).step.is_some()),

@@ -8,7 +8,7 @@ use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
 use crate::facts::Facts;
-use crate::gate::{GateState, Intent, PodRef, Run};
+use crate::gate::{GateState, Intent, Run};
 use crate::hook_kind::HookKind;
 use crate::plan::HookWaits;
 use crate::pod::Pod;
@@ -29,8 +29,8 @@ pub(super) enum WaitState {
 }
 
 /// A waiting pod.
-pub(super) struct WaitingPod {
-    pub(super) pod: PodRef,
+pub(super) struct WaitingPod<'a> {
+    pub(super) pod: &'a Pod,
     pub(super) kind: HookKind,
     pub(super) state: WaitState,
     /// Whether the pod is selected for deletion, as surplus or because the user named it, not for an update.
@@ -38,7 +38,7 @@ pub(super) struct WaitingPod {
     pub(super) condition: HookCondition,
 }
 
-impl WaitingPod {
+impl WaitingPod<'_> {
     /// Sort key: longest wait first.
     fn key(&self) -> (Option<shared_api::time::Time>, &str) {
         (self.condition.start_time, &self.condition.pod_name)
@@ -46,12 +46,12 @@ impl WaitingPod {
 }
 
 /// All pods that wait for a hook, longest wait first.
-pub(super) struct Waiting {
-    pub(super) entries: Vec<WaitingPod>,
+pub(super) struct Waiting<'a> {
+    pub(super) entries: Vec<WaitingPod<'a>>,
 }
 
-impl Waiting {
-    pub(super) fn gather(facts: &Facts<'_>, findings: &Findings<'_>, old: &GameDeploymentStatus) -> Self {
+impl<'a> Waiting<'a> {
+    pub(super) fn gather(facts: &Facts<'a>, findings: &Findings<'a>, old: &GameDeploymentStatus) -> Self {
         let mut entries = Vec::new();
         for pod in &findings.pods {
             let Some(kind) = pod.intent.hook(facts.workload) else {
@@ -90,7 +90,7 @@ impl Waiting {
         self.shown(kind).map(|entry| entry.condition.clone()).collect()
     }
 
-    pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &WaitingPod> {
+    pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &WaitingPod<'a>> {
         let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
             entries.filter(move |entry| (entry.state == WaitState::Asking) == asking)
@@ -155,14 +155,14 @@ pub(super) fn known<'a>(
     entries.iter().find(|entry| entry.pod_name == pod)
 }
 
-fn waiting_pod(
+fn waiting_pod<'a>(
     facts: &Facts<'_>,
-    pod: &Pod,
+    pod: &'a Pod,
     kind: HookKind,
     intent: &Intent,
     gate_state: &GateState<'_>,
     old: &GameDeploymentStatus,
-) -> Option<WaitingPod> {
+) -> Option<WaitingPod<'a>> {
     let (state, phase, run, message) = match gate_state {
         GateState::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
             Some(blocker) => (
@@ -203,11 +203,13 @@ fn waiting_pod(
         phase: if phase.is_unset() { Phase::Pending } else { phase },
         start_time: start.map(whole_seconds),
         hook_run: run.map(|run| run.name.clone()),
-        hook_run_uid: run.map(|run| run.uid.clone()),
+        hook_run_uid: run
+            .filter(|_| state != WaitState::Asking)
+            .map(|run| run.uid.as_str().into()),
         message: Some(message),
     };
     Some(WaitingPod {
-        pod: PodRef::of(pod),
+        pod,
         kind,
         state,
         scales: *intent == Intent::Delete,

@@ -7,6 +7,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::name_list::join_names;
 use super::waiting::{WaitState, Waiting, WaitingPod, is_not_taken_up, known};
+use crate::gate::PodRef;
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;
 use crate::user_text::cut;
@@ -17,7 +18,7 @@ const GROUP_THRESHOLDS: [usize; 3] = [1, 10, 100];
 /// Maximum length of a hook's message in bytes: the remedy follows it and must not be cut off.
 const MAX_MESSAGE_BYTES: usize = 500;
 
-impl Waiting {
+impl Waiting<'_> {
     /// Returns warnings about hook changes since the last status. Covers only pods listed in the status,
     /// since no others are known.
     pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
@@ -35,17 +36,17 @@ impl Waiting {
             });
             if !told {
                 warnings.push(Warning {
-                    pod: Some(entry.pod.clone()),
+                    pod: Some(PodRef::of(entry.pod)),
                     reason,
                     message: of_pod(workload, entry),
                 });
             }
         }
         for refused in [true, false] {
-            let is_one = |entry: &&WaitingPod| {
+            let is_one = |entry: &&WaitingPod<'_>| {
                 entry.state != WaitState::Asking && (entry.state == WaitState::Refused) == refused
             };
-            let now: Vec<&WaitingPod> = self.entries.iter().filter(is_one).collect();
+            let now: Vec<&WaitingPod<'_>> = self.entries.iter().filter(is_one).collect();
             let before = held(old, refused);
             if GROUP_THRESHOLDS
                 .iter()
@@ -87,7 +88,7 @@ fn short(entry: &HookCondition) -> String {
 }
 
 /// Formats why a pod is blocked and which command helps.
-fn of_pod(workload: &Workload, entry: &WaitingPod) -> String {
+fn of_pod(workload: &Workload, entry: &WaitingPod<'_>) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
     let next = match entry.state {
         WaitState::Refused => format!(
@@ -106,7 +107,7 @@ fn of_pod(workload: &Workload, entry: &WaitingPod) -> String {
 }
 
 /// Formats how many pods are blocked and where to read more.
-fn of_group(workload: &Workload, held: &[&WaitingPod]) -> Option<Warning> {
+fn of_group(workload: &Workload, held: &[&WaitingPod<'_>]) -> Option<Warning> {
     let first = held.first()?;
     let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();
     let (name, namespace) = (&workload.name, &workload.namespace);

@@ -54,7 +54,8 @@ impl<'j> Judge<'j> {
         let specs = self
             .model
             .lately("gamedeployments", owner, step, self.spec_known_in());
-        if !specs.into_iter().all(|game| workload::kind(game) == "Recreate") {
+        let mut kinds = specs.into_iter().map(workload::kind).peekable();
+        if kinds.peek().is_none() || !kinds.all(|kind| kind == "Recreate") {
             return None;
         }
         let revision = label(pod, REVISION);

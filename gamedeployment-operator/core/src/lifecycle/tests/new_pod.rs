@@ -134,7 +134,7 @@ fn the_pod_has_all_that_the_program_needs_and_nothing_of_a_game_server() {
         .collect();
     assert_eq!(ignored.len(), 1);
     assert!(
-        ignored[0].message.contains(": certs, nowhere not mounted"),
+        ignored[0].message.contains(": not mounted: certs, nowhere;"),
         "{ignored:?}"
     );
     let warned: Vec<String> = new_pod_warnings(&world.object)

@@ -83,6 +83,8 @@ struct Rollouts {
     /// Other pods at that time.
     others_at_start: usize,
     requests: usize,
+    /// Whether a hook of Mid began while no pod was left, and no rollout has completed since.
+    is_migrated: bool,
 }
 
 impl Rollouts {
@@ -114,6 +116,7 @@ impl Rollouts {
             at_start: 0,
             others_at_start: REPLICAS,
             requests: 0,
+            is_migrated: false,
         }
     }
 
@@ -194,6 +197,9 @@ impl Rollouts {
             let target = self.recorded_target().map(str::to_owned);
             self.world.object.status = Some(*status);
             self.recorded += usize::from(self.recorded_target() != target.as_deref());
+            let is_complete =
+                self.world.current() == Some(self.target()) && self.pods_at_target() == REPLICAS;
+            self.is_migrated &= !is_complete;
         }
         any
     }
@@ -204,12 +210,26 @@ impl Rollouts {
                 let name = new.run.metadata.name.clone().unwrap();
                 let before = self.created.insert(name.clone(), self.recorded);
                 assert_eq!(before, None, "{name} runs twice");
+                let is_mid = new.run.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK] == "between";
+                if is_mid && self.world.pods.is_empty() && self.world.terminating.is_empty() {
+                    self.is_migrated = self.world.current().is_some();
+                }
                 Some(name)
             }
             Action::TerminateRun(run) => Some(run.name.clone()),
             Action::DeleteRun(run) => Some(run.name.clone()),
             _ => None,
         };
+        if let Action::CreatePod(new) = &action {
+            let revision = new.manifest["metadata"]["labels"]["controller-revision-hash"].as_str();
+            let is_passed = self.recorded_target() == revision
+                && self.passed.contains(&(self.recorded, "between".to_owned()));
+            assert!(
+                !self.is_migrated || is_passed,
+                "{revision:?} starts on the data of another revision: {:#?}",
+                self.world.log
+            );
+        }
         let before = (self.pods_at_target(), self.others());
         self.world.carry_out(action);
         if self.pods_at_target() > before.0 || self.others() < before.1 {

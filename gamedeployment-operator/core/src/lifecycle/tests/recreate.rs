@@ -116,15 +116,16 @@ fn a_pause_between_two_deletions_brings_the_old_pods_back() {
 }
 
 #[test]
-fn a_refused_template_deletes_nothing_and_missing_pods_are_replaced() {
+fn a_refused_template_deletes_and_creates_nothing() {
     let mut world = World::new(3, &[]).recreates();
     world.write_errors = Some(WriteErrors {
-        pod: Some("the quota is used up".to_owned()),
+        pod: Some("the pod is not valid".to_owned()),
         ..WriteErrors::default()
     });
     world.pods.pop_first();
     world.settle();
-    assert_eq!((world.at("old"), world.at("new")), (3, 0));
+    assert_eq!((world.at("old"), world.at("new")), (2, 0));
+    assert_eq!(world.condition("UpdateBlocked").1, "PodRefused");
     world.write_errors = None;
     world.settle();
     assert_eq!((world.at("old"), world.at("new")), (0, 3));
@@ -220,4 +221,139 @@ fn the_workload_is_not_available_while_its_pods_are_gone() {
     );
     world.ends("between", Phase::Successful);
     assert_eq!(world.condition("Available").0, "True");
+}
+
+/// A world whose hook of Mid has failed: no pod is left, and the data may be half migrated.
+fn after_mid() -> World {
+    let mut between = hook("between", &json!("Mid"));
+    between["failurePolicy"] = json!("Abort");
+    let mut world = World::new(3, &[hook("before", &json!("Pre")), between]).recreates();
+    world.ends("before", Phase::Successful);
+    world.ends("between", Phase::Failed);
+    assert_eq!((world.pods.len(), world.recreating()), (0, Some("new")));
+    world
+}
+
+#[test]
+fn a_template_after_the_way_back_brings_no_old_pod_back_either() {
+    let mut world = after_mid();
+    world.set_template("old", "game:v1");
+    world.ends("before", Phase::Successful);
+    world.settle();
+    assert!(world.is_running("between"));
+    world.set_template("third", "game:v3");
+    world.settle();
+    world.ends("between", Phase::Inconclusive);
+    assert!(world.is_running("before"));
+    assert_eq!(world.pods.len(), 0, "{:?}", world.log);
+    world.ends("before", Phase::Successful);
+    world.ends("between", Phase::Successful);
+    assert_eq!((world.at("third"), world.recreating()), (3, None));
+}
+
+#[test]
+fn a_hook_of_pre_that_is_added_during_mid_brings_no_old_pod_back() {
+    let mut world = World::new(3, &[hook("between", &json!("Mid"))]).recreates();
+    world.settle();
+    let hooks = [hook("between", &json!("Mid")), hook("before", &json!("Pre"))];
+    world.object.spec.lifecycle_hooks = serde_json::from_value(json!(hooks)).unwrap();
+    world.settle();
+    assert!(world.is_running("before") && world.is_running("between"));
+    assert_eq!(world.pods.len(), 0, "{:?}", world.log);
+    world.ends("before", Phase::Successful);
+    world.ends("between", Phase::Successful);
+    assert_eq!(world.at("new"), 3);
+}
+
+#[test]
+fn a_hook_of_mid_that_is_removed_ends_before_the_first_pod() {
+    let others = [json!([]), json!([hook("after", &json!("Post"))])];
+    for others in others {
+        let mut hooks = others.as_array().unwrap().clone();
+        hooks.push(hook("between", &json!("Mid")));
+        let mut world = World::new(3, &hooks).recreates();
+        world.settle();
+        assert!(world.is_running("between"));
+        world.object.spec.lifecycle_hooks = serde_json::from_value(others).unwrap();
+        world.settle();
+        assert_eq!(world.pods.len(), 0, "{:?}", world.log);
+        assert_eq!(world.condition("Progressing").1, "LifecycleHookWaiting");
+        world.ends("between", Phase::Inconclusive);
+        assert_eq!(world.at("new"), 3);
+    }
+}
+
+#[test]
+fn pods_that_are_lost_after_an_abort_before_the_first_deletion_are_replaced() {
+    let mut before = hook("before", &json!("Pre"));
+    before["failurePolicy"] = json!("Abort");
+    let mut world = World::new(3, &[before]).recreates();
+    world.ends("before", Phase::Failed);
+    world.pods.clear();
+    world.settle();
+    assert_eq!((world.at("old"), world.at("new")), (3, 0));
+    // So are they under the next template.
+    world.set_template("third", "game:v3");
+    world.settle();
+    world.pods.clear();
+    world.settle();
+    assert_eq!((world.at("old"), world.pods.len()), (3, 3));
+}
+
+#[test]
+fn an_aborted_rollout_deletes_nothing_more_after_a_change_of_type() {
+    let mut half = hook("half", &json!("50%"));
+    half["failurePolicy"] = json!("Abort");
+    let mut world = World::new(4, &[half]);
+    world.ends("half", Phase::Failed);
+    assert_eq!((world.at("old"), world.at("new")), (2, 2));
+    let mut world = world.recreates();
+    world.settle();
+    assert_eq!((world.at("old"), world.at("new")), (2, 2));
+}
+
+#[test]
+fn the_way_back_during_the_deletion_replaces_lost_pods_at_every_point() {
+    let hooks = [hook("before", &json!("Pre")), hook("between", &json!("Mid"))];
+    let mut world = World::new(3, &hooks).recreates();
+    world.lingers = true;
+    world.ends("before", Phase::Successful);
+    // One had players.
+    world.terminating.clear();
+    world.pods.insert("fleet-left".to_owned(), "old".to_owned());
+    world.object.status.as_mut().unwrap().recreating_revision = None;
+    world.set_template("old", "game:v1");
+    world.settle();
+    assert_eq!(world.at("old"), 3);
+    world.ends("before", Phase::Successful);
+    assert!(world.is_running("between"));
+    world.pods.pop_first();
+    world.settle();
+    assert_eq!(world.at("old"), 3);
+}
+
+#[test]
+fn a_pause_holds_while_the_last_old_pods_are_ending() {
+    let mut world = World::new(3, &[hook("between", &json!("Mid"))]).recreates();
+    world.lingers = true;
+    world.settle();
+    assert_eq!(world.terminating.len(), 3);
+    world.object.spec.update_strategy.as_mut().unwrap().paused = Some(true);
+    world.settle();
+    assert_eq!((world.at("old"), world.at("new")), (3, 0));
+    assert!(!world.is_running("between"));
+}
+
+#[test]
+fn what_the_missing_pods_wait_for_is_named() {
+    let mut world = after_mid();
+    world.set_template("third", "game:v3");
+    world.object.spec.update_strategy.as_mut().unwrap().paused = Some(true);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "LifecycleHookWaiting");
+    let message = world.message("Progressing");
+    assert!(
+        message.starts_with("0 of 3 pods are updated; lifecycle hooks wait until"),
+        "{message}"
+    );
 }

@@ -294,6 +294,10 @@ impl World {
         found.map_or("", |found| found.message.as_str())
     }
 
+    pub(super) fn recreating(&self) -> Option<&str> {
+        self.object.status.as_ref()?.recreating_revision.as_deref()
+    }
+
     pub(super) fn current(&self) -> Option<&str> {
         self.object.status.as_ref()?.current_revision.as_deref()
     }
