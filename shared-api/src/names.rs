@@ -214,4 +214,6 @@ pub mod argument {
     pub const ROLLOUT_TO: &str = "RolloutTo";
     /// Lifecycle hooks: `ROLLOUT` or `ROLLBACK`.
     pub const ROLLOUT_TYPE: &str = "RolloutType";
+    /// Arguments that every run of a lifecycle hook has.
+    pub const OF_ROLLOUTS: [&str; 3] = [ROLLOUT_FROM, ROLLOUT_TO, ROLLOUT_TYPE];
 }

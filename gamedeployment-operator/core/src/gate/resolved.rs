@@ -112,12 +112,7 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
     let is_added = |name: &str| match subject {
         Subject::Pod { containers } => is_added(name, containers),
         Subject::CanaryStep => false,
-        Subject::Rollout => [
-            argument::ROLLOUT_FROM,
-            argument::ROLLOUT_TO,
-            argument::ROLLOUT_TYPE,
-        ]
-        .contains(&name),
+        Subject::Rollout => argument::OF_ROLLOUTS.contains(&name),
     };
     let open: Vec<&str> = template
         .args

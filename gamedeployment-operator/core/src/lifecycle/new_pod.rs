@@ -53,7 +53,7 @@ const MOUNTS: [&str; 2] = ["volumeMounts", "volumeDevices"];
 
 /// Returns the spec of the Job. It is tried once: further attempts are further HookRuns.
 pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, HookBlocker> {
-    let pod = template.raw().get("spec").unwrap_or(&Value::Null);
+    let pod = &template.raw()["spec"];
     let Some(source) = container(exec, pod) else {
         let (name, remedy) = (&exec.container_name, container_names(template));
         return Err(HookBlocker {
@@ -111,7 +111,7 @@ pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, 
 /// Returns the entries of `volumes` that are not mounted, with their positions: the template has no such volume,
 /// or the container does not mount it.
 pub(super) fn ignored_volumes<'e>(exec: &'e ExecNewPod, template: &Template) -> Vec<(usize, &'e str)> {
-    let pod = template.raw().get("spec").unwrap_or(&Value::Null);
+    let pod = &template.raw()["spec"];
     let exists = |name: &Value| list(pod, "volumes").iter().any(|volume| volume["name"] == *name);
     let is_used = |name: &str| {
         let name = json!(name);
@@ -124,14 +124,18 @@ pub(super) fn ignored_volumes<'e>(exec: &'e ExecNewPod, template: &Template) -> 
 /// Returns warnings about containers and volumes that the template does not have. They hold a rollout, or are
 /// ignored.
 pub fn new_pod_warnings(object: &GameDeployment) -> Vec<FieldError> {
-    let template = Template::read(&object.spec.template);
+    let hooks = object.spec.lifecycle_hooks.iter().flatten().enumerate();
+    let mut hooks = hooks
+        .filter_map(|(index, hook)| Some((index, hook.exec_new_pod.as_ref()?)))
+        .peekable();
     let mut warnings = Vec::new();
-    for (index, hook) in object.spec.lifecycle_hooks.iter().flatten().enumerate() {
-        let Some(exec) = &hook.exec_new_pod else {
-            continue;
-        };
+    if hooks.peek().is_none() {
+        return warnings;
+    }
+    let template = Template::read(&object.spec.template);
+    for (index, exec) in hooks {
         let path = |field: &str| format!("spec.lifecycleHooks[{index}].execNewPod.{field}");
-        let pod = template.raw().get("spec").unwrap_or(&Value::Null);
+        let pod = &template.raw()["spec"];
         if container(exec, pod).is_none() {
             let (name, remedy) = (&exec.container_name, container_names(&template));
             warnings.push(FieldError::new(&path("containerName"), name, remedy));

@@ -15,7 +15,7 @@ use crate::gate::{GateState, Unresolved, unresolved};
 use crate::lifecycle::Wait;
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
-use crate::recreate;
+use crate::recreate::{self, Recreate};
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::workload::{Source, UpdateType, sets_paused};
@@ -128,8 +128,8 @@ pub(super) fn progressing(
         let message = format!("{} pods are missing; see ScaleBlocked", findings.delayed.len());
         return set(false, WorkloadReason::PodsEndAtOnce, message);
     }
-    let left = recreate::old_left(facts);
-    if facts.workload.update == UpdateType::Recreate && left > 0 && counts.to_keep_old() == 0 {
+    if findings.recreate == Some(Recreate::Deleting) {
+        let left = recreate::old_left(facts);
         let message = format!("pods of earlier revisions: {left}; new pods are created once none is left");
         return set(true, WorkloadReason::RollingOut, message);
     }
