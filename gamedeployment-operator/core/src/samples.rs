@@ -9,7 +9,7 @@ use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::decide::decide;
 use crate::gate::Run;
-use crate::plan::Plan;
+use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::template::Template;
@@ -91,6 +91,23 @@ pub(crate) fn pod(name: &str, over: &[(&str, Value)]) -> Pod {
     write_over(&mut base, over);
     let pod: api::Pod = serde_json::from_value(base).unwrap();
     Pod::read(&pod)
+}
+
+/// A pod that is selected for deletion.
+pub(crate) fn pod_to_delete(name: &str) -> Pod {
+    let annotations = json!({
+        "io.tencent.bcs.dev/game-pod-deleting": "true",
+        "tkex.tencent.com/chosen-for": "delete@2024-05-01T00:00:00Z",
+    });
+    pod(name, &[("/metadata/annotations", annotations)])
+}
+
+/// Returns the HookRuns that a plan creates.
+pub(crate) fn created_runs(plan: Plan) -> impl Iterator<Item = HookRun> {
+    plan.actions.into_iter().filter_map(|action| match action {
+        Action::CreateRun(new) => Some(new.run),
+        _ => None,
+    })
 }
 
 /// A running container.

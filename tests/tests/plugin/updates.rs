@@ -1,7 +1,7 @@
 //! Tests of pause, resume, set image, undo and history.
 
 use operator_tests::fleet::{GAME, game};
-use operator_tests::{SOON, assert_has};
+use operator_tests::{Fleet, SOON, assert_has};
 use serde_json::json;
 use test_kit::webhook::Answer;
 use test_kit::{Webhook, eventually};
@@ -134,17 +134,23 @@ async fn a_canary_is_promoted_past_its_pause() {
     fleet.settled(2).await;
 }
 
-#[tokio::test]
-async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
-    let fleet = fleet("plugin").await;
-    let plugin = Plugin { fleet: &fleet };
+/// Creates the HookTemplate `healthy`, and returns the server that it asks.
+async fn health(fleet: &Fleet<'_>, healthy: bool) -> Webhook {
     let server = Webhook::start().unwrap();
-    server.on("/health", Answer::json(json!({ "healthy": true })));
+    server.on("/health", Answer::json(json!({ "healthy": healthy })));
     let hook = json!({ "metrics": [{
         "name": "healthy", "successCondition": "result == true",
         "provider": { "web": { "url": server.url("/health"), "jsonPath": "{$.healthy}" } }
     }] });
     fleet.hook("healthy", hook).await;
+    server
+}
+
+#[tokio::test]
+async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let server = health(&fleet, true).await;
     let params = json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": 1 } });
     let smoke = json!({ "name": "smoke", "trigger": params, "failurePolicy": "Abort", "hook": { "templateName": "healthy" } });
     fleet.launch(&game(2, json!({ "lifecycleHooks": [smoke] }))).await;
@@ -167,13 +173,7 @@ async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
 async fn a_canary_step_whose_hook_failed_is_retried_or_promoted_with_a_reason() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
-    let server = Webhook::start().unwrap();
-    server.on("/health", Answer::json(json!({ "healthy": false })));
-    let hook = json!({ "metrics": [{
-        "name": "healthy", "successCondition": "result == true",
-        "provider": { "web": { "url": server.url("/health"), "jsonPath": "{$.healthy}" } }
-    }] });
-    fleet.hook("healthy", hook).await;
+    let server = health(&fleet, false).await;
     let steps = json!([{ "partition": 1 }, { "hook": { "templateName": "healthy" } }]);
     fleet
         .launch(&game(

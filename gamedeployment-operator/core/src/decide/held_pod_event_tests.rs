@@ -6,7 +6,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::plan::Warning;
-use crate::samples::{self, finish, object, pod};
+use crate::samples::{self, finish, object};
 
 /// Returns the warnings about pods, and stores the status.
 fn pod_warnings(object: &mut GameDeployment, pod: &Pod, run: &HookRun) -> Vec<Warning> {
@@ -27,17 +27,9 @@ fn a_hook_that_fails_again_within_a_second_is_reported_again() {
             json!({ "hook": { "templateName": "ask" } }),
         ),
     ]);
-    let marks = json!({
-        "io.tencent.bcs.dev/game-pod-deleting": "true",
-        "tkex.tencent.com/chosen-for": "delete@2024-05-01T00:00:00Z",
-    });
-    let pod = pod("pod-1", &[("/metadata/annotations", marks)]);
+    let pod = samples::pod_to_delete("pod-1");
     let plan = samples::decided(&object, std::slice::from_ref(&pod), &[]);
-    let created = plan.actions.into_iter().find_map(|action| match action {
-        Action::CreateRun(new) => Some(new.run),
-        _ => None,
-    });
-    let mut run = created.unwrap();
+    let mut run = samples::created_runs(plan).next().unwrap();
     finish(&mut run, "healthy", Phase::Failed, 0);
     assert_eq!(pod_warnings(&mut object, &pod, &run).len(), 1);
     assert_eq!(pod_warnings(&mut object, &pod, &run), []);

@@ -6,7 +6,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::hook_kind::HookKind;
-use crate::samples::{self, finish, object, pod};
+use crate::samples::{self, finish, object, pod, pod_to_delete};
 
 /// Decides with runs as the API server stores them.
 fn decided(object: &GameDeployment, pods: &[Pod], runs: &[HookRun]) -> Plan {
@@ -17,11 +17,7 @@ fn decided(object: &GameDeployment, pods: &[Pod], runs: &[HookRun]) -> Plan {
 /// Returns the run that is created for this pod, after it has ended in this phase.
 fn ended(object: &GameDeployment, pod: &Pod, phase: Phase) -> HookRun {
     let plan = decided(object, std::slice::from_ref(pod), &[]);
-    let created = plan.actions.into_iter().find_map(|action| match action {
-        Action::CreateRun(new) => Some(new.run),
-        _ => None,
-    });
-    let mut run = created.unwrap();
+    let mut run = samples::created_runs(plan).next().unwrap();
     finish(&mut run, "healthy", phase, i64::from(phase == Phase::Successful));
     run
 }
@@ -53,15 +49,8 @@ fn a_kept_run_of_a_pod_that_is_gone_does_not_hold_up_a_retry() {
             json!({ "hook": { "templateName": "ask" }, "retry": true }),
         ),
     ]);
-    let selected = |name: &str| {
-        let annotations = json!({
-            "io.tencent.bcs.dev/game-pod-deleting": "true",
-            "tkex.tencent.com/chosen-for": "delete@2024-05-01T00:00:00Z",
-        });
-        pod(name, &[("/metadata/annotations", annotations)])
-    };
-    let pods = [selected("fleet-a"), selected("fleet-b")];
-    let mut run = ended(&object, &selected("fleet-gone"), Phase::Failed);
+    let pods = [pod_to_delete("fleet-a"), pod_to_delete("fleet-b")];
+    let mut run = ended(&object, &pod_to_delete("fleet-gone"), Phase::Failed);
     let plan = decided(&object, &pods, std::slice::from_ref(&run));
     assert!(!names(&plan).contains(&"create_hook_run"), "it is deleted first");
     keep(&mut run);

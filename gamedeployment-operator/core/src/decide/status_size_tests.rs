@@ -5,7 +5,7 @@ use shared_api::Phase;
 
 use super::*;
 use crate::gate::Run;
-use crate::samples::{self, finish, object, pod};
+use crate::samples::{self, finish, object, pod, pod_to_delete};
 
 /// The API server stores at most 1.5 MiB, with everything else.
 const LIMIT: usize = 1 << 20;
@@ -20,14 +20,10 @@ fn the_status_stays_small_whatever_hooks_say() {
         ("/spec/preDeleteUpdateStrategy", hook.clone()),
         ("/spec/preInplaceUpdateStrategy", hook),
     ]);
-    let marks = json!({
-        "io.tencent.bcs.dev/game-pod-deleting": "true",
-        "tkex.tencent.com/chosen-for": "delete@2024-05-01T00:00:00Z",
-    });
     let pods = (0..300).map(|at| {
         let name = format!("{}-{at}", "n".repeat(200));
         if at < 150 {
-            pod(&name, &[("/metadata/annotations", marks.clone())])
+            pod_to_delete(&name)
         } else {
             pod(&name, &[])
         }
@@ -35,11 +31,7 @@ fn the_status_stays_small_whatever_hooks_say() {
     let pods: Vec<Pod> = pods.collect();
     for letter in ["\"", "\\", "\u{1}", "\u{202e}", "é", "🎮"] {
         let plan = samples::decided(&object, &pods, &[]);
-        let created = plan.actions.into_iter().filter_map(|action| match action {
-            Action::CreateRun(new) => Some(new.run),
-            _ => None,
-        });
-        let runs = created.map(|mut run| {
+        let runs = samples::created_runs(plan).map(|mut run| {
             finish(&mut run, "healthy", Phase::Failed, 0);
             run.status.as_mut().unwrap().message = Some(letter.repeat(16 * 1024));
             Run::read(&run)

@@ -133,11 +133,7 @@ fn a_refused_template_deletes_and_creates_nothing() {
 
 #[test]
 fn a_failure_of_mid_leaves_no_pods_and_the_way_back_passes_mid_before_its_pods() {
-    let mut between = hook("between", &json!("Mid"));
-    between["failurePolicy"] = json!("Abort");
-    let mut world = World::new(3, &[hook("before", &json!("Pre")), between]).recreates();
-    world.ends("before", Phase::Successful);
-    world.ends("between", Phase::Failed);
+    let mut world = after_mid();
     assert_eq!(world.pods.len(), 0);
     assert_eq!(world.condition("UpdateBlocked").1, "LifecycleHookAborted");
     world.set_template("old", "game:v1");
@@ -182,11 +178,7 @@ fn beside_pods_of_two_revisions_nothing_is_created() {
 
 #[test]
 fn a_corrected_template_brings_no_old_pod_back_after_mid() {
-    let mut between = hook("between", &json!("Mid"));
-    between["failurePolicy"] = json!("Abort");
-    let mut world = World::new(3, &[hook("before", &json!("Pre")), between]).recreates();
-    world.ends("before", Phase::Successful);
-    world.ends("between", Phase::Failed);
+    let mut world = after_mid();
     world.set_template("third", "game:v3");
     world.settle();
     assert!(world.is_running("before"));
