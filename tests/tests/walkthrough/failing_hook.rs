@@ -59,7 +59,9 @@ async fn refused(terminal: &Terminal<'_>) -> String {
     let entry = printed["status"]["preDeleteHookCondition"][0]
         .as_object_mut()
         .unwrap();
-    // New compared to the original: the run, the reason, and the remedy.
+    // New compared to the original: the run and its UID, the reason, and the remedy.
+    let uid = entry.remove("hookRunUID").unwrap();
+    assert_eq!(uid.as_str().map(str::len), Some(36), "{uid}");
     let run = entry.remove("hookRun").unwrap();
     assert_eq!(run, json!(format!("pre-delete-hook-{name}-{}-test", failed[0])));
     let message = entry.remove("message").unwrap();
