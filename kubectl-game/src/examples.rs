@@ -21,6 +21,7 @@ const EXAMPLES: &str = r#"
     Resume the update: resume arena
     End the pause of the current canary step: promote arena
     Pass a canary step although its hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
+    Abort the rollout, and take its pods back: abort arena
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
     Set the image of the container game: set image arena game=example.com/game:2

@@ -31,7 +31,7 @@ mod view;
 mod why;
 
 use command::{
-    complain, completion, get, history, list, promote, retry, rollout, scale, skip, status, template,
+    abort, complain, completion, get, history, list, promote, retry, rollout, scale, skip, status, template,
 };
 pub use page::page;
 
@@ -80,6 +80,8 @@ enum Command {
     /// Without --hook and --lifecycle, retries the failed hook of a canary step, a lifecycle hook that aborted the
     /// rollout, and each hook that ended without success for at least one pod. --lifecycle also ends the pause before
     /// the next attempt of a lifecycle hook. Every run of the hook that ended without success is replaced by a new run.
+    ///
+    /// An aborted rollout whose pods go back begins again from its first point, instead of the lifecycle hook alone.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
@@ -94,7 +96,15 @@ enum Command {
     /// A failed hook is passed only with --despite-failure and a reason. The annotation that this sets names the
     /// failed HookRun, so no later failure is passed.
     Promote(promote::Promote),
+    /// Abort a rollout: take its pods back to the last complete revision
+    ///
+    /// Each pod goes back as in any update, through its own hook. No lifecycle hook and no canary step runs on the
+    /// way. spec.template stays as it is: retry begins the rollout again, undo restores the earlier template. To
+    /// stop a rollout without going back, use pause.
+    Abort(abort::Abort),
     /// Roll back to a previous template
+    ///
+    /// After an abort, the default is the template of the revision that pods go back to.
     Undo(template::Undo),
     /// Update fields of a GameDeployment
     #[command(subcommand)]
@@ -186,6 +196,7 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Pause(rollout) => rollout.main(Act::Pause).await,
         Command::Resume(rollout) => rollout.main(Act::Resume).await,
         Command::Promote(promote) => promote.main().await,
+        Command::Abort(abort) => abort.main().await,
         Command::Undo(undo) => undo.main().await,
         Command::Set(Set::Image(set)) => set.main().await,
         Command::Scale(scale) => scale.main().await,

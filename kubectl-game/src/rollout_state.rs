@@ -153,6 +153,16 @@ mod tests {
         );
         assert_eq!(judged(&samples::asking().game).0, "waiting");
         assert_eq!(judged(&samples::paused().game).0, "waiting");
+        let aborted = judged(&samples::rolled_back().game);
+        assert_eq!(aborted.0, "blocked");
+        assert!(aborted.1.starts_with("RolloutAborted: "), "{aborted:?}");
+        let mut all_back = samples::rolled_back().game;
+        all_back.status.as_mut().unwrap().updated_replicas = 0;
+        assert_eq!(
+            judged(&all_back).0,
+            "blocked",
+            "spec.template is still not rolled out"
+        );
         let mut asked_again = samples::refused().game;
         let strategy = asked_again.spec.pre_delete_update_strategy.as_mut().unwrap();
         strategy.retry = Some(true);

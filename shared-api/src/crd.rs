@@ -32,6 +32,7 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 ("postInplaceUpdateStrategy.retry", json!(false)),
                 ("lifecycleHooks.[].trigger.type", json!("ProgressAvailable")),
                 ("lifecycleHooks.[].failurePolicy", json!("Retry")),
+                ("lifecycleHooks.[].abortAction", json!("Hold")),
                 ("lifecycleHooks.[].retainPolicy", json!("OnFailure")),
             ],
         ),
@@ -161,7 +162,7 @@ mod tests {
             let expected = match definition.spec.names.kind.as_str() {
                 "HookTemplate" => 1,
                 "HookRun" => 0,
-                _ => 7,
+                _ => 8,
             };
             assert_eq!(
                 text.matches("\"default\":").count(),

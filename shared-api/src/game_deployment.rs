@@ -234,6 +234,7 @@ pub struct HookArgument {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("[(has(self.execNewPod) && dyn(self.execNewPod) != null), (has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of execNewPod, jobSpec, hook must be set"))]
+#[x_kube(validation = ("!(has(self.abortAction) && dyn(self.abortAction) == 'Rollback' && has(self.failurePolicy) && dyn(self.failurePolicy) == 'Ignore')", "abortAction Rollback has no effect with failurePolicy Ignore"))]
 pub struct LifecycleHook {
     /// Name of the hook, a DNS label.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
@@ -246,6 +247,11 @@ pub struct LifecycleHook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "failure_policy_schema")]
     pub failure_policy: Option<String>,
+    /// Effect of an abort on updated pods: `Hold` (the default) leaves them at this revision. `Rollback` updates them
+    /// to the last revision whose rollout is complete, each through its own hooks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "abort_action_schema")]
+    pub abort_action: Option<String>,
     /// HookRuns and Jobs to keep until their ControllerRevision is deleted: `OnFailure` (the default) keeps those
     /// of failed attempts, `Always` keeps all, `Never` none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -353,7 +359,7 @@ pub struct GameDeploymentStatus {
     /// Number of pods above `replicas` that an update created. They are kept while the update is stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surge_replicas: i32,
-    /// Revision that pods are updated to.
+    /// Revision of the spec's template, which pods are updated to unless `rollback` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,
     /// Revision that pods below the partition keep.
@@ -363,6 +369,12 @@ pub struct GameDeploymentStatus {
     /// Until then no pod of another revision is created: new pods and hooks may have changed their data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreating_revision: Option<String>,
+    /// Rollback of an aborted rollout. Unset after a change of the template, and after a requested retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollback: Option<RollbackStatus>,
+    /// Text of the last request to abort a rollout that was handled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_abort: Option<String>,
     /// Number of hash collisions between revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
@@ -426,6 +438,24 @@ pub struct CanaryStatus {
     /// Name of the HookRun of the current step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_step_hook_run: Option<String>,
+}
+
+/// Rollback of an aborted rollout: pods are updated to an earlier revision than that of the spec's template.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RollbackStatus {
+    /// Revision whose rollout is aborted.
+    pub from_revision: String,
+    /// Revision that pods are updated to: the last one whose rollout is complete.
+    pub to_revision: String,
+    /// `LifecycleHookAborted` or `RolloutAborted`.
+    pub reason: String,
+    /// Time at which the rollout was aborted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// Text of the last request for a retry at that time. Another one begins the rollout again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_retry: Option<String>,
 }
 
 /// Hook of a rollout.
@@ -607,6 +637,10 @@ fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn failure_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Abort", "Ignore", "Retry"] })
+}
+
+fn abort_action_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Hold", "Rollback"] })
 }
 
 fn retain_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

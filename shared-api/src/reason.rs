@@ -144,6 +144,10 @@ reasons! {
         LifecycleHookWaiting,
         /// A lifecycle hook failed and ended the rollout: no further pod is updated to this revision.
         LifecycleHookAborted,
+        /// A person aborted the rollout: its pods are updated to the last revision whose rollout is complete.
+        RolloutAborted,
+        /// Events only: a request to abort the rollout has no effect; the message says why.
+        AbortRejected,
         /// Events only: an attempt of a lifecycle hook failed.
         LifecycleHookFailed,
         /// Events only: the pod of a lifecycle hook does not have every volume that its `execNewPod` names.

@@ -23,6 +23,7 @@ use crate::lifecycle;
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::recreate::Recreate;
+use crate::rollback;
 use crate::rollout;
 use crate::run_gc;
 use crate::scale_down;
@@ -70,8 +71,9 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let progress = counts::rollout_progress(facts);
     let (mut canary, steered) = canary::advance_steps(facts, progress);
     plan.add(steered);
-    let (lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
+    let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
     plan.add(advanced);
+    let rollback = rollback::advance(facts, &mut lifecycle);
     let recreate = Recreate::of(facts, &lifecycle);
     let replicas = facts.workload.replicas;
     canary.partition = match recreate {
@@ -126,6 +128,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         pods,
         canary,
         lifecycle,
+        rollback,
         recreate,
         counts,
         update_blockers,

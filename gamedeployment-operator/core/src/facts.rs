@@ -193,6 +193,12 @@ impl<'a> Facts<'a> {
         self.pods.iter().filter(|pod| pod.old).count()
     }
 
+    /// Pods with the spec's template.
+    pub fn with_spec_template(&self) -> impl Iterator<Item = &PodFacts<'a>> {
+        let pods = self.pods.iter();
+        pods.filter(|pod| self.history.has_spec_template(pod.pod.revision()))
+    }
+
     /// Pods at the update revision.
     pub fn updated(&self) -> usize {
         self.pods.len() - self.old()

@@ -12,13 +12,16 @@ use crate::in_place::{self, Change};
 use crate::plan::{Action, NewRevision, RevisionRef};
 use crate::pod::Pod;
 use crate::revision::{self, Revision, Settled};
+use crate::rollback;
 use crate::view::View;
 use crate::workload::{FieldError, Workload};
 
 /// The workload's revisions by name.
 pub struct History<'a> {
     by_name: BTreeMap<&'a str, RevisionEntry<'a>>,
-    /// The revision that pods are updated to.
+    /// The revision of the spec's template.
+    pub spec: &'a Revision,
+    /// The revision that pods are updated to: `spec`, or `current` during a rollback.
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last fully rolled-out one.
     pub current: &'a Revision,
@@ -94,9 +97,12 @@ pub fn resolve_revisions<'a>(
             return (history, actions);
         }
     }
-    let history = update.map(|update| {
-        let current = current(view, claimed, &by_name).unwrap_or(update);
-        History::new(by_name, update, current, None)
+    let history = update.map(|spec| {
+        let current = current(view, claimed, &by_name).unwrap_or(spec);
+        match rollback::target(view, workload, spec, &by_name) {
+            Some(to) => History::new(by_name, spec, to, to, None),
+            None => History::new(by_name, spec, spec, current, None),
+        }
     });
     (history, actions)
 }
@@ -110,7 +116,7 @@ fn at_current<'a>(
 ) -> Option<History<'a>> {
     let by_name = by_name(known);
     let current = current(view, claimed, &by_name)?;
-    Some(History::new(by_name, current, current, Some(unrecorded)))
+    Some(History::new(by_name, current, current, current, Some(unrecorded)))
 }
 
 fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
@@ -167,6 +173,7 @@ fn current<'a>(
 impl<'a> History<'a> {
     fn new(
         by_name: BTreeMap<&'a str, &'a Revision>,
+        spec: &'a Revision,
         update: &'a Revision,
         current: &'a Revision,
         unrecorded: Option<Unrecorded>,
@@ -183,6 +190,7 @@ impl<'a> History<'a> {
         };
         Self {
             by_name: by_name.into_iter().map(known).collect(),
+            spec,
             update,
             current,
             unrecorded,
@@ -200,6 +208,20 @@ impl<'a> History<'a> {
         self.unrecorded.is_some()
             || name == self.update.name
             || self.by_name.get(name).is_some_and(|known| known.updated)
+    }
+
+    /// Whether pods are updated to an earlier revision than that of the spec's template.
+    pub fn is_rollback(&self) -> bool {
+        self.update.name != self.spec.name
+    }
+
+    /// Whether a pod at this revision has the spec's template. While that is not recorded, every pod counts.
+    pub fn has_spec_template(&self, name: &str) -> bool {
+        if !self.is_rollback() {
+            return self.is_updated(name);
+        }
+        let known = self.by_name.get(name);
+        name == self.spec.name || known.is_some_and(|known| known.revision.template == self.spec.template)
     }
 
     /// Whether a pod can be updated in place.

@@ -13,7 +13,7 @@ use crate::revision::{self, Revision};
 pub fn delete_surplus(facts: &Facts<'_>, claimed: &Claim<'_>) -> Vec<Action> {
     let history = &facts.history;
     let mut live: BTreeSet<&str> = claimed.all.iter().map(|pod| pod.revision()).collect();
-    live.extend([history.update.name.as_str(), history.current.name.as_str()]);
+    live.extend([history.spec, history.update, history.current].map(|revision| revision.name.as_str()));
     let owned = history.revisions().filter(|revision| revision.orphan.is_none());
     let owned: Vec<&Revision> = owned.collect();
     let surplus = revision::surplus(&owned, &live, facts.workload.history_limit).into_iter();

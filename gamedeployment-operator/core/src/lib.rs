@@ -60,6 +60,7 @@ pub mod progress;
 pub mod rank;
 pub mod recreate;
 pub mod revision;
+pub mod rollback;
 pub mod rollout;
 pub mod run_gc;
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use canary_step::{Pause, RolloutStep};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
-pub use lifecycle_hook::{Carrier, FailurePolicy, LifecycleHook, RetainPolicy, Trigger};
+pub use lifecycle_hook::{AbortAction, Carrier, FailurePolicy, LifecycleHook, RetainPolicy, Trigger};
 pub use manifest::{Source, sets_paused};
 pub use selector::Selector;
 

@@ -10,6 +10,7 @@
 //! | [`retry`] | `retry`: retries hooks |
 //! | [`skip`] | `skip`: skips the hooks of one pod |
 //! | [`rollout`] | `pause`, `resume`, `promote` |
+//! | [`abort`] | `abort`: aborts a rollout and takes its pods back |
 //! | [`template`] | `undo`, `set image` |
 //! | [`scale`] | `scale` |
 //! | [`history`] | `history` |
@@ -17,6 +18,7 @@
 //! | [`completion`] | `completion` |
 //! | [`follow`] | the shared loop of all commands with `-w` |
 
+pub(crate) mod abort;
 pub(crate) mod completion;
 pub(crate) mod follow;
 pub(crate) mod get;

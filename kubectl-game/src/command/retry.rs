@@ -68,7 +68,7 @@ impl Retry {
         let only = self.hook.map(HookKind::from);
         let message = cluster
             .change(name, |game: &GameDeployment| match &self.lifecycle {
-                Some(hook) => retry_lifecycle::request(game, hook, Timestamp::now()),
+                Some(hook) => retry_lifecycle::request(game, hook, Timestamp::now(), &cluster.flags),
                 None => decide(game, only, self.force, &cluster.flags),
             })
             .await?;
@@ -90,11 +90,11 @@ fn decide(
     let name = game.name_any();
     let has = |kind: &HookKind| strategy(game, *kind).is_some_and(|strategy| strategy.hook.is_some());
     let there: Vec<HookKind> = HookKind::ALL.into_iter().filter(has).collect();
-    let retries_step = only.is_none() && hook_failed(game) && is_paused(game);
-    let aborted = retry_lifecycle::aborted(game).into_iter();
-    let aborted: Vec<_> = aborted.filter(|_| only.is_none()).collect();
-    let retries_rollout = retries_step || !aborted.is_empty();
-    if there.is_empty() && !retries_rollout {
+    let rollout = match only {
+        Some(_) => None,
+        None => of_rollout(game, Timestamp::now(), flags)?,
+    };
+    if there.is_empty() && rollout.is_none() {
         return Err(Failure::Refused(format!(
             "{name} has no hook: its gates are open"
         )));
@@ -122,27 +122,10 @@ fn decide(
         .map(|kind| (kind, refused(kind)))
         .filter(|(_, pods)| force || !pods.is_empty())
         .collect();
-    if asked.is_empty() && !retries_rollout {
+    if asked.is_empty() && rollout.is_none() {
         return Err(Failure::Refused(nothing(game, flags)));
     }
-    let (mut patch, mut messages) = (json!({ "spec": {} }), Vec::new());
-    if retries_step {
-        patch = resumed();
-        messages.push(format!(
-            "{name}: the hook of canary step {} runs again.",
-            step_number(game)
-        ));
-    }
-    if let Some((first, others)) = aborted.split_first() {
-        let (mut request, message) = retry_lifecycle::request(game, &first.name, Timestamp::now())?;
-        patch["metadata"] = request["metadata"].take();
-        messages.push(message);
-        let others = others.iter().map(|entry| format!("--lifecycle {}", entry.name));
-        let others: Vec<String> = others.collect();
-        if !others.is_empty() {
-            messages.push(format!("Retry the others one by one: {}.", others.join(", ")));
-        }
-    }
+    let (mut patch, mut messages) = rollout.unwrap_or_else(|| (json!({ "spec": {} }), Vec::new()));
     for (kind, pods) in &asked {
         patch["spec"][kind.field()] = json!({ "retry": true });
         messages.push(if pods.is_empty() {
@@ -159,6 +142,39 @@ fn decide(
         });
     }
     Ok((patch, messages.join(" ")))
+}
+
+/// Returns the patch that retries hooks of the rollout, and its messages; `None` if no such hook ended without
+/// success. An aborted rollout whose pods go back begins again as a whole.
+fn of_rollout(
+    game: &GameDeployment,
+    now: Timestamp,
+    flags: &str,
+) -> Result<Option<(Value, Vec<String>)>, Failure> {
+    let name = game.name_any();
+    let (mut patch, mut messages) = (json!({ "spec": {} }), Vec::new());
+    if hook_failed(game) && is_paused(game) {
+        patch = resumed();
+        messages.push(format!(
+            "{name}: the hook of canary step {} runs again.",
+            step_number(game)
+        ));
+    }
+    let aborted = retry_lifecycle::aborted(game);
+    if let Some((mut request, message)) = retry_lifecycle::begin_again(game, now) {
+        patch["metadata"] = request["metadata"].take();
+        messages.push(message);
+    } else if let Some((first, others)) = aborted.split_first() {
+        let (mut request, message) = retry_lifecycle::request(game, &first.name, now, flags)?;
+        patch["metadata"] = request["metadata"].take();
+        messages.push(message);
+        let others = others.iter().map(|entry| format!("--lifecycle {}", entry.name));
+        let others: Vec<String> = others.collect();
+        if !others.is_empty() {
+            messages.push(format!("Retry the others one by one: {}.", others.join(", ")));
+        }
+    }
+    Ok((!messages.is_empty()).then_some((patch, messages)))
 }
 
 /// Returns the message that there is nothing to retry, and what the workload waits for instead.
@@ -259,6 +275,49 @@ mod tests {
         );
         let (patch, _) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch.get("metadata"), None);
+    }
+
+    #[test]
+    fn an_aborted_rollout_begins_again_in_place_of_its_lifecycle_hook() {
+        let mut game = samples::rolled_back().game;
+        let entry =
+            json!([{ "name": "smoke", "revision": "arena-7d4b9c", "phase": "Failed", "attempts": 1 }]);
+        for entries in [json!([]), entry] {
+            game.status.get_or_insert_default().lifecycle_hooks = serde_json::from_value(entries).unwrap();
+            let (patch, message) = decide(&game, None, false, "").unwrap();
+            let requested = patch["metadata"]["annotations"]["tkex.tencent.com/retry-requested"].as_str();
+            assert!(requested.unwrap().starts_with("rollout="), "{patch}");
+            assert_eq!(patch["spec"], json!({}));
+            assert_eq!(
+                message,
+                "arena: the rollout to arena-7d4b9c begins again, from its first point."
+            );
+        }
+        game.spec.pre_delete_update_strategy = None;
+        assert!(
+            decide(&game, None, false, "").is_ok(),
+            "also without hooks of pods"
+        );
+    }
+
+    #[test]
+    fn the_hook_of_a_pod_that_goes_back_is_asked_again_without_the_rollout() {
+        let mut game = samples::refused().game;
+        game.status.get_or_insert_default().rollback = samples::rolled_back().game.status.unwrap().rollback;
+        let hooks = json!({ "preDeleteUpdateStrategy": { "retry": true } });
+        let (patch, message) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
+        assert_eq!(patch, json!({ "spec": hooks }));
+        assert_eq!(
+            message,
+            "arena: the PreDelete hook of arena-x7k2p is asked again."
+        );
+        let (patch, message) = decide(&game, None, false, "").unwrap();
+        assert_eq!(patch["spec"], hooks);
+        assert!(message.starts_with("arena: the rollout to arena-7d4b9c begins again, "));
+        // A rollback of an earlier template is over.
+        game.status.get_or_insert_default().update_revision = Some("another".to_owned());
+        let (patch, _) = decide(&game, None, false, "").unwrap();
+        assert_eq!(patch, json!({ "spec": hooks }));
     }
 
     #[test]

@@ -1,17 +1,24 @@
-//! Another attempt of a lifecycle hook: the annotation that requests it.
+//! Another attempt of a lifecycle hook, or of a rollout that was rolled back: the annotation that requests it.
 
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
-use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus};
+use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus, RollbackStatus};
 use shared_api::names::workload::RETRY_REQUESTED;
 
 use crate::cluster::Failure;
+use crate::view::state::rollback;
 use crate::view::status_of;
 
-/// Returns the patch that requests another attempt of this hook, and its message; or why none is possible.
-pub(super) fn request(game: &GameDeployment, hook: &str, now: Timestamp) -> Result<(Value, String), Failure> {
+/// Returns the patch that requests another attempt of this hook, and its message; or why none is possible. After a
+/// rollback, the whole rollout begins again.
+pub(super) fn request(
+    game: &GameDeployment,
+    hook: &str,
+    now: Timestamp,
+    flags: &str,
+) -> Result<(Value, String), Failure> {
     let name = game.name_any();
     let hooks = game.spec.lifecycle_hooks.as_deref().unwrap_or_default();
     if !hooks.iter().any(|known| known.name == hook) {
@@ -27,6 +34,21 @@ pub(super) fn request(game: &GameDeployment, hook: &str, now: Timestamp) -> Resu
     }
     let status = status_of(game);
     let entry = status.lifecycle_hooks.iter().find(|entry| entry.name == hook);
+    let patch = requested(&format!("lifecycle/{hook}={now}"));
+    if let Some(rollback) = rollback(&status) {
+        let has_aborted = entry.is_some_and(|entry| entry.phase.is_aborted());
+        if !has_aborted {
+            return Err(Failure::Refused(format!(
+                "lifecycle hook {hook} of {name} did not abort the rollout; to begin the rollout again: kubectl game retry \
+                 {name}{flags}"
+            )));
+        }
+        let begins = begins_again(&name, rollback);
+        return Ok((
+            patch,
+            format!("{begins} Lifecycle hook {hook} runs again at its own point."),
+        ));
+    }
     let why_not = match entry.map(|entry| (entry.phase, entry.attempts)) {
         Some((Phase::Failed | Phase::Error | Phase::Inconclusive, _) | (Phase::Waiting, 1..)) => None,
         None | Some((Phase::Waiting, _)) => Some("has not begun: its point is not reached"),
@@ -40,9 +62,27 @@ pub(super) fn request(game: &GameDeployment, hook: &str, now: Timestamp) -> Resu
             "lifecycle hook {hook} of {name} {why_not}"
         )));
     }
-    let annotations = json!({ RETRY_REQUESTED: format!("lifecycle/{hook}={now}") });
     let message = format!("{name}: lifecycle hook {hook} runs again.");
-    Ok((json!({ "metadata": { "annotations": annotations } }), message))
+    Ok((patch, message))
+}
+
+/// Returns the patch that begins an aborted rollout again whose pods go back, and its message; `None` if no pods go
+/// back.
+pub(super) fn begin_again(game: &GameDeployment, now: Timestamp) -> Option<(Value, String)> {
+    let status = status_of(game);
+    let rollback = rollback(&status)?;
+    let message = begins_again(&game.name_any(), rollback);
+    Some((requested(&format!("rollout={now}")), message))
+}
+
+fn begins_again(name: &str, rollback: &RollbackStatus) -> String {
+    let revision = &rollback.from_revision;
+    format!("{name}: the rollout to {revision} begins again, from its first point.")
+}
+
+/// Returns the patch with a request for a retry.
+fn requested(text: &str) -> Value {
+    json!({ "metadata": { "annotations": { RETRY_REQUESTED: text } } })
 }
 
 /// Returns the lifecycle hooks that aborted the rollout.
@@ -72,7 +112,7 @@ mod tests {
     fn a_hook_without_success_runs_again() {
         let now: Timestamp = "2024-06-01T00:00:00Z".parse().unwrap();
         for (phase, attempts) in [("Failed", 1), ("Error", 2), ("Inconclusive", 1), ("Waiting", 3)] {
-            let (patch, message) = request(&game(phase, attempts), "smoke", now).unwrap();
+            let (patch, message) = request(&game(phase, attempts), "smoke", now, "").unwrap();
             let text = "lifecycle/smoke=2024-06-01T00:00:00Z";
             assert_eq!(
                 patch,
@@ -83,9 +123,39 @@ mod tests {
     }
 
     #[test]
+    fn a_rollout_that_a_hook_aborted_begins_again_as_a_whole_after_a_rollback() {
+        let now: Timestamp = "2024-06-01T00:00:00Z".parse().unwrap();
+        let rolled_back = |phase: &str| {
+            let mut game = game(phase, 1);
+            let rollback = samples::rolled_back().game.status.unwrap().rollback;
+            game.status.get_or_insert_default().rollback = rollback;
+            game
+        };
+        let (patch, message) = request(&rolled_back("Failed"), "smoke", now, "").unwrap();
+        assert_eq!(patch, requested("lifecycle/smoke=2024-06-01T00:00:00Z"));
+        assert_eq!(
+            message,
+            "arena: the rollout to arena-7d4b9c begins again, from its first point. Lifecycle hook smoke runs again at its \
+             own point."
+        );
+        let (patch, _) = begin_again(&rolled_back("Failed"), now).unwrap();
+        assert_eq!(patch, requested("rollout=2024-06-01T00:00:00Z"));
+        assert_eq!(begin_again(&game("Failed", 1), now), None);
+        // The operator handles no request about them then.
+        for phase in ["Waiting", "Successful"] {
+            let refused = request(&rolled_back(phase), "smoke", now, " -n games").unwrap_err();
+            assert_eq!(
+                refused.to_string(),
+                "lifecycle hook smoke of arena did not abort the rollout; to begin the rollout again: kubectl game retry arena \
+                 -n games"
+            );
+        }
+    }
+
+    #[test]
     fn a_request_without_effect_is_refused_in_words() {
         let refused = |game: &GameDeployment, hook: &str| {
-            let refused = request(game, hook, Timestamp::UNIX_EPOCH).unwrap_err();
+            let refused = request(game, hook, Timestamp::UNIX_EPOCH, "").unwrap_err();
             refused.to_string()
         };
         for (phase, words) in [

@@ -8,6 +8,8 @@ use shared_api::GameDeployment;
 use super::promote::{hook_failed, resumed, step_number};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
+use crate::view::state::rollback;
+use crate::view::status_of;
 use crate::why::is_paused;
 
 /// Controls an update.
@@ -63,8 +65,17 @@ fn decide(game: &GameDeployment, act: Act) -> Result<(Value, String), Failure> {
                 step_number(game)
             ),
         )),
-        (Act::Resume, true) => Ok((resumed(), format!("{name} is resumed: its update goes on."))),
+        (Act::Resume, true) => Ok((resumed(), format!("{name} is resumed: {}.", continued(game)))),
     }
+}
+
+/// Describes the update of pods that a pause has stopped.
+fn continued(game: &GameDeployment) -> String {
+    let status = status_of(game);
+    rollback(&status).map_or_else(
+        || "its update goes on".to_owned(),
+        |rollback| format!("pods of its aborted rollout go back to {}", rollback.to_revision),
+    )
 }
 
 #[cfg(test)]
@@ -88,5 +99,16 @@ mod tests {
             Err("arena is paused already".to_owned())
         );
         assert_eq!(answer(&paused, Act::Resume), Ok(Value::Null));
+    }
+
+    #[test]
+    fn pods_of_an_aborted_rollout_go_back_when_it_is_resumed() {
+        let mut game = samples::rolled_back().game;
+        game.spec.update_strategy.get_or_insert_default().paused = Some(true);
+        let (_, message) = decide(&game, Act::Resume).unwrap();
+        assert_eq!(
+            message,
+            "arena is resumed: pods of its aborted rollout go back to arena-5f6d8b."
+        );
     }
 }

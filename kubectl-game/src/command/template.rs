@@ -12,6 +12,8 @@ use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
 use crate::view::revision::{images, template_of};
+use crate::view::state::{rollback, unseen};
+use crate::view::status_of;
 use crate::why::is_paused;
 
 /// Restores an older template.
@@ -86,13 +88,17 @@ fn undo(
 ) -> Result<(Vec<Value>, String), Failure> {
     let name = game.name_any();
     let present = Template::read(&game.spec.template);
+    let back = rolled_back_to(game);
     let mut known = revisions
         .iter()
         .rev()
         .filter_map(|revision| Some((revision, template_of(revision)?)));
     let found = match number {
         Some(number) => known.find(|(revision, _)| revision.revision == number),
-        None => known.find(|(_, template)| !Template::read(template).is_equivalent(&present)),
+        None => known.find(|(revision, template)| {
+            let is_wanted = back.as_ref().is_none_or(|back| *back == revision.name_any());
+            is_wanted && !Template::read(template).is_equivalent(&present)
+        }),
     };
     let Some((revision, template)) = found else {
         let numbers: Vec<String> = revisions
@@ -122,6 +128,13 @@ fn undo(
         vec![json!({ "op": "replace", "path": "/spec/template", "value": template })],
         told,
     ))
+}
+
+/// Returns the revision that pods go back to, if the rollout of the present template is aborted.
+fn rolled_back_to(game: &GameDeployment) -> Option<String> {
+    let status = status_of(game);
+    let rollback = rollback(&status).filter(|_| unseen(game).is_none())?;
+    Some(rollback.to_revision.clone())
 }
 
 fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec<Value>, String), Failure> {
@@ -239,6 +252,27 @@ mod tests {
                 .to_string(),
             "arena has no other revision to go back to"
         );
+    }
+
+    #[test]
+    fn after_an_abort_undo_restores_the_revision_that_pods_go_back_to() {
+        let mut snapshot = samples::rolled_back();
+        let mut aborted_before = snapshot.revisions[1].clone();
+        aborted_before.metadata.name = Some("arena-6c8d7f".to_owned());
+        aborted_before.revision = 3;
+        let template = &mut aborted_before.data.as_mut().unwrap().0["spec"]["template"];
+        template["spec"]["containers"][0]["image"] = json!("game:v9");
+        snapshot.revisions.push(aborted_before);
+        let undone = |game: &GameDeployment| images_of(undo(game, &snapshot.revisions, None));
+        assert_eq!(undone(&snapshot.game), "game:v1");
+        let mut changed = snapshot.game.clone();
+        changed.metadata.generation = Some(4);
+        assert_eq!(
+            undone(&changed),
+            "game:v9",
+            "the status is about an earlier template"
+        );
+        assert_eq!(undone(&samples::complete().game), "game:v9");
     }
 
     #[test]

@@ -38,8 +38,13 @@ pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
 
 fn head(view: &GameView, style: Style) -> Vec<String> {
     let counts = view.counts;
+    let updated = if view.rollback_to.is_some() {
+        "to go back"
+    } else {
+        "updated"
+    };
     let mut pods = format!(
-        "{} desired, {} there, {} ready, {} available, {} updated",
+        "{} desired, {} there, {} ready, {} available, {} {updated}",
         counts.desired, counts.current, counts.ready, counts.available, counts.updated
     );
     if counts.waiting > 0 {
@@ -158,7 +163,11 @@ fn revision_row(revision: &RevisionView, branch: &Branch, style: Style) -> Row {
         .number
         .map_or_else(|| "?".to_owned(), |number| number.to_string());
     let name = format!("{}# revision {number}", branch.node);
-    let tone = if revision.update { Tone::Good } else { Tone::Gone };
+    let tone = match (revision.aborted, revision.update) {
+        (true, _) => Tone::Bad,
+        (false, true) => Tone::Good,
+        (false, false) => Tone::Gone,
+    };
     let mut info = vec![revision.name.clone()];
     info.extend(revision.images.clone());
     Row {

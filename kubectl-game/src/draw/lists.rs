@@ -145,7 +145,8 @@ pub(crate) fn history(revisions: &[RevisionView], style: Style) -> Vec<String> {
             let number = revision
                 .number
                 .map_or_else(|| "?".to_owned(), |number| number.to_string());
-            let role = if revision.pods.is_empty() && !revision.update && !revision.current {
+            let is_named = revision.update || revision.current || revision.aborted;
+            let role = if revision.pods.is_empty() && !is_named {
                 ""
             } else {
                 revision.role()

@@ -1,9 +1,11 @@
 //! Pictures of workloads and HookRuns, as terminals of several kinds show them.
 
+use kube::ResourceExt;
+
 use super::*;
 use crate::cluster::{ListResult, Snapshot, UnreadableObject};
 use crate::view::run::RunView;
-use crate::view::{GameView, revision, samples};
+use crate::view::{GameView, revision, samples, strategy};
 
 fn style(paint: Paint, width: Option<usize>) -> Style {
     Style {
@@ -66,6 +68,56 @@ fn a_file_gets_whole_lines() {
 #[test]
 fn an_update_that_is_paused_with_two_revisions() {
     insta::assert_snapshot!(tree(&samples::paused(), style(Paint::of(false, true), Some(80))));
+}
+
+/// Returns the role in the first line that contains this text.
+fn role(lines: &str, row: &str) -> Option<&'static str> {
+    let line = lines.lines().find(|line| line.contains(row))?;
+    ["aborted", "current", "update", "previous", "old"]
+        .into_iter()
+        .find(|role| line.split_whitespace().any(|word| word == *role))
+}
+
+#[test]
+fn pods_of_an_aborted_rollout_go_back() {
+    let style = style(Paint::of(false, true), Some(80));
+    let mut snapshot = samples::rolled_back();
+    let drawn = tree(&snapshot, style);
+    for words in [
+        "InplaceUpdate, maxUnavailable 20%, goes back to arena-5f6d8b\n",
+        "3 available, 2 to go back\n",
+        "✖ RolloutAborted",
+        "✖ aborted",
+    ] {
+        assert!(drawn.contains(words), "{words}: {drawn}");
+    }
+    assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
+    assert_eq!(role(&drawn, "# revision 1"), Some("current"));
+    let next = "Next:\n  kubectl game retry arena\n  kubectl game undo arena";
+    assert!(drawn.ends_with(next), "{drawn}");
+    let history = lists::history(&revision::history(&snapshot), style).join("\n");
+    assert_eq!(role(&history, "arena-7d4b9c"), Some("aborted"));
+    assert_eq!(role(&history, "arena-5f6d8b"), Some("current"));
+
+    // Its revision stays in the picture when no pod has it.
+    snapshot.pods.retain(|pod| pod.name_any() == "arena-x7k2p");
+    let drawn = tree(&snapshot, style);
+    assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
+}
+
+#[test]
+fn no_canary_step_counts_on_the_way_back() {
+    let mut game = samples::canary("RolloutAborted", false).game;
+    assert!(strategy(&game).contains("canary step 2 of 3"));
+    let status = game.status.get_or_insert_default();
+    status.rollback = samples::rolled_back().game.status.unwrap().rollback;
+    assert_eq!(
+        strategy(&game),
+        "InplaceUpdate, maxUnavailable 20%, goes back to arena-5f6d8b"
+    );
+    // A rollback of an earlier template is over.
+    game.status.get_or_insert_default().update_revision = Some("another".to_owned());
+    assert!(strategy(&game).contains("canary step 2 of 3"));
 }
 
 #[test]

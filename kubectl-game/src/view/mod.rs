@@ -27,7 +27,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 use crate::cluster::Snapshot;
 use revision::RevisionView;
 use run::RunView;
-use state::State;
+use state::{State, rollback};
 
 /// View of a workload.
 #[derive(Debug, Serialize)]
@@ -41,9 +41,12 @@ pub(crate) struct GameView {
     pub(crate) state: State,
     /// Description of its update strategy.
     pub(crate) strategy: String,
+    /// Revision that pods go back to, if the rollout is aborted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rollback_to: Option<String>,
     /// Numbers of pods.
     pub(crate) counts: PodCounts,
-    /// Revisions, newest first. Revisions without pods are omitted, except the update revision.
+    /// Revisions, newest first. Revisions without pods are omitted, except the update revision and an aborted one.
     pub(crate) revisions: Vec<RevisionView>,
     /// HookRuns of canary steps, which belong to no pod.
     pub(crate) steps: Vec<RunView>,
@@ -65,7 +68,7 @@ pub(crate) struct PodCounts {
     pub(crate) ready: i32,
     /// Pods that have been ready for `minReadySeconds`.
     pub(crate) available: i32,
-    /// Pods at the update revision.
+    /// Pods at the update revision. During a rollback, these pods go back.
     pub(crate) updated: i32,
     /// Pods that wait for a hook.
     pub(crate) waiting: i32,
@@ -97,6 +100,7 @@ impl GameView {
             namespace: game.namespace().unwrap_or_default(),
             created: created(game),
             strategy: strategy(game),
+            rollback_to: rollback(&status_of(game)).map(|rollback| rollback.to_revision.clone()),
             counts: PodCounts::of(game),
             revisions: revision::all(snapshot),
             steps: snapshot
@@ -146,7 +150,8 @@ pub(crate) fn runs_of<'s>(snapshot: &'s Snapshot, uid: &str) -> impl Iterator<It
     snapshot.runs.iter().filter(about)
 }
 
-/// Describes how a workload is updated: its type, and the numbers that are set.
+/// Describes how a workload is updated: its type, and the numbers that are set. During a rollback, no canary step
+/// counts.
 pub(crate) fn strategy(game: &GameDeployment) -> String {
     let strategy = game.spec.update_strategy.clone().unwrap_or_default();
     let mut words = vec![strategy.type_.unwrap_or_else(|| "RollingUpdate".to_owned())];
@@ -164,8 +169,11 @@ pub(crate) fn strategy(game: &GameDeployment) -> String {
         .canary
         .and_then(|canary| canary.steps)
         .map_or(0, |steps| steps.len());
-    if steps > 0 {
-        let done = status_of(game).current_step_index.unwrap_or_default();
+    let status = status_of(game);
+    if let Some(rollback) = rollback(&status) {
+        words.push(format!("goes back to {}", rollback.to_revision));
+    } else if steps > 0 {
+        let done = status.current_step_index.unwrap_or_default();
         let done = usize::try_from(done).unwrap_or_default();
         words.push(if done < steps {
             format!("canary step {} of {steps}", done + 1)

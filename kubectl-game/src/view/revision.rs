@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pod::PodView;
+use super::state::rollback;
 use super::{created, status_of};
 use crate::cluster::Snapshot;
 
@@ -20,10 +21,13 @@ pub(crate) struct RevisionView {
     pub(crate) name: String,
     /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// Whether pods are updated to this revision.
+    /// Whether pods are updated to this revision, or go back to it.
     pub(crate) update: bool,
     /// Whether this is the last revision that was rolled out completely.
     pub(crate) current: bool,
+    /// Whether the rollout to this revision is aborted, and its pods go back.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) aborted: bool,
     /// Images of its containers without duplicates, in order.
     pub(crate) images: Vec<String>,
     /// Pods at this revision, by name.
@@ -34,6 +38,7 @@ impl RevisionView {
     /// Returns the role of the revision for the workload.
     pub(crate) fn role(&self) -> &'static str {
         match (self.update, self.current) {
+            (false, false) if self.aborted => "aborted",
             (true, true) => "current",
             (true, false) => "update",
             (false, true) => "previous",
@@ -42,21 +47,25 @@ impl RevisionView {
     }
 }
 
-/// Returns the revisions that have pods, and the update revision, newest first.
+/// Returns the revisions that have pods, the update revision and the aborted one, newest first.
 pub(super) fn all(snapshot: &Snapshot) -> Vec<RevisionView> {
     let mut all = history(snapshot);
-    all.retain(|revision| !revision.pods.is_empty() || revision.update);
+    all.retain(|revision| !revision.pods.is_empty() || revision.update || revision.aborted);
     all
 }
 
 /// Returns all revisions, newest first.
 pub(crate) fn history(snapshot: &Snapshot) -> Vec<RevisionView> {
     let status = status_of(&snapshot.game);
+    let rollback = rollback(&status);
+    let target = rollback.map(|rollback| &rollback.to_revision);
+    let target = target.or(status.update_revision.as_ref());
     let view = |name: String, object: Option<&ControllerRevision>| RevisionView {
         number: object.map(|object| object.revision),
         created: object.and_then(created),
-        update: status.update_revision.as_deref() == Some(&name),
+        update: target == Some(&name),
         current: status.current_revision.as_deref() == Some(&name),
+        aborted: rollback.is_some_and(|rollback| rollback.from_revision == name),
         images: object
             .and_then(template_of)
             .map(|template| images(&template))

@@ -264,6 +264,25 @@ pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Sna
     snapshot
 }
 
+/// Builds a snapshot of a workload whose rollout a person aborted: two pods go back, one has the earlier revision.
+pub(crate) fn rolled_back() -> Snapshot {
+    let words = "the rollout to revision arena-7d4b9c was aborted; 2 pods go back to revision arena-5f6d8b";
+    let mut snapshot = told("UpdateBlocked", "True", "RolloutAborted", words);
+    let stopped = |kind: &str, status: &str| condition(kind, status, "RolloutAborted", words);
+    let status = snapshot.game.status.get_or_insert_default();
+    status.conditions = read(json!([
+        available(2),
+        stopped("Progressing", "False"),
+        stopped("UpdateBlocked", "True"),
+    ]));
+    status.current_revision = Some("arena-5f6d8b".to_owned());
+    status.rollback = Some(read(json!({
+        "fromRevision": "arena-7d4b9c", "toRevision": "arena-5f6d8b", "reason": "RolloutAborted",
+        "startTime": "2026-01-02T09:58:00Z"
+    })));
+    snapshot
+}
+
 /// Builds a snapshot of a paused workload.
 pub(crate) fn paused() -> Snapshot {
     let message = "updates are stopped at 2 of 3 pods; set spec.updateStrategy.paused to false to go on";

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
+use shared_api::game_deployment::RollbackStatus;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
@@ -39,6 +40,12 @@ pub(crate) fn condition(status: &GameDeploymentStatus, kind: WorkloadCondition) 
 /// Returns a condition if it is True.
 pub(crate) fn held(status: &GameDeploymentStatus, kind: WorkloadCondition) -> Option<&Condition> {
     condition(status, kind).filter(|condition| condition.status == "True")
+}
+
+/// Returns the rollback of the rollout to the update revision, if that rollout is aborted.
+pub(crate) fn rollback(status: &GameDeploymentStatus) -> Option<&RollbackStatus> {
+    let rollback = status.rollback.as_ref()?;
+    (status.update_revision.as_ref() == Some(&rollback.from_revision)).then_some(rollback)
 }
 
 /// Parses a reason.

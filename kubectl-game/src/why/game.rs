@@ -5,10 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
-use super::remedy::{self, About};
+use super::remedy::{self, About, flag_of};
 use super::{Explanation, brief, ours, sentence, watch};
 use crate::cluster::Snapshot;
-use crate::view::state::{condition, held, reason, unseen};
+use crate::view::state::{condition, held, reason, rollback, unseen};
 use crate::view::{entries, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
@@ -76,10 +76,11 @@ fn explain_condition(snapshot: &Snapshot, answer: &mut Explanation, condition: &
         .unwrap_or_default();
     if about.kind.is_some() || found == Some(WorkloadReason::HookUnsuccessful) {
         remedy.words = String::from("Ask again, or find out more about one pod.");
-        remedy.commands = vec![ours(snapshot, "retry")];
+        let refused = first_refused(snapshot);
+        remedy.commands = vec![retry(snapshot, refused.as_ref().map(|(kind, _)| *kind))];
         remedy
             .commands
-            .extend(first_refused(snapshot).map(|pod| format!("kubectl game why {pod}{}", snapshot.flags)));
+            .extend(refused.map(|(_, pod)| format!("kubectl game why {pod}{}", snapshot.flags)));
     }
     let paused = matches!(
         found,
@@ -116,12 +117,22 @@ fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
     kinds.next().filter(|_| kinds.next().is_none())
 }
 
-/// Returns the first pod whose hook ended without success.
-fn first_refused(snapshot: &Snapshot) -> Option<String> {
+/// Returns the command that runs hooks of pods again. Without `--hook`, it also begins an aborted rollout again.
+fn retry(snapshot: &Snapshot, kind: Option<HookKind>) -> String {
+    let command = ours(snapshot, "retry");
+    let is_rolled_back = rollback(&status_of(&snapshot.game)).is_some();
+    match kind.filter(|_| is_rolled_back) {
+        Some(kind) => format!("{command} --hook {}", flag_of(kind)),
+        None => command,
+    }
+}
+
+/// Returns the first pod whose hook ended without success, and the hook.
+fn first_refused(snapshot: &Snapshot) -> Option<(HookKind, String)> {
     let status = status_of(&snapshot.game);
     HookKind::ALL.into_iter().find_map(|kind| {
         let mut entries = entries(&status, kind).iter();
         let entry = entries.find(|entry| entry.phase.is_final())?;
-        Some(format!("pod/{}", entry.pod_name))
+        Some((kind, format!("pod/{}", entry.pod_name)))
     })
 }

@@ -16,7 +16,7 @@ use super::remedy::{self, About};
 use super::{Explanation, sentence, watch};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
-use crate::view::state::{condition, held, reason, unseen};
+use crate::view::state::{condition, held, reason, rollback, unseen};
 use crate::view::{hook_name, runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
@@ -318,9 +318,11 @@ fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Exp
     Explanation::new(text, [])
 }
 
+/// Returns whether pods are updated, or go back, to another revision than that of the pod.
 fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
-    let revision = pod.labels.get(REVISION);
-    status.update_revision.is_some() && revision != status.update_revision.as_ref()
+    let target = rollback(status).map(|rollback| &rollback.to_revision);
+    let target = target.or(status.update_revision.as_ref());
+    target.is_some() && pod.labels.get(REVISION) != target
 }
 
 /// Describes the annotation that skips the pod's hooks, if it is set.

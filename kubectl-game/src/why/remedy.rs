@@ -9,6 +9,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::{ours, watch};
 use crate::cluster::Snapshot;
+use crate::view::state::rollback;
 use crate::view::{hook_name, status_of};
 
 /// Remedy for a reason.
@@ -49,6 +50,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::LifecycleHooksSucceeded
         | WorkloadReason::LifecycleHookIgnored
         | WorkloadReason::LifecycleHookFailed
+        | WorkloadReason::AbortRejected
         | WorkloadReason::HookVolumesIgnored
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
@@ -61,6 +63,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
         WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
+        WorkloadReason::RolloutAborted => rolled_back(snapshot, "Begin the rollout again"),
         WorkloadReason::HookContainerMissing => container_missing(snapshot),
         WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
@@ -75,13 +78,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::HookArgumentsUnresolved
         | WorkloadReason::HookRunNameInvalid
         | WorkloadReason::PodAddressMissing => unaskable(reason, snapshot, about),
-        WorkloadReason::HookNotTakenUp => say(
-            "It goes on by itself as soon as hook-operator measures the HookRun.",
-            [
-                "kubectl get pods -A -l app.kubernetes.io/name=hook-operator".to_owned(),
-                format!("kubectl game hook list{}", snapshot.flags),
-            ],
-        ),
+        WorkloadReason::HookNotTakenUp => not_taken_up(snapshot),
         WorkloadReason::NotInPlaceUpdatable => say(
             "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
              spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
@@ -185,6 +182,16 @@ fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> R
     }
 }
 
+fn not_taken_up(snapshot: &Snapshot) -> Remedy {
+    say(
+        "It goes on by itself as soon as hook-operator measures the HookRun.",
+        [
+            "kubectl get pods -A -l app.kubernetes.io/name=hook-operator".to_owned(),
+            format!("kubectl game hook list{}", snapshot.flags),
+        ],
+    )
+}
+
 fn container_missing(snapshot: &Snapshot) -> Remedy {
     say(
         "Correct execNewPod.containerName of the hook, or the name of the container in the template.",
@@ -273,7 +280,11 @@ fn lifecycle_waiting(snapshot: &Snapshot) -> Remedy {
 
 /// Returns the remedy for a rollout that a lifecycle hook aborted.
 fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
-    let hooks = &status_of(&snapshot.game).lifecycle_hooks;
+    let status = status_of(&snapshot.game);
+    if rollback(&status).is_some() {
+        return rolled_back(snapshot, "Remove the cause, then begin the rollout again");
+    }
+    let hooks = &status.lifecycle_hooks;
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
     let hook = hook.map_or("NAME", |hook| hook.name.as_str());
     say(
@@ -283,6 +294,19 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
             ours(snapshot, "undo"),
         ],
     )
+}
+
+/// Returns the remedy for an aborted rollout whose pods go back. `again` says how to begin it again.
+fn rolled_back(snapshot: &Snapshot, again: &str) -> Remedy {
+    let mut remedy = say(
+        &format!("{again}; or correct the template, or set it back to the earlier one."),
+        [ours(snapshot, "retry"), ours(snapshot, "undo")],
+    );
+    if is_paused(&snapshot.game) && status_of(&snapshot.game).updated_replicas > 0 {
+        remedy.words = format!("No pod goes back until it is resumed. {}", remedy.words);
+        remedy.commands.insert(0, ours(snapshot, "resume"));
+    }
+    remedy
 }
 
 /// Returns whether the current canary step pauses for a limited time.

@@ -192,6 +192,70 @@ fn a_workload_says_everything_that_needs_a_person() {
 }
 
 #[test]
+fn an_aborted_rollout_begins_again_or_gets_another_template() {
+    let ends = |snapshot: &Snapshot, words: &str, next: &[&str]| {
+        let answer = super::game(snapshot);
+        assert!(answer.text.ends_with(words), "{answer:?}");
+        assert_eq!(answer.next, next);
+    };
+    let (retry, undo) = ("kubectl game retry arena", "kubectl game undo arena");
+    let mut snapshot = samples::rolled_back();
+    let or = "or correct the template, or set it back to the earlier one.";
+    ends(
+        &snapshot,
+        &format!("arena-5f6d8b. Begin the rollout again; {or}"),
+        &[retry, undo],
+    );
+    let status = snapshot.game.status.as_mut().unwrap();
+    for condition in &mut status.conditions {
+        if condition.reason == "RolloutAborted" {
+            condition.reason = "LifecycleHookAborted".to_owned();
+        }
+    }
+    let by_hook = format!("Remove the cause, then begin the rollout again; {or}");
+    ends(&snapshot, &by_hook, &[retry, undo]);
+    snapshot.game.spec.update_strategy.get_or_insert_default().paused = Some(true);
+    let paused = format!("No pod goes back until it is resumed. {by_hook}");
+    ends(&snapshot, &paused, &["kubectl game resume arena", retry, undo]);
+    // Without a rollback, the hook alone runs again.
+    let status = snapshot.game.status.as_mut().unwrap();
+    status.rollback = None;
+    let held = "Remove the cause, then run the hook again; or correct the template, or go back.";
+    let hook = format!("{retry} --lifecycle NAME");
+    ends(&snapshot, held, &[hook.as_str(), undo]);
+}
+
+#[test]
+fn pods_of_an_aborted_rollout_wait_and_those_that_are_back_do_not() {
+    let snapshot = samples::rolled_back();
+    let waits = of_pod(&snapshot, "arena-b4n8c");
+    assert!(
+        waits.starts_with("Pod arena-b4n8c waits (RolloutAborted): "),
+        "{waits}"
+    );
+    let is_back = of_pod(&snapshot, "arena-x7k2p");
+    assert!(
+        is_back
+            .starts_with("Pod arena-x7k2p does not wait: it is ready, has the revision that it is to have"),
+        "{is_back}"
+    );
+}
+
+#[test]
+fn the_hook_of_a_pod_on_its_way_back_is_retried_without_the_rollout() {
+    let mut snapshot = samples::refused();
+    let rollback = samples::rolled_back().game.status.unwrap().rollback;
+    snapshot.game.status.as_mut().unwrap().rollback = rollback;
+    assert_eq!(
+        super::game(&snapshot).next,
+        [
+            "kubectl game retry arena --hook pre-delete",
+            "kubectl game why pod/arena-x7k2p"
+        ]
+    );
+}
+
+#[test]
 fn a_pod_that_is_gone() {
     let at = |text: &str| text.parse().unwrap();
     let note = "pod arena-x7k2p: HookRun pre-delete-hook-a is Successful";

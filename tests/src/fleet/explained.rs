@@ -86,8 +86,11 @@ fn silence(game: &GameDeployment, pod: &Pod) -> Option<String> {
         .iter()
         .flat_map(|status| status.conditions.iter().flatten());
     let out = conditions.any(|known| known.type_ == IN_PLACE_READY && known.status == "False");
-    let old = pod.labels().get(REVISION) != status.update_revision.as_ref()
-        && status.updated_replicas < status.replicas;
+    let revision = pod.labels().get(REVISION);
+    let old = match &status.rollback {
+        Some(rollback) => revision != Some(&rollback.to_revision),
+        None => revision != status.update_revision.as_ref() && status.updated_replicas < status.replicas,
+    };
     let blocked = condition(&status, "UpdateBlocked").is_some_and(|found| !found.2.is_empty());
     let said = |words: &[&str]| is_said(&status, &name, words);
     let update_explained = said(&NOT_UPDATED) || said(&TO_BE_DELETED) || blocked && said(&[""]);

@@ -68,6 +68,8 @@ fn rules_let_good_manifests_pass_and_stop_bad_ones() {
     let web = "HookRun.spec.metrics[].provider.web";
     let header = "HookRun.spec.metrics[].provider.web.headers[]";
     let argument = "HookTemplate.spec.args[]";
+    let lifecycle_hook = "GameDeployment.spec.lifecycleHooks[]";
+    let of_rollout = |failure: Json, abort: Json| json!({ "name": "a", "jobSpec": {}, "failurePolicy": failure, "abortAction": abort });
     let good = [
         (metric, json!({ "name": "m" })),
         (
@@ -89,6 +91,10 @@ fn rules_let_good_manifests_pass_and_stop_bad_ones() {
         (web, json!({ "url": "u", "method": "POST", "body": "b" })),
         (header, json!({ "key": "k", "value": "" })),
         (argument, json!({ "name": "PodIP" })),
+        (lifecycle_hook, json!({ "name": "a", "jobSpec": {} })),
+        (lifecycle_hook, of_rollout(json!("Ignore"), json!("Hold"))),
+        (lifecycle_hook, of_rollout(json!("Abort"), json!("Rollback"))),
+        (lifecycle_hook, of_rollout(json!(null), json!("Rollback"))),
     ];
     let bad = [
         (metric, json!({ "name": "m", "count": 2, "interval": null })),
@@ -104,6 +110,9 @@ fn rules_let_good_manifests_pass_and_stop_bad_ones() {
         (header, json!({ "key": "k" })),
         (header, json!({ "key": "k", "value": "v", "valueFrom": {} })),
         (argument, json!({ "name": "a", "value": "v", "valueFrom": {} })),
+        (lifecycle_hook, json!({ "name": "a" })),
+        (lifecycle_hook, json!({ "name": "a", "jobSpec": {}, "hook": {} })),
+        (lifecycle_hook, of_rollout(json!("Ignore"), json!("Rollback"))),
     ];
     for (path, object) in good {
         assert!(passes(path, &object), "{path} on {object}");

@@ -16,6 +16,7 @@ mod order;
 mod points;
 mod recreate;
 mod restarts;
+mod rollback;
 
 /// Programs under test.
 const PROGRAMS: Programs = Programs {

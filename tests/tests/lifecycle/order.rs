@@ -126,7 +126,8 @@ impl AuditedOrder {
     }
 
     /// Checks every pod that got a revision: beyond the number of pods that a hook needs, its success at that
-    /// revision was recorded before. Checks every HookRun that was created: as many pods of its revision were ready
+    /// revision was recorded before, and in a rollout that began again after a rollback once more. No pod gets a
+    /// revision while the status records that its rollout is rolled back. Checks every HookRun that was created: as many pods of its revision were ready
     /// as its point needs. Returns the order in which the hooks of each revision succeeded, oldest
     /// revision first.
     pub(super) fn check(&self, hooks: &[(&str, usize)]) -> Vec<Vec<String>> {
@@ -134,6 +135,7 @@ impl AuditedOrder {
         let mut revisions: Vec<String> = Vec::new();
         let mut succeeded: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let mut ready: BTreeSet<String> = BTreeSet::new();
+        let mut rolled_back: Option<String> = None;
         for write in self.writes() {
             match (
                 write.resource.as_str(),
@@ -178,6 +180,7 @@ impl AuditedOrder {
                     if before.as_deref() == Some(revision) {
                         continue;
                     }
+                    assert_ne!(rolled_back.as_deref(), Some(revision), "pod {}", write.name);
                     if !revisions.iter().any(|known| known == revision) {
                         revisions.push(revision.to_owned());
                     }
@@ -191,6 +194,13 @@ impl AuditedOrder {
                             write.name
                         );
                     }
+                }
+                ("gamedeployments", "patch", "status") => {
+                    let from = write.object["status"]["rollback"]["fromRevision"].as_str();
+                    if let Some(from) = from {
+                        succeeded.remove(from);
+                    }
+                    rolled_back = from.map(str::to_owned);
                 }
                 ("hookruns", "patch", "status") if write.object["status"]["phase"] == "Successful" => {
                     let labels = &write.object["metadata"]["labels"];

@@ -14,6 +14,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod abort;
 mod hook_operator_stopped;
 mod lists;
 mod mistakes;

@@ -14,6 +14,7 @@ use crate::digest::digest;
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, Warning};
+use crate::rollback;
 use crate::view::View;
 use crate::workload::{Pause, RolloutStep, Workload};
 
@@ -77,12 +78,16 @@ impl CanaryState {
 const HASH_PREFIX: &str = "steps-";
 
 /// Advances the rollout as far as possible. Leaves it unchanged while the revision of the spec's template is
-/// not recorded.
+/// not recorded, and before an abort.
 #[must_use]
 pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (CanaryState, PartialPlan) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
-    if history.unrecorded.is_some() {
+    // The patch that requests an abort may also end a pause: its step must not pass.
+    if history.unrecorded.is_some() || rollback::is_requested(facts) {
         return (frozen(view, workload), PartialPlan::default());
+    }
+    if rollback::recorded(facts).is_some() {
+        return (rolled_back(facts), PartialPlan::default());
     }
     let (update, stable) = (history.update.name.as_str(), history.current.name.as_str());
     if workload.steps.is_empty() {
@@ -144,6 +149,29 @@ fn frozen(view: &View<'_>, workload: &Workload) -> CanaryState {
     }
 }
 
+/// Returns the state while the rollout is aborted: no pod stays, and a later rollout begins at the first step.
+fn rolled_back(facts: &Facts<'_>) -> CanaryState {
+    if facts.workload.steps.is_empty() {
+        return CanaryState::default();
+    }
+    CanaryState {
+        index: Some(0),
+        hash: Some(hash_of_steps(facts.view)),
+        status: Some(CanaryStatus {
+            revision: Some(facts.history.current.name.clone()),
+            ..CanaryStatus::default()
+        }),
+        ..CanaryState::default()
+    }
+}
+
+/// Returns the hash of the canary steps.
+fn hash_of_steps(view: &View<'_>) -> String {
+    let update = view.object.spec.update_strategy.as_ref();
+    let steps = update.and_then(|update| update.canary.as_ref());
+    format!("{HASH_PREFIX}{}", digest(&steps))
+}
+
 struct CanaryStepper<'a> {
     view: &'a View<'a>,
     workload: &'a Workload,
@@ -158,14 +186,7 @@ struct CanaryStepper<'a> {
 impl<'a> CanaryStepper<'a> {
     /// Resumes from the recorded status; restarts or finishes if the recorded step no longer matches.
     fn resume(&self, status: &GameDeploymentStatus, stable: &str) -> CanaryState {
-        let steps = self
-            .view
-            .object
-            .spec
-            .update_strategy
-            .as_ref()
-            .and_then(|update| update.canary.as_ref());
-        let hash = format!("{HASH_PREFIX}{}", digest(&steps));
+        let hash = hash_of_steps(self.view);
         let end = i32::try_from(self.workload.steps.len()).unwrap_or(i32::MAX);
         let known = status.current_step_hash.as_deref();
         // The original operator's hash cannot be compared, so its index is used as is.

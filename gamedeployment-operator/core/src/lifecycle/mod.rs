@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use shared_api::GameDeploymentStatus;
-use shared_api::game_deployment::LifecycleHookStatus;
+use shared_api::game_deployment::{LifecycleHookPhase, LifecycleHookStatus};
 use shared_api::names::workload::RETRY_REQUESTED;
 use shared_api::reason::WorkloadReason;
 
@@ -15,6 +15,7 @@ use crate::canary::{CanaryState, RolloutProgress};
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, RunVersion, Warning};
+use crate::rollback;
 use crate::user_text::bounded;
 use crate::workload::{LifecycleHook, RetainPolicy, UpdateType};
 
@@ -140,6 +141,22 @@ pub fn advance(
             let runs = facts.view.runs.iter().filter(|run| run.lifecycle().is_some());
             lifecycle.runs = runs.map(|run| run.name.clone()).collect();
         }
+        Stage::RolledBack => {
+            lifecycle.progress = HookProgress::Aborted;
+            let is_restarted = rollback::is_retry_requested(facts);
+            let hooks = facts.workload.lifecycle_hooks.iter();
+            let entries = hooks.filter_map(|hook| recorded.get(hook.name.as_str()).copied().cloned());
+            lifecycle.hooks = entries
+                .map(|entry| {
+                    if is_restarted {
+                        again(facts, entry)
+                    } else {
+                        withdrawn(entry)
+                    }
+                })
+                .collect();
+            stop_leftovers(facts, &BTreeSet::new(), &mut part);
+        }
         Stage::New | Stage::UnderWay => {
             let mut stepper = Stepper {
                 facts,
@@ -176,6 +193,30 @@ fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
         revision: facts.history.update.name.clone(),
         // A request that is older than the rollout asks for nothing.
         last_handled_retry: requested_retry(facts, &hook.name),
+        ..LifecycleHookStatus::default()
+    }
+}
+
+/// Returns the entry of a hook whose running attempt is terminated because the rollout is aborted.
+fn withdrawn(mut entry: LifecycleHookStatus) -> LifecycleHookStatus {
+    if entry.phase == LifecycleHookPhase::Running {
+        entry.phase = LifecycleHookPhase::Waiting;
+        let run = entry.hook_run.as_deref().unwrap_or_default();
+        entry.message = Some(format!("the rollout is aborted; stops HookRun {run}"));
+    }
+    entry
+}
+
+/// Returns the entry of a hook whose rollout begins again. Further attempts keep their own numbers, and so their own
+/// HookRuns.
+fn again(facts: &Facts<'_>, entry: LifecycleHookStatus) -> LifecycleHookStatus {
+    LifecycleHookStatus {
+        last_handled_retry: requested_retry(facts, &entry.name).or(entry.last_handled_retry),
+        name: entry.name,
+        revision: entry.revision,
+        attempts: entry.attempts,
+        hook_run: entry.hook_run,
+        spec_digest: entry.spec_digest,
         ..LifecycleHookStatus::default()
     }
 }

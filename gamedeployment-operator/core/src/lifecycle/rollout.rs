@@ -14,6 +14,7 @@ use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
 use crate::recreate;
+use crate::rollback;
 use crate::workload::{LifecycleHook, UpdateType};
 
 /// Advances the hooks of a rollout that has not ended.
@@ -23,7 +24,7 @@ pub(super) struct Stepper<'f, 'a> {
     pub(super) canary: &'f CanaryState,
     pub(super) progress: RolloutProgress,
     pub(super) is_first: bool,
-    /// Whether no attempt may begin: the rollout is aborted, or a HookRun of another rollout has not ended.
+    /// Whether no attempt may begin: the rollout is or will be aborted, or a HookRun of another rollout has not ended.
     pub(super) is_held: bool,
     pub(super) lifecycle: Lifecycle,
     pub(super) part: PartialPlan,
@@ -41,7 +42,7 @@ impl<'a> Stepper<'_, 'a> {
             .iter()
             .filter_map(known)
             .any(|entry| entry.phase.is_aborted());
-        self.is_held = leftover.is_some() || is_aborted;
+        self.is_held = leftover.is_some() || is_aborted || rollback::is_requested(self.facts);
         let is_passed = |hook: &LifecycleHook| known(hook).is_some_and(|entry| entry.phase.is_passed());
         let point = |hook: &LifecycleHook| Point::of(hook.trigger, replicas);
         let current = hooks.iter().filter(|hook| !is_passed(hook)).map(point).min();

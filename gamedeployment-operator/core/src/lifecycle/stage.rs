@@ -4,6 +4,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::LifecycleHookStatus;
 
 use crate::facts::Facts;
+use crate::rollback;
 
 /// Stage of a rollout with lifecycle hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,16 @@ pub(super) enum Stage {
     New,
     /// The rollout is recorded.
     UnderWay,
+    /// The rollout is aborted, and its pods go back.
+    RolledBack,
 }
 
 impl Stage {
     pub(super) fn of(facts: &Facts<'_>, status: &GameDeploymentStatus) -> Self {
         let history = &facts.history;
+        if rollback::recorded(facts).is_some() {
+            return Self::RolledBack;
+        }
         if facts.workload.lifecycle_hooks.is_empty() {
             return Self::Ended;
         }
@@ -76,7 +82,7 @@ pub(super) fn recorded<'s>(
     facts: &Facts<'_>,
     status: &'s GameDeploymentStatus,
 ) -> impl Iterator<Item = &'s LifecycleHookStatus> {
-    let target = &facts.history.update.name;
+    let target = &facts.history.spec.name;
     let hooks = &facts.workload.lifecycle_hooks;
     let is_current = move |entry: &&LifecycleHookStatus| {
         entry.revision == *target && hooks.iter().any(|hook| hook.name == entry.name)

@@ -17,6 +17,7 @@ use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
 use crate::recreate::Recreate;
+use crate::rollback::Rollback;
 use crate::rollout::UpdateBlockers;
 use crate::scale::Counts;
 use crate::stages::GrantedPod;
@@ -45,6 +46,8 @@ pub struct Findings<'a> {
     pub canary: CanaryState,
     /// State of the rollout's hooks.
     pub lifecycle: Lifecycle,
+    /// Rollback of an aborted rollout.
+    pub rollback: Rollback,
     /// Phase of an update of type `Recreate`.
     pub recreate: Option<Recreate>,
     /// Counts that the decision is based on.
@@ -108,7 +111,6 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     lifecycle_hooks::succeeded(findings, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
     messages::spec_warning(facts, &mut conditions);
-    let pods = || facts.pods.iter().map(|pod| (pod.pod, pod.old));
     let whole = is_whole(facts, findings);
     let recreating_revision = findings
         .recreate
@@ -118,21 +120,18 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     } else {
         &facts.history.current.name
     };
-    let ready = |old_too: bool| {
-        pods()
-            .filter(|(pod, old)| pod.is_ready() && (old_too || !old))
-            .count()
-    };
+    let updated_ready = facts.with_spec_template().filter(|pod| pod.pod.is_ready());
     // No pod has a template that is not recorded.
     let is_recorded = facts.history.unrecorded.is_none();
     let updated = |count: usize| if is_recorded { number(count) } else { 0 };
     let update_revision = if is_recorded {
-        Some(facts.history.update.name.clone())
+        Some(facts.history.spec.name.clone())
     } else {
         old.update_revision.clone()
     };
-    let available = pods()
-        .filter(|(pod, _)| pod.is_available(workload.min_ready_seconds, facts.now))
+    let pods = facts.pods.iter().map(|pod| pod.pod);
+    let available = pods
+        .filter(|pod| pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
     let mut canary = findings.canary.status.clone();
     // No pod has another revision, and the first rollout has not ended.
@@ -146,15 +145,17 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         phase: None,
         reason: None,
         replicas: number(facts.pods.len()),
-        ready_replicas: number(ready(true)),
+        ready_replicas: number(facts.pods.iter().filter(|pod| pod.pod.is_ready()).count()),
         available_replicas: number(available),
-        updated_replicas: updated(facts.updated()),
-        updated_ready_replicas: updated(ready(false)),
+        updated_replicas: updated(facts.with_spec_template().count()),
+        updated_ready_replicas: updated(updated_ready.count()),
         hook_pending_replicas: number(waiting.count()),
         surge_replicas: number(findings.counts.surging()),
         update_revision,
         current_revision: current,
         recreating_revision,
+        rollback: findings.rollback.record.clone(),
+        last_handled_abort: findings.rollback.last_handled_abort.clone(),
         collision_count: Some(crate::history::collisions(view)),
         conditions: conditions.finish(),
         pause_conditions: findings.canary.pauses.clone(),
@@ -172,6 +173,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     warnings.extend(news);
     warnings.extend(findings.canary.promoted.clone());
     warnings.extend(findings.lifecycle.warnings.iter().cloned());
+    warnings.extend(findings.rollback.warning.clone());
     warnings.extend(status.as_ref().and_then(|_| costs(facts, findings)));
     StatusReport {
         status,

@@ -26,6 +26,8 @@ pub struct LifecycleHook {
     pub trigger: Trigger,
     /// Effect of a failure.
     pub failure_policy: FailurePolicy,
+    /// Effect of an abort on updated pods.
+    pub abort_action: AbortAction,
     /// HookRuns to keep.
     pub retain_policy: RetainPolicy,
     /// Limit on the time from the start of the first attempt.
@@ -56,6 +58,15 @@ pub enum FailurePolicy {
     Ignore,
     /// It waits for another attempt.
     Retry,
+}
+
+/// Effect of an abort on updated pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AbortAction {
+    /// They stay.
+    Hold,
+    /// They are updated to the last complete revision.
+    Rollback,
 }
 
 /// HookRuns that stay after their end.
@@ -125,6 +136,16 @@ pub(super) fn read(
                           type, or another point";
             problems.push(FieldError::new(&format!("{base}.trigger.type"), "Mid", remedy));
         }
+        let is_rollback = |hook: &LifecycleHook| hook.abort_action == AbortAction::Rollback;
+        if hook.as_ref().is_some_and(is_rollback) && update == UpdateType::Recreate {
+            let remedy = "with spec.updateStrategy.type Recreate the new pods may have changed data that old pods \
+                          use; use Hold, and roll back by the template, so that its hooks run";
+            problems.push(FieldError::new(
+                &format!("{base}.abortAction"),
+                "Rollback",
+                remedy,
+            ));
+        }
         read.extend(hook);
     }
     read
@@ -167,11 +188,28 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
             "set 1 to 604800 seconds, or leave it out",
         );
     }
+    let abort_action = match hook.abort_action.as_deref().unwrap_or_default() {
+        "" | "Hold" => AbortAction::Hold,
+        "Rollback" if failure_policy == FailurePolicy::Ignore => {
+            wrong(
+                "abortAction",
+                "Rollback",
+                "with failurePolicy Ignore nothing is aborted; use Hold, or failurePolicy Abort or Retry",
+            );
+            AbortAction::Hold
+        }
+        "Rollback" => AbortAction::Rollback,
+        other => {
+            wrong("abortAction", other, "use Hold or Rollback");
+            AbortAction::Hold
+        }
+    };
     let carrier = read_carrier(base, hook, problems);
     Some(LifecycleHook {
         name: hook.name.clone(),
         trigger: read_trigger(&format!("{base}.trigger"), &hook.trigger, problems)?,
         failure_policy,
+        abort_action,
         retain_policy,
         timeout: hook
             .timeout_seconds

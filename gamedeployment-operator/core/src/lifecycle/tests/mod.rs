@@ -11,6 +11,7 @@ mod new_pod;
 mod policies;
 mod properties;
 mod recreate;
+mod rollback;
 mod world;
 
 #[test]

@@ -15,6 +15,7 @@ use crate::samples::config;
 /// Number of desired pods.
 const REPLICAS: usize = 5;
 /// Hooks of a rollout: name, point, pods that the point needs, and failure policy. Only `Recreate` has the second.
+/// Without it, an abort by [`TAKES_BACK`] is a rollback.
 const HOOKS: [(&str, &str, usize, &str); 6] = [
     ("before", "Pre", 0, "Retry"),
     ("between", "Mid", 0, "Abort"),
@@ -23,6 +24,7 @@ const HOOKS: [(&str, &str, usize, &str); 6] = [
     ("also-half", "60%", 3, "Abort"),
     ("after", "Post", 5, "Retry"),
 ];
+const TAKES_BACK: &str = "also-half";
 /// Templates of the rollouts: revision and image.
 const TEMPLATES: [(&str, &str); 3] = [("old", "game:v1"), ("new", "game:v2"), ("third", "game:v3")];
 
@@ -41,6 +43,10 @@ enum Step {
     Template(usize),
     /// A person asks for another attempt.
     Request(usize),
+    /// A person asks for the rollout to begin again.
+    Restart,
+    /// A person aborts the rollout to the template of this moment.
+    Abort,
     /// A person deletes the HookRun of a hook that runs.
     Delete(usize),
     /// The HookTemplate changes.
@@ -60,6 +66,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => prop_oneof![Just(5), Just(40), Just(400)].prop_map(Step::Pass),
         1 => (0..TEMPLATES.len()).prop_map(Step::Template),
         1 => (0..HOOKS.len()).prop_map(Step::Request),
+        1 => Just(Step::Restart),
+        1 => Just(Step::Abort),
         1 => (0..HOOKS.len()).prop_map(Step::Delete),
         1 => any::<u8>().prop_map(Step::Edit),
         4 => Just(Step::Gone),
@@ -96,6 +104,9 @@ impl Rollouts {
             let mut hook = hook(name, &json!(point));
             hook["failurePolicy"] = json!(policy);
             hook["retainPolicy"] = json!("Never");
+            if name == TAKES_BACK && !is_recreate {
+                hook["abortAction"] = json!("Rollback");
+            }
             hook
         });
         let hooks: Vec<_> = hooks.collect();
@@ -154,6 +165,15 @@ impl Rollouts {
                 self.world
                     .request(&format!("lifecycle/{}={}", HOOKS[hook].0, self.requests));
             }
+            Step::Restart => {
+                self.requests += 1;
+                self.world.request(&format!("rollout={}", self.requests));
+            }
+            Step::Abort => {
+                self.requests += 1;
+                self.world
+                    .request_abort(&format!("{}={}", self.target(), self.requests));
+            }
         }
     }
 
@@ -195,8 +215,16 @@ impl Rollouts {
             self.seen.clone_from(&self.world.runs);
         } else if let Some(status) = plan.status.filter(|_| is_calm) {
             let target = self.recorded_target().map(str::to_owned);
+            let was_back = self.is_rolled_back();
             self.world.object.status = Some(*status);
-            self.recorded += usize::from(self.recorded_target() != target.as_deref());
+            let is_other = self.recorded_target() != target.as_deref();
+            // A rollout that begins again passes all its points again.
+            let is_restarted = was_back && !is_other && !self.is_rolled_back();
+            if is_restarted {
+                self.at_start = self.pods_at_target();
+                self.others_at_start = self.others();
+            }
+            self.recorded += usize::from(is_other || is_restarted);
             let is_complete =
                 self.world.current() == Some(self.target()) && self.pods_at_target() == REPLICAS;
             self.is_migrated &= !is_complete;
@@ -232,6 +260,11 @@ impl Rollouts {
         }
         let before = (self.pods_at_target(), self.others());
         self.world.carry_out(action);
+        assert!(
+            self.pods_at_target() <= before.0 || !self.is_rolled_back(),
+            "a pod gets the revision that is rolled back: {:#?}",
+            self.world.log
+        );
         if self.pods_at_target() > before.0 || self.others() < before.1 {
             self.check();
         }
@@ -250,6 +283,14 @@ impl Rollouts {
 
     fn others(&self) -> usize {
         self.world.pods.len() - self.pods_at_target()
+    }
+
+    /// Whether the rollout to the template of this moment is rolled back.
+    fn is_rolled_back(&self) -> bool {
+        let target = self.target();
+        self.world
+            .rollback()
+            .is_some_and(|back| back.from_revision == target)
     }
 
     fn recorded_target(&self) -> Option<&str> {
@@ -308,7 +349,18 @@ impl Rollouts {
             if self.world.current() == Some(self.target()) && self.pods_at_target() == REPLICAS {
                 return Ok(());
             }
-            if self.world.condition("UpdateBlocked").1 == "LifecycleHookAborted" {
+            let reason = self.world.condition("UpdateBlocked").1;
+            if self.is_rolled_back() {
+                let to = self.world.rollback().unwrap().to_revision.clone();
+                if self.pods_at_target() > 0 || self.world.at(&to) < REPLICAS {
+                    continue;
+                }
+                assert!(
+                    ["LifecycleHookAborted", "RolloutAborted"].contains(&reason.as_str()),
+                    "{reason}"
+                );
+                self.play(Step::Restart);
+            } else if reason == "LifecycleHookAborted" {
                 return Ok(());
             }
         }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use shared_api::game_deployment::LifecycleHookPhase;
+use shared_api::game_deployment::{LifecycleHookPhase, RollbackStatus};
 use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
-use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::names::workload::{ABORT_REQUESTED, RETRY_REQUESTED};
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use crate::decide::decide;
@@ -130,14 +130,17 @@ impl World {
         let revisions: Vec<_> = self.revisions.iter().collect();
         // The API server accepts the pods of any template unless a test sets errors.
         let target = Template::read(&self.object.spec.template);
-        let accepted = self.revisions.iter().find(|revision| revision.template == target);
+        let target = self.revisions.iter().find(|revision| revision.template == target);
+        let target = target.map(|revision| revision.name.as_str());
+        let back = self.rollback().filter(|back| target == Some(&back.from_revision));
+        let accepted = back.map(|back| back.to_revision.as_str()).or(target);
         let accepted = accepted.filter(|_| self.write_errors.is_none());
         let view = View {
             object: &self.object,
             pods: &pods,
             revisions: &revisions,
             runs: &runs,
-            accepted: accepted.map(|revision| revision.name.as_str()),
+            accepted,
             write_errors: self.write_errors.as_ref(),
             cluster: &self.cluster,
         };
@@ -225,6 +228,10 @@ impl World {
                 let known = known.find(|known| known.name == revision.name).unwrap();
                 (known.number, known.is_reused) = (number, true);
             }
+            Action::Pause => {
+                let strategy = self.object.spec.update_strategy.get_or_insert_default();
+                strategy.paused = Some(true);
+            }
             Action::RecordSelection(..) | Action::ClearSelection(_) => {}
             other => panic!("{other:?}"),
         }
@@ -298,6 +305,10 @@ impl World {
         self.object.status.as_ref()?.recreating_revision.as_deref()
     }
 
+    pub(super) fn rollback(&self) -> Option<&RollbackStatus> {
+        self.object.status.as_ref()?.rollback.as_ref()
+    }
+
     pub(super) fn current(&self) -> Option<&str> {
         self.object.status.as_ref()?.current_revision.as_deref()
     }
@@ -326,6 +337,11 @@ impl World {
     pub(super) fn request(&mut self, text: &str) {
         let annotations = self.object.metadata.annotations.get_or_insert_default();
         annotations.insert(RETRY_REQUESTED.to_owned(), text.to_owned());
+    }
+
+    pub(super) fn request_abort(&mut self, text: &str) {
+        let annotations = self.object.metadata.annotations.get_or_insert_default();
+        annotations.insert(ABORT_REQUESTED.to_owned(), text.to_owned());
     }
 
     pub(super) fn runs_of(&self, hook: &str) -> Vec<&HookRun> {

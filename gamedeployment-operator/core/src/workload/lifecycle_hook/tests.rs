@@ -102,6 +102,14 @@ fn every_problem_is_named_by_path_value_and_remedy() {
             "[0].failurePolicy: \"abort\": use Abort",
         ),
         (
+            json!({ "abortAction": "Undo" }),
+            "[0].abortAction: \"Undo\": use Hold or Rollback",
+        ),
+        (
+            json!({ "abortAction": "Rollback", "failurePolicy": "Ignore" }),
+            "[0].abortAction: \"Rollback\": with failurePolicy Ignore nothing is aborted",
+        ),
+        (
             json!({ "retainPolicy": "Keep" }),
             "[0].retainPolicy: \"Keep\": use Always",
         ),
@@ -153,6 +161,34 @@ fn every_problem_is_named_by_path_value_and_remedy() {
             "{over}: {found:?}"
         );
     }
+}
+
+#[test]
+fn an_abort_can_roll_back_except_with_recreate() {
+    let hooks = json!([
+        hook(&json!({ "abortAction": "Rollback" })),
+        hook(&json!({ "name": "b", "abortAction": "Hold" }))
+    ]);
+    let of = |update: &str| {
+        let update = ("/spec/updateStrategy", json!({ "type": update }));
+        let (workload, problems) =
+            Workload::examine(&object(&[("/spec/lifecycleHooks", hooks.clone()), update]));
+        let actions: Vec<_> = workload
+            .lifecycle_hooks
+            .iter()
+            .map(|hook| hook.abort_action)
+            .collect();
+        (actions, problems)
+    };
+    let (actions, problems) = of("InplaceUpdate");
+    assert_eq!(
+        (actions, problems.len()),
+        (vec![AbortAction::Rollback, AbortAction::Hold], 0)
+    );
+    let (_, problems) = of("Recreate");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let words = "spec.lifecycleHooks[0].abortAction: \"Rollback\": with spec.updateStrategy.type Recreate";
+    assert!(problems[0].to_string().starts_with(words), "{problems:?}");
 }
 
 #[test]

@@ -1,0 +1,58 @@
+//! Tests of abort, and of what follows it.
+
+use std::collections::BTreeMap;
+
+use kube::ResourceExt;
+use operator_tests::fleet::{GAME, game};
+use operator_tests::{Fleet, assert_has};
+use serde_json::json;
+
+use crate::fleet;
+use crate::plugin::{Plugin, next};
+
+/// UIDs of all pods by name.
+async fn uids(fleet: &Fleet<'_>) -> BTreeMap<String, Option<String>> {
+    let pods = fleet.all_pods().await.into_iter();
+    pods.map(|(name, pod)| (name, pod.uid())).collect()
+}
+
+/// Waits until the canary step pauses with one updated pod.
+async fn until_step_pauses(fleet: &Fleet<'_>) {
+    fleet
+        .until(|status| !status.pause_conditions.is_empty() && status.updated_ready_replicas == 1)
+        .await;
+}
+
+/// The pause of a canary step ends with the rollout: one patch does both, and the step does not pass.
+#[tokio::test]
+async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    let steps = json!([{ "partition": 1 }, { "pause": {} }, { "partition": 0 }]);
+    let update = json!({ "updateStrategy": { "canary": { "steps": steps } } });
+    fleet.launch(&game(2, update)).await;
+    let refused = plugin.refused(&format!("abort {GAME}")).await;
+    assert_has(&refused, "is complete; to go back: kubectl game undo");
+    plugin.ok(&format!("set image {GAME} game=game:v2")).await;
+    until_step_pauses(&fleet).await;
+    let before = uids(&fleet).await;
+    assert_has(&plugin.ok(&format!("abort {GAME}")).await, "1 pod goes back to ");
+    fleet.all_run("game:v1", 2).await;
+    fleet.says("UpdateBlocked", "RolloutAborted").await;
+    assert_eq!(uids(&fleet).await, before, "in place");
+    let game = fleet.game().await;
+    assert_eq!(game.spec.template["spec"]["containers"][0]["image"], "game:v2");
+    let status = plugin.run(&format!("status {GAME} --timeout 60s")).await;
+    assert_eq!(status.code, 1, "{status:?}");
+    assert_has(&plugin.ok(&format!("get {GAME}")).await, "goes back to ");
+    let refused = plugin.refused(&format!("abort {GAME}")).await;
+    assert_has(&refused, "is aborted already");
+    let why = plugin.ok(&format!("why {GAME}")).await;
+    let again = plugin.obeys(next(&why)).await;
+    assert_has(&again.out, "begins again");
+    // From the first step on.
+    until_step_pauses(&fleet).await;
+    plugin.ok(&format!("promote {GAME}")).await;
+    plugin.ok(&format!("status {GAME} --timeout 60s")).await;
+    fleet.all_run("game:v2", 2).await;
+}
