@@ -453,6 +453,9 @@ pub struct RollbackStatus {
     /// Time at which the rollout was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
+    /// Whether a canary step had paused the rollout by then: that pause does not count for the rollback.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ignores_pause: bool,
     /// Text of the last request for a retry at that time. Another one begins the rollout again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
@@ -658,4 +661,9 @@ fn int_or_percent_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_zero(number: &i32) -> bool {
     *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }

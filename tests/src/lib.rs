@@ -2,6 +2,7 @@
 //! permissions of `deploy/rbac.yaml`, and a sample server for hooks to query. On drop, the [witness] judges
 //! the operator's writes.
 
+mod audited_order;
 pub mod fleet;
 mod identity;
 pub mod job_rights;
@@ -23,6 +24,7 @@ use test_kit::{ControlPlane, Webhook, eventually};
 
 use witnessed::AuditLogOffset;
 
+pub use audited_order::AuditedOrder;
 pub use fleet::{Fleet, Programs};
 pub use identity::{GROUPS, allow_election, hooks_kubeconfig, hooks_kubeconfig_behind};
 pub use metric::{at_once, merge, milliseconds, phases, values, web};

@@ -40,7 +40,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         // The garbage collector deletes the pods along with the workload.
         return plan;
     }
-    let (workload, problems) = Workload::examine(view.object);
+    let (mut workload, problems) = Workload::examine(view.object);
     if !problems.iter().all(FieldError::is_of_template) {
         return plan.reporting(status::refuse(view, &problems, now));
     }
@@ -52,6 +52,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         // The template needs a recorded revision before any pod is created from it.
         return plan.reporting(status::refuse(view, &problems, now));
     };
+    workload.paused &= !history.rollback.is_some_and(|rollback| rollback.ignores_pause);
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
     // At most one write to the workload per plan: each carries the resource version that the decision is
@@ -73,7 +74,10 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(steered);
     let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
     plan.add(advanced);
-    let rollback = rollback::advance(facts, &mut lifecycle);
+    let rollback = rollback::advance(facts, &canary, &mut lifecycle);
+    if rollback.is_held {
+        plan.actions.retain(|action| *action != Action::Pause);
+    }
     let recreate = Recreate::of(facts, &lifecycle);
     let replicas = facts.workload.replicas;
     canary.partition = match recreate {
@@ -92,6 +96,9 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     if let Some(recreate) = recreate {
         recreate.limit(facts, &mut diff);
     }
+    if rollback.is_held {
+        (diff.create_old, diff.create_updated) = (0, 0);
+    }
 
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
@@ -100,7 +107,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
 
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);
-    if confirmations.iter().any(Confirmation::is_refused) {
+    if rollback.is_held || confirmations.iter().any(Confirmation::is_refused) {
         selected = steps::suspend_updates(selected);
     }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
+use shared_api::game_deployment::RollbackStatus;
 use shared_api::names::pod as annotation;
 
 use crate::claim::Claim;
@@ -25,6 +26,8 @@ pub struct History<'a> {
     pub update: &'a Revision,
     /// The revision that pods below the partition keep: the last fully rolled-out one.
     pub current: &'a Revision,
+    /// The rollback of the rollout to `spec`, if it is aborted. Without its target, `update` is `spec`.
+    pub rollback: Option<&'a RollbackStatus>,
     /// Reason why the spec's template is not recorded, if it is not. Meanwhile nothing is updated, and new
     /// pods use `current`.
     pub unrecorded: Option<Unrecorded>,
@@ -99,9 +102,14 @@ pub fn resolve_revisions<'a>(
     }
     let history = update.map(|spec| {
         let current = current(view, claimed, &by_name).unwrap_or(spec);
-        match rollback::target(view, workload, spec, &by_name) {
-            Some(to) => History::new(by_name, spec, to, to, None),
-            None => History::new(by_name, spec, spec, current, None),
+        let rollback = rollback::recorded(view, spec, &by_name);
+        let to = rollback.and_then(|rollback| by_name.get(rollback.to_revision.as_str()).copied());
+        let to = to.filter(|to| to.template != spec.template);
+        let (update, current) = to.map_or((spec, current), |to| (to, to));
+        History {
+            spec,
+            rollback,
+            ..History::new(by_name, update, current, None)
         }
     });
     (history, actions)
@@ -116,7 +124,7 @@ fn at_current<'a>(
 ) -> Option<History<'a>> {
     let by_name = by_name(known);
     let current = current(view, claimed, &by_name)?;
-    Some(History::new(by_name, current, current, current, Some(unrecorded)))
+    Some(History::new(by_name, current, current, Some(unrecorded)))
 }
 
 fn by_name<'a>(known: &[&'a Revision]) -> BTreeMap<&'a str, &'a Revision> {
@@ -173,7 +181,6 @@ fn current<'a>(
 impl<'a> History<'a> {
     fn new(
         by_name: BTreeMap<&'a str, &'a Revision>,
-        spec: &'a Revision,
         update: &'a Revision,
         current: &'a Revision,
         unrecorded: Option<Unrecorded>,
@@ -190,9 +197,10 @@ impl<'a> History<'a> {
         };
         Self {
             by_name: by_name.into_iter().map(known).collect(),
-            spec,
+            spec: update,
             update,
             current,
+            rollback: None,
             unrecorded,
         }
     }

@@ -6,23 +6,27 @@
 
 use std::collections::BTreeMap;
 
-use shared_api::game_deployment::{GameDeploymentStatus, LifecycleHookStatus, RollbackStatus};
+use shared_api::game_deployment::{LifecycleHookStatus, PauseCondition, RollbackStatus};
 use shared_api::names::workload::{ABORT_REQUESTED, RETRY_REQUESTED};
 use shared_api::reason::WorkloadReason;
 
+use crate::canary::CanaryState;
 use crate::facts::Facts;
+use crate::gate::{RolloutRun, Run};
 use crate::lifecycle::{Lifecycle, Wait};
 use crate::plan::Warning;
 use crate::revision::Revision;
 use crate::user_text::bounded;
 use crate::view::View;
-use crate::workload::{AbortAction, UpdateType, Workload};
+use crate::workload::{AbortAction, Pause, UpdateType};
 
 /// Rollback part of the status, and warnings about requests without effect.
 #[derive(Debug, Default)]
 pub struct Rollback {
     /// Rollback to record.
     pub record: Option<RollbackStatus>,
+    /// Whether pods stay as they are: the rollback is not recorded yet, or its target is lost.
+    pub is_held: bool,
     /// Text of the last request to abort a rollout, which this decision handles.
     pub last_handled_abort: Option<String>,
     /// Warning about a request without effect.
@@ -56,31 +60,24 @@ impl Obstacle {
     }
 }
 
-/// Returns the revision that pods are updated to during a recorded rollback; `None` if pods stay.
-pub fn target<'a>(
-    view: &View<'_>,
-    workload: &Workload,
+/// Returns the recorded rollback, if the spec's template is that of the aborted revision. If that revision is lost, the
+/// template counts as its own: only a person or another template begins another rollout.
+pub fn recorded<'a>(
+    view: &View<'a>,
     spec: &Revision,
-    by_name: &BTreeMap<&str, &'a Revision>,
-) -> Option<&'a Revision> {
+    by_name: &BTreeMap<&str, &Revision>,
+) -> Option<&'a RollbackStatus> {
     let rollback = view.object.status.as_ref()?.rollback.as_ref()?;
-    let is_in_force = rollback.from_revision == spec.name && workload.update != UpdateType::Recreate;
-    by_name
-        .get(rollback.to_revision.as_str())
-        .copied()
-        .filter(|to| is_in_force && to.template != spec.template)
+    let from = by_name.get(rollback.from_revision.as_str());
+    let is_of_spec = from.is_none_or(|from| from.name == spec.name || from.template == spec.template);
+    is_of_spec.then_some(rollback)
 }
 
-/// Returns the recorded rollback of the spec's template.
-pub fn recorded<'f>(facts: &'f Facts<'_>) -> Option<&'f RollbackStatus> {
-    let rollback = facts.view.object.status.as_ref()?.rollback.as_ref()?;
-    let is_of_spec = rollback.from_revision == facts.history.spec.name;
-    (is_of_spec && facts.history.unrecorded.is_none()).then_some(rollback)
-}
-
-/// Whether a person requests that the rolled-back rollout begins again.
+/// Whether a person requests that the rolled-back rollout begins again. A request to abort it that is not handled
+/// either prevails.
 pub fn is_retry_requested(facts: &Facts<'_>) -> bool {
-    let Some((rollback, request)) = recorded(facts).zip(annotation(facts, RETRY_REQUESTED)) else {
+    let requested = facts.history.rollback.zip(annotation(facts, RETRY_REQUESTED));
+    let Some((rollback, request)) = requested.filter(|_| !is_abort_requested(facts)) else {
         return false;
     };
     let status = facts.view.object.status.as_ref();
@@ -92,73 +89,91 @@ pub fn is_retry_requested(facts: &Facts<'_>) -> bool {
             .is_some_and(|name| hooks.any(|entry| entry.name == name && entry.phase.is_aborted())),
         None => false,
     };
-    is_meant && rollback.last_handled_retry != Some(request)
+    // The verdict of an earlier canary HookRun must not count again: its name is that of its step.
+    let is_canary = |run: &&Run| run.rollout == Some(RolloutRun::CanaryStep) && !run.terminating;
+    is_meant
+        && rollback.last_handled_retry != Some(request)
+        && !facts.view.runs.iter().copied().any(|run| is_canary(&run))
 }
 
-/// Whether a person aborts the rollout, and this is not recorded yet.
-pub fn is_requested(facts: &Facts<'_>) -> bool {
-    matches!(new_request(facts), Some((_, Ok(_))))
+/// Whether a person aborts the rollout to the spec's template, and this is not recorded yet.
+pub fn is_abort_requested(facts: &Facts<'_>) -> bool {
+    new_request(facts).is_some_and(|text| check_revision(facts, &text).is_ok())
 }
 
 /// Begins, continues or ends a rollback, and reports what it waits for.
 #[must_use]
-pub fn advance(facts: &Facts<'_>, lifecycle: &mut Lifecycle) -> Rollback {
-    let none = GameDeploymentStatus::default();
-    let status = facts.view.object.status.as_ref().unwrap_or(&none);
+pub fn advance(facts: &Facts<'_>, canary: &CanaryState, lifecycle: &mut Lifecycle) -> Rollback {
+    let status = facts.view.object.status.as_ref();
     let mut rollback = Rollback {
         record: None,
-        last_handled_abort: status.last_handled_abort.clone(),
+        is_held: false,
+        last_handled_abort: status.and_then(|status| status.last_handled_abort.clone()),
         warning: None,
     };
-    let request = new_request(facts);
-    if let Some((text, _)) = &request {
-        rollback.last_handled_abort = Some(text.clone());
-    }
     if facts.history.unrecorded.is_some() {
-        rollback.record.clone_from(&status.rollback);
+        rollback.record = status.and_then(|status| status.rollback.clone());
         return rollback;
     }
-    if let Some(recorded) = recorded(facts) {
-        rollback.record = Some(recorded.clone()).filter(|_| !is_retry_requested(facts));
+    let request = new_request(facts);
+    let begun = |reason| begin(facts, canary, reason);
+    if let Some(recorded) = facts.history.rollback {
+        if is_retry_requested(facts) {
+            lifecycle.wait = Some(begins_again(recorded));
+        } else {
+            rollback.record = Some(continued(facts, recorded));
+        }
+        let rejected = request
+            .as_deref()
+            .and_then(|text| check_revision(facts, text).err());
+        rollback.warning = rejected.map(|obstacle| reject(request.as_deref(), obstacle));
     } else if aborting_hook(facts, lifecycle).is_some() {
-        match begin(facts, WorkloadReason::LifecycleHookAborted) {
+        match begun(WorkloadReason::LifecycleHookAborted) {
             Ok(begun) => rollback.record = Some(begun),
             Err(obstacle) => report_hold(lifecycle, obstacle),
         }
-    } else if let Some((text, begun)) = request {
-        match begun {
+    } else if let Some(text) = &request {
+        match check_revision(facts, text).and_then(|()| begun(WorkloadReason::RolloutAborted)) {
             Ok(begun) => rollback.record = Some(begun),
-            Err(obstacle) => rollback.warning = Some(rejected(&text, obstacle)),
+            Err(obstacle) => rollback.warning = Some(reject(Some(text), obstacle)),
         }
     }
+    rollback.last_handled_abort = request.or(rollback.last_handled_abort);
     if let Some(record) = &rollback.record {
-        let reason = reason_of(record);
-        lifecycle.wait = Some(Wait::Blocked(reason, message(facts, lifecycle, record)));
-        if !facts.history.is_rollback() {
-            // No further pod gets the revision before the rollback is recorded.
-            lifecycle.open = Some(facts.updated());
-        }
+        lifecycle.wait = Some(Wait::Blocked(
+            reason_of(record),
+            message(facts, lifecycle, record),
+        ));
+        rollback.is_held = !facts.history.is_rollback();
     }
     rollback
 }
 
-/// Returns a request to abort the rollout that is not handled yet, and the rollback that it begins.
-fn new_request(facts: &Facts<'_>) -> Option<(String, Result<RollbackStatus, Obstacle>)> {
+/// Returns the text of a request to abort the rollout that is not handled yet.
+fn new_request(facts: &Facts<'_>) -> Option<String> {
     let handled = facts.view.object.status.as_ref()?.last_handled_abort.as_ref();
     let text = annotation(facts, ABORT_REQUESTED).filter(|text| Some(text) != handled)?;
     // A template that is not recorded is not rolled out yet.
-    if facts.history.unrecorded.is_some() {
-        return None;
-    }
-    let revision = text
-        .split_once('=')
-        .map_or(text.as_str(), |(revision, _)| revision);
-    let begun = if revision == facts.history.spec.name {
-        begin(facts, WorkloadReason::RolloutAborted)
+    facts.history.unrecorded.is_none().then_some(text)
+}
+
+/// Checks that a request is about the revision of the spec's template.
+fn check_revision(facts: &Facts<'_>, request: &str) -> Result<(), Obstacle> {
+    let revision = request.split_once('=').map_or(request, |(revision, _)| revision);
+    if revision == facts.history.spec.name {
+        Ok(())
     } else {
         Err(Obstacle::OtherRevision)
-    };
-    Some((text, begun))
+    }
+}
+
+/// Returns the record of a rollback that goes on. A retry that was requested before an abort is handled with it.
+fn continued(facts: &Facts<'_>, recorded: &RollbackStatus) -> RollbackStatus {
+    let mut record = recorded.clone();
+    if is_abort_requested(facts) {
+        record.last_handled_retry = annotation(facts, RETRY_REQUESTED);
+    }
+    record
 }
 
 /// Returns the text of an annotation of the workload, as the status records it.
@@ -180,12 +195,16 @@ fn aborting_hook<'l>(facts: &Facts<'_>, lifecycle: &'l Lifecycle) -> Option<&'l 
 }
 
 /// Returns the rollback to the last complete revision.
-fn begin(facts: &Facts<'_>, reason: WorkloadReason) -> Result<RollbackStatus, Obstacle> {
+fn begin(
+    facts: &Facts<'_>,
+    canary: &CanaryState,
+    reason: WorkloadReason,
+) -> Result<RollbackStatus, Obstacle> {
     let (history, status) = (&facts.history, facts.view.object.status.as_ref());
-    let canary = || status?.canary.as_ref()?.revision.as_ref();
+    let of_canary = || status?.canary.as_ref()?.revision.as_ref();
     let complete = status
         .and_then(|status| status.current_revision.as_ref())
-        .or_else(canary);
+        .or_else(of_canary);
     // The first rollout has none.
     if complete != Some(&history.current.name) {
         return Err(Obstacle::NoCompleteRevision);
@@ -201,8 +220,27 @@ fn begin(facts: &Facts<'_>, reason: WorkloadReason) -> Result<RollbackStatus, Ob
         to_revision: history.current.name.clone(),
         reason: reason.as_str().to_owned(),
         start_time: Some(facts.now.into()),
+        ignores_pause: is_paused_by_step(facts, canary),
         last_handled_retry: annotation(facts, RETRY_REQUESTED),
     })
+}
+
+/// Whether a canary step has set `paused`. During a pause for a limited time, a person has.
+fn is_paused_by_step(facts: &Facts<'_>, canary: &CanaryState) -> bool {
+    let (workload, index) = (
+        facts.workload,
+        canary.index.and_then(|index| usize::try_from(index).ok()),
+    );
+    let step = index.and_then(|index| workload.steps.get(index));
+    let is_timed = step.is_some_and(|step| matches!(step.pause, Some(Pause::For(_))));
+    let by_hook = |pause: &PauseCondition| pause.reason == WorkloadReason::PausedByStepBasedHook.as_str();
+    workload.paused && canary.pauses.iter().any(|pause| !is_timed || by_hook(pause))
+}
+
+/// Returns the wait of a rollout in the decision that begins it again.
+fn begins_again(recorded: &RollbackStatus) -> Wait {
+    let message = format!("the rollout to revision {} begins again", recorded.from_revision);
+    Wait::Hook(WorkloadReason::RollingOut, message)
 }
 
 /// Adds the reason why pods stay to the message about the hook that aborted the rollout.
@@ -212,7 +250,8 @@ fn report_hold(lifecycle: &mut Lifecycle, obstacle: Obstacle) {
     }
 }
 
-fn rejected(request: &str, obstacle: Obstacle) -> Warning {
+fn reject(request: Option<&str>, obstacle: Obstacle) -> Warning {
+    let request = request.unwrap_or_default();
     Warning {
         pod: None,
         reason: WorkloadReason::AbortRejected,
@@ -239,18 +278,22 @@ fn message(facts: &Facts<'_>, lifecycle: &Lifecycle, record: &RollbackStatus) ->
         }
         None => format!("the rollout to revision {} was aborted", record.from_revision),
     };
-    let left = facts.with_spec_template().count();
+    let is_back = facts.history.is_rollback();
+    let left = if is_back {
+        facts.old()
+    } else {
+        facts.with_spec_template().count()
+    };
     let exists = facts.history.revisions().any(|revision| revision.name == *to);
     let pods = if !exists {
-        format!("revision {to} does not exist any more, so {left} updated pods stay")
+        format!(
+            "revision {to} does not exist any more: {left} updated pods stay, and missing pods are not created"
+        )
     } else if workload.update == UpdateType::Recreate {
         format!("{left} updated pods stay: {}", Obstacle::Recreate.as_str())
     } else if left == 0 {
-        format!(
-            "no pod has revision {} any more; new pods get revision {to}",
-            record.from_revision
-        )
-    } else if workload.paused {
+        format!("no pod is left to go back to revision {to}")
+    } else if workload.paused && !record.ignores_pause {
         format!("{left} pods go back to revision {to} once spec.updateStrategy.paused is false")
     } else if workload.update == UpdateType::OnDelete {
         format!("{left} pods go back to revision {to} when they are deleted")

@@ -9,7 +9,10 @@ use shared_api::GameDeploymentStatus;
 pub(super) struct Progress {
     revision: Option<String>,
     replicas: i32,
-    /// Highest numbers seen of updated and of updated ready pods: a pod that flaps is no progress.
+    /// Whether pods go back, so that fewer updated pods are progress.
+    is_rollback: bool,
+    /// Highest numbers seen of updated and of updated ready pods, in a rollback of others: a pod that flaps is no
+    /// progress.
     best: (i32, i32),
     since: Option<Timestamp>,
 }
@@ -26,13 +29,21 @@ impl Progress {
             self.since = None;
             return;
         }
-        let here = (status.updated_replicas, status.updated_ready_replicas);
+        let is_rollback = status.rollback.is_some();
+        let updated = (status.updated_replicas, status.updated_ready_replicas);
+        let here = if is_rollback {
+            (status.replicas - updated.0, status.ready_replicas - updated.1)
+        } else {
+            updated
+        };
         let other = self.since.is_none()
             || self.revision != status.update_revision
-            || self.replicas != status.replicas;
+            || self.replicas != status.replicas
+            || self.is_rollback != is_rollback;
         if other {
             self.revision.clone_from(&status.update_revision);
             self.replicas = status.replicas;
+            self.is_rollback = is_rollback;
             self.best = here;
             self.since = Some(now);
         } else if here.0 > self.best.0 || here.1 > self.best.1 {
@@ -45,6 +56,28 @@ impl Progress {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pods_that_go_back_are_progress() {
+        let under_way = Rollout {
+            to_update: 2,
+            updating: 0,
+        };
+        let mut progress = Progress::default();
+        for (at, updated, is_back, since) in [
+            (10, 3, false, 10),
+            (20, 3, true, 20),
+            (30, 2, true, 30),
+            (40, 3, true, 30),
+        ] {
+            let mut status = status(updated, updated, "b");
+            status.rollback = is_back.then(Default::default);
+            status.ready_replicas = 4;
+            let now = Timestamp::UNIX_EPOCH + jiff::SignedDuration::from_secs(at);
+            progress.observe(&status, under_way, now);
+            assert_eq!(progress.since().map(Timestamp::as_second), Some(since), "at {at}");
+        }
+    }
 
     fn status(updated: i32, ready: i32, revision: &str) -> GameDeploymentStatus {
         GameDeploymentStatus {

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
 use shared_api::game_deployment::{Canary, ScaleStrategy};
 use shared_api::names::pod as names;
-use shared_api::names::workload::PROMOTE_DESPITE_FAILURE;
+use shared_api::names::workload::{ABORT_REQUESTED, PROMOTE_DESPITE_FAILURE, RETRY_REQUESTED};
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
 use crate::endpoint::Behaviour;
@@ -28,7 +28,7 @@ impl World {
             self.foreign += 1;
             return self.tell(|| "somebody creates the workload".to_owned());
         }
-        match dice.u8(..40) {
+        match dice.u8(..43) {
             0..=7 => {
                 let replicas = dice.i32(0..5);
                 self.edit(
@@ -75,6 +75,8 @@ impl World {
             29..=32 => self.touch_run(dice),
             33..=37 => self.touch_pod(dice),
             38 => self.replace_workload(dice),
+            39 | 40 => self.abort(dice),
+            41 => self.begin_rollout_again(),
             _ if dice.bool() => {
                 let [revisions, runs, deletions, pods, collections] =
                     std::array::from_fn(|_| dice.u8(..3) == 0);
@@ -161,6 +163,37 @@ impl World {
         });
         self.foreign += 1;
         self.tell(|| format!("somebody promotes despite the failure of run {}", run.id.name));
+    }
+
+    /// Requests an abort of the rollout, sometimes of another one.
+    fn abort(&mut self, dice: &mut Rng) {
+        let workload = self.server.workloads.get(FLEET).cloned();
+        let update = workload.and_then(|workload| workload.api.status.clone()?.update_revision);
+        let other = self
+            .server
+            .revisions
+            .nth(dice.usize(..8))
+            .map(|other| other.id.name.clone());
+        let Some(revision) = update.filter(|_| dice.u8(..4) > 0).or(other) else {
+            return;
+        };
+        let request = format!("{revision}={}", self.server.version());
+        self.annotate(ABORT_REQUESTED, request);
+    }
+
+    /// Requests that a rollout begins again that was rolled back.
+    pub(crate) fn begin_rollout_again(&mut self) {
+        let request = format!("rollout={}", self.server.version());
+        self.annotate(RETRY_REQUESTED, request);
+    }
+
+    fn annotate(&mut self, name: &str, value: String) {
+        self.tell(|| format!("somebody sets {name} to {value}"));
+        let _ = self.server.patch_workload(FLEET, None, None, |object| {
+            let annotations = object.metadata.annotations.get_or_insert_default();
+            annotations.insert(name.to_owned(), value);
+        });
+        self.foreign += 1;
     }
 
     pub(crate) fn any_pod(&self, dice: &mut Rng) -> Option<std::rc::Rc<PodObject>> {

@@ -10,6 +10,7 @@ use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::names::pod as names;
+use shared_api::names::workload::RETRY_REQUESTED;
 use shared_api::{GameDeploymentSpec, Phase};
 
 use crate::endpoint::Behaviour;
@@ -218,6 +219,13 @@ impl World {
             return;
         };
         let Some(status) = &object.api.status else { return };
+        let annotations = object.api.metadata.annotations.as_ref();
+        let asked = annotations.and_then(|annotations| annotations.get(RETRY_REQUESTED));
+        if let Some(rollback) = &status.rollback
+            && rollback.last_handled_retry.as_ref() == asked
+        {
+            return self.begin_rollout_again();
+        }
         let hooks = [
             &status.pre_delete_hook_condition,
             &status.pre_inplace_hook_condition,

@@ -53,6 +53,8 @@ totals! {
     created: "pods created",
     edits: "edits by people",
     retries: "retries reset",
+    rollbacks: "rollouts rolled back",
+    went_back: "pods that went back",
     workloads: "workloads deleted",
     unmeasured: "looks at runs that nobody measures",
     silences: "kubelets that fell silent",

@@ -125,3 +125,13 @@ async fn rolling() {
 async fn canary() {
     prove("canary").await;
 }
+
+#[tokio::test]
+async fn rollout_hooks() {
+    prove("rollout-hooks").await;
+}
+
+#[tokio::test]
+async fn rolled_back() {
+    prove("rolled-back").await;
+}

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use futures::future::{FutureExt, LocalBoxFuture};
-use operator_tests::Fleet;
 use operator_tests::fleet::{empty_now, game, hooked, until_empty};
+use operator_tests::{AuditedOrder, Fleet};
 use serde_json::{Value, json};
 use shared_api::HookRun;
 use test_kit::{Answer, Webhook};
@@ -47,6 +47,16 @@ pub(crate) const STORIES: &[Story] = &[
         name: "canary",
         play: |fleet| canary(fleet).boxed_local(),
         end: |fleet| ends(fleet, 2, "game:v2", Some(2)).boxed_local(),
+    },
+    Story {
+        name: "rollout-hooks",
+        play: |fleet| rollout_hooks(fleet).boxed_local(),
+        end: |fleet| ends(fleet, 4, "game:v2", Some(4)).boxed_local(),
+    },
+    Story {
+        name: "rolled-back",
+        play: |fleet| rolled_back(fleet).boxed_local(),
+        end: |fleet| ends(fleet, 4, "game:v2", Some(8)).boxed_local(),
     },
 ];
 
@@ -154,4 +164,104 @@ async fn canary(fleet: &Fleet<'_>) {
     fleet.launch(&game(2, spec)).await;
     fleet.set_image("game:v2").await;
     quiet(fleet, 2).await;
+}
+
+/// Creates the HookTemplate `ask`, whose verdict its argument gives: `yes` or `no`.
+async fn asks(fleet: &Fleet<'_>) {
+    static SERVER: OnceLock<Webhook> = OnceLock::new();
+    let server = SERVER.get_or_init(|| {
+        let server = Webhook::start().unwrap();
+        for answer in ["yes", "no"] {
+            server.on(&format!("/{answer}"), Answer::json(json!({ "answer": answer })));
+        }
+        server
+    });
+    let ask = json!({ "args": [{ "name": "answer" }], "metrics": [{
+        "name": "answer", "successCondition": "result == \"yes\"",
+        "provider": { "web": { "url": server.url("/{{ args.answer }}"), "jsonPath": "{$.answer}" } }
+    }] });
+    fleet.hook("ask", ask).await;
+}
+
+fn lifecycle_hook(name: &str, trigger: Value, answer: &str) -> Value {
+    let args = [json!({ "name": "answer", "value": answer })];
+    json!({
+        "name": name, "trigger": trigger, "hook": { "templateName": "ask", "args": args },
+        "failurePolicy": "Abort", "abortAction": "Rollback"
+    })
+}
+
+fn at_share(point: &str) -> Value {
+    json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": point } })
+}
+
+/// Three hooks at two points, and one before and one after all pods.
+async fn rollout_hooks(fleet: &Fleet<'_>) {
+    let order = AuditedOrder::begin(fleet.control_plane, &fleet.namespace);
+    asks(fleet).await;
+    let hooks = [
+        lifecycle_hook("before", json!({ "type": "Pre" }), "yes"),
+        lifecycle_hook("half", at_share("50%"), "yes"),
+        lifecycle_hook("half-too", at_share("50%"), "yes"),
+        lifecycle_hook("more", at_share("75%"), "yes"),
+        lifecycle_hook("after", json!({ "type": "Post" }), "yes"),
+    ];
+    let update = json!({ "maxUnavailable": 4 });
+    fleet
+        .launch(&game(
+            4,
+            json!({ "lifecycleHooks": hooks, "updateStrategy": update }),
+        ))
+        .await;
+    fleet.says("Progressing", "RolloutComplete").await;
+    fleet.set_image("game:v2").await;
+    fleet.until(|status| status.updated_ready_replicas == 4).await;
+    fleet.says("Progressing", "RolloutComplete").await;
+    quiet(fleet, 4).await;
+    let attempts = fleet.status().await.lifecycle_hooks;
+    assert!(attempts.iter().all(|hook| hook.attempts == 1), "{attempts:?}");
+    let needed = [
+        ("before", 0),
+        ("half", 2),
+        ("half-too", 2),
+        ("more", 3),
+        ("after", 4),
+    ];
+    let passed = order.check(&needed);
+    assert!(
+        passed.iter().all(|passed| passed.len() == needed.len()),
+        "{passed:?}"
+    );
+}
+
+/// A failed check takes the pods back; the rollout begins again after its correction.
+async fn rolled_back(fleet: &Fleet<'_>) {
+    let order = AuditedOrder::begin(fleet.control_plane, &fleet.namespace);
+    asks(fleet).await;
+    let smoke = |answer: &str| json!([lifecycle_hook("smoke", at_share("50%"), answer)]);
+    let mut spec = json!({ "lifecycleHooks": smoke("yes"), "updateStrategy": { "maxUnavailable": 4 } });
+    spec["preInplaceUpdateStrategy"] = json!({ "hook": { "templateName": "empty" } });
+    launched(fleet, until_empty(), 4, spec).await;
+    fleet.says("Progressing", "RolloutComplete").await;
+    fleet.set(json!({ "lifecycleHooks": smoke("no") })).await;
+    fleet.set_image("game:v2").await;
+    fleet
+        .until(|status| {
+            status.rollback.is_some() && status.updated_replicas == 0 && status.available_replicas == 4
+        })
+        .await;
+    fleet.all_run("game:v1", 4).await;
+    fleet.set(json!({ "lifecycleHooks": smoke("yes") })).await;
+    let request = json!({ "tkex.tencent.com/retry-requested": "rollout=1" });
+    fleet
+        .patch(json!({ "metadata": { "annotations": request } }))
+        .await;
+    fleet.until(|status| status.updated_ready_replicas == 4).await;
+    fleet.says("Progressing", "RolloutComplete").await;
+    // The failed attempt stays until its revision is deleted.
+    for run in fleet.until_runs(|runs| runs.len() == 1).await {
+        fleet.delete_run(run.metadata.name.as_deref().unwrap()).await;
+    }
+    quiet(fleet, 4).await;
+    let _ = order.check(&[("smoke", 2)]);
 }

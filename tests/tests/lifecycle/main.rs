@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 use operator_tests::fleet::{GAME, game};
-use operator_tests::{Fleet, Programs};
+use operator_tests::{AuditedOrder, Fleet, Programs};
 use serde_json::{Value, json};
 use shared_api::game_deployment::LifecycleHookStatus;
 use test_kit::webhook::Answer;
@@ -12,7 +12,6 @@ use test_kit::{ControlPlane, Webhook};
 
 mod failures;
 mod jobs;
-mod order;
 mod points;
 mod recreate;
 mod restarts;
@@ -28,7 +27,7 @@ const PROGRAMS: Programs = Programs {
 struct Rollouts {
     fleet: Fleet<'static>,
     server: Webhook,
-    order: order::AuditedOrder,
+    order: AuditedOrder,
 }
 
 impl Rollouts {
@@ -38,7 +37,7 @@ impl Rollouts {
         let server = Webhook::start().unwrap();
         fleet.hook("ask", template(&server)).await;
         Self {
-            order: order::AuditedOrder::begin(control_plane, &fleet.namespace),
+            order: AuditedOrder::begin(control_plane, &fleet.namespace),
             fleet,
             server,
         }

@@ -82,11 +82,18 @@ const HASH_PREFIX: &str = "steps-";
 #[must_use]
 pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (CanaryState, PartialPlan) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
+    let is_aborted = rollback::is_abort_requested(facts);
+    let recorded = view
+        .object
+        .status
+        .as_ref()
+        .and_then(|status| status.update_revision.as_ref());
+    let is_recorded = recorded == Some(&history.spec.name);
     // The patch that requests an abort may also end a pause: its step must not pass.
-    if history.unrecorded.is_some() || rollback::is_requested(facts) {
+    if history.unrecorded.is_some() || is_aborted && is_recorded && history.rollback.is_none() {
         return (frozen(view, workload), PartialPlan::default());
     }
-    if rollback::recorded(facts).is_some() {
+    if history.rollback.is_some() || is_aborted {
         return (rolled_back(facts), PartialPlan::default());
     }
     let (update, stable) = (history.update.name.as_str(), history.current.name.as_str());

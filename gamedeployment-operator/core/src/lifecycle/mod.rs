@@ -144,9 +144,11 @@ pub fn advance(
         Stage::RolledBack => {
             lifecycle.progress = HookProgress::Aborted;
             let is_restarted = rollback::is_retry_requested(facts);
-            let hooks = facts.workload.lifecycle_hooks.iter();
-            let entries = hooks.filter_map(|hook| recorded.get(hook.name.as_str()).copied().cloned());
+            // Entries of hooks that were removed stay: if they come back, their attempts have numbers of their own.
+            let entries = status.lifecycle_hooks.iter();
+            let entries = entries.filter(|entry| entry.revision == facts.history.spec.name);
             lifecycle.hooks = entries
+                .cloned()
                 .map(|entry| {
                     if is_restarted {
                         again(facts, entry)
@@ -197,12 +199,18 @@ fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
     }
 }
 
-/// Returns the entry of a hook whose running attempt is terminated because the rollout is aborted.
+/// Returns the entry of a hook in an aborted rollout: it begins no attempt, and a running one is terminated.
 fn withdrawn(mut entry: LifecycleHookStatus) -> LifecycleHookStatus {
-    if entry.phase == LifecycleHookPhase::Running {
-        entry.phase = LifecycleHookPhase::Waiting;
-        let run = entry.hook_run.as_deref().unwrap_or_default();
-        entry.message = Some(format!("the rollout is aborted; stops HookRun {run}"));
+    match entry.phase {
+        LifecycleHookPhase::Waiting | LifecycleHookPhase::Running => {
+            entry.phase = LifecycleHookPhase::Waiting;
+            (entry.reason, entry.message) = (None, Some("the rollout is aborted".to_owned()));
+        }
+        LifecycleHookPhase::Successful
+        | LifecycleHookPhase::Ignored
+        | LifecycleHookPhase::Failed
+        | LifecycleHookPhase::Error
+        | LifecycleHookPhase::Inconclusive => {}
     }
     entry
 }

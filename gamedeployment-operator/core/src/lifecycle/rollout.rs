@@ -42,7 +42,7 @@ impl<'a> Stepper<'_, 'a> {
             .iter()
             .filter_map(known)
             .any(|entry| entry.phase.is_aborted());
-        self.is_held = leftover.is_some() || is_aborted || rollback::is_requested(self.facts);
+        self.is_held = leftover.is_some() || is_aborted || rollback::is_abort_requested(self.facts);
         let is_passed = |hook: &LifecycleHook| known(hook).is_some_and(|entry| entry.phase.is_passed());
         let point = |hook: &LifecycleHook| Point::of(hook.trigger, replicas);
         let current = hooks.iter().filter(|hook| !is_passed(hook)).map(point).min();

@@ -4,7 +4,6 @@ use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::LifecycleHookStatus;
 
 use crate::facts::Facts;
-use crate::rollback;
 
 /// Stage of a rollout with lifecycle hooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +26,7 @@ pub(super) enum Stage {
 impl Stage {
     pub(super) fn of(facts: &Facts<'_>, status: &GameDeploymentStatus) -> Self {
         let history = &facts.history;
-        if rollback::recorded(facts).is_some() {
+        if history.rollback.is_some() {
             return Self::RolledBack;
         }
         if facts.workload.lifecycle_hooks.is_empty() {
@@ -45,10 +44,11 @@ impl Stage {
         let has_entries = is_recorded && entries.peek().is_some();
         let is_passed = entries.all(|entry| entry.phase.is_passed());
         if is_first(facts, status) {
-            return match (has_entries, facts.pods.is_empty()) {
+            let is_begun = !facts.pods.is_empty() && status.lifecycle_hooks.is_empty();
+            return match (has_entries, is_begun) {
                 (true, _) => Self::UnderWay,
-                (false, true) => Self::New,
-                (false, false) => Self::Adopted,
+                (false, false) => Self::New,
+                (false, true) => Self::Adopted,
             };
         }
         let is_complete = history.is_updated(&history.current.name);
@@ -61,12 +61,13 @@ impl Stage {
     }
 }
 
-/// Whether the workload has completed no rollout and has no pods at another revision.
+/// Whether the workload has completed no rollout. Pods at another revision were adopted, unless a rollout with hooks
+/// was recorded.
 pub(super) fn is_first(facts: &Facts<'_>, status: &GameDeploymentStatus) -> bool {
     let canary = status.canary.as_ref();
     status.current_revision.is_none()
         && canary.is_none_or(|canary| canary.revision.is_none())
-        && facts.history.is_updated(&facts.history.current.name)
+        && (facts.history.is_updated(&facts.history.current.name) || !status.lifecycle_hooks.is_empty())
 }
 
 /// Whether no other revision has a higher number. A revision that an older template reuses gets its number

@@ -134,8 +134,12 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         .filter(|pod| pod.is_available(workload.min_ready_seconds, facts.now))
         .count();
     let mut canary = findings.canary.status.clone();
-    // No pod has another revision, and the first rollout has not ended.
-    let current = Some(current.clone()).filter(|_| whole || !findings.lifecycle.is_incomplete_first);
+    let current = if findings.rollback.is_held {
+        old.current_revision.clone()
+    } else {
+        // The first rollout has not ended.
+        Some(current.clone()).filter(|_| whole || !findings.lifecycle.is_incomplete_first)
+    };
     if let Some(canary) = &mut canary {
         canary.revision.clone_from(&current);
     }

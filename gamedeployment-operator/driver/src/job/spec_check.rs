@@ -3,6 +3,10 @@
 
 use std::time::Duration;
 
+use shared_api::GameDeployment;
+use shared_api::game_deployment::RollbackStatus;
+use shared_api::names::workload::ABORT_REQUESTED;
+
 use super::effect::{Effect, FailedWrite};
 use super::write::Write;
 use super::{Job, JobOutput, JobPhase};
@@ -40,6 +44,15 @@ impl Job {
     }
 }
 
+/// Returns what says whether the rollout is aborted. It changes no generation.
+fn abort_of(object: &GameDeployment) -> (Option<&RollbackStatus>, Option<&String>) {
+    let annotations = object.metadata.annotations.as_ref();
+    (
+        object.status.as_ref().and_then(|status| status.rollback.as_ref()),
+        annotations.and_then(|annotations| annotations.get(ABORT_REQUESTED)),
+    )
+}
+
 /// Checks that the workload exists with the spec of the decision.
 fn check(answer: Result<Response, RequestError>, target: &ReconcileTarget) -> Result<(), Box<FailedWrite>> {
     let failed = |error, effect| Box::new(FailedWrite::new(error, effect));
@@ -48,11 +61,13 @@ fn check(answer: Result<Response, RequestError>, target: &ReconcileTarget) -> Re
         return Err(failed(RequestError::Conflict, None));
     };
     let object = workload.object.as_ref().ok();
-    let decided = &target.object.metadata;
-    let is_current = object.map(|object| &object.metadata).is_some_and(|found| {
-        found.uid == decided.uid
-            && found.generation == decided.generation
-            && found.deletion_timestamp.is_none()
+    let decided = &target.object;
+    let is_current = object.is_some_and(|found| {
+        let (meta, known) = (&found.metadata, &decided.metadata);
+        meta.uid == known.uid
+            && meta.generation == known.generation
+            && meta.deletion_timestamp.is_none()
+            && abort_of(found) == abort_of(decided)
     });
     if is_current {
         return Ok(());

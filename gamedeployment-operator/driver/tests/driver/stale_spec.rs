@@ -51,6 +51,26 @@ fn a_hook_that_the_watch_does_not_show_yet_is_found_before_a_pod_goes() {
     assert_eq!(reason, "HookTemplateMissing", "{message}");
 }
 
+/// Neither an annotation nor the status changes the generation.
+#[test]
+fn a_read_that_shows_an_abort_confirms_nothing() {
+    let mut server = scaled_down();
+    let request = (
+        "tkex.tencent.com/abort-requested".to_owned(),
+        "fleet-1=1".to_owned(),
+    );
+    server
+        .fleet
+        .metadata
+        .annotations
+        .get_or_insert_default()
+        .extend([request]);
+    drop(server.workload());
+    server.play(6, 10);
+    // The decision on the workload that was read is confirmed by a second read.
+    assert_eq!((server.deleted.len(), server.workload_reads), (4, 2));
+}
+
 #[test]
 fn a_workload_that_cannot_be_read_loses_no_pod_and_says_so() {
     let mut server = scaled_down();

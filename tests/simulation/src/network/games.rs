@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
 use crate::objects::PodObject;
-use crate::referee::{Acted, Room};
+use crate::referee::{Acted, Room, check_rollback, takes_back};
 use crate::world::World;
 
 impl World {
@@ -27,6 +27,8 @@ impl World {
                     self.tell(|| "the status of the workload is written".to_owned());
                     if let Some(seen) = seen {
                         self.referee.steps_passed(seen, status);
+                        let begins = check_rollback(seen, status);
+                        self.totals.rollbacks += u64::from(begins);
                     }
                 }
                 (ApiCall::DeleteRuns(runs), Ok(_)) => {
@@ -115,6 +117,8 @@ impl World {
             self.totals.unnoticed += u64::from(machine.has_players());
         }
         let version = self.server.version();
+        let revision = before.as_ref().map(|pod| pod.read.revision());
+        self.totals.went_back += u64::from(takes_back(action, revision, seen));
         match action {
             Action::CreatePod(_) => {
                 self.totals.created += 1;

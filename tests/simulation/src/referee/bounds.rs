@@ -8,11 +8,11 @@
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
-use gamedeployment_core::template::Template;
 use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
+use super::rollback::{check_aborted, in_force, targets};
 use super::{Acted, Referee};
 use crate::games::Seen;
 use crate::objects::key;
@@ -43,20 +43,17 @@ pub struct Room {
 /// that get a successor. Other checks cover the partitions of canary steps, and pods of the previous revision
 /// when the API server refuses a new one.
 fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recreated: usize) {
-    let template = Template::read(&acted.seen.object().spec.template);
-    let newest = acted
-        .seen
-        .revisions
-        .iter()
-        .filter(|known| known.template == template);
-    let newest: Vec<&str> = newest.map(|known| known.name.as_str()).collect();
+    let newest = targets(acted.seen);
     if newest.is_empty() {
         return;
     }
     let is_old = |name: &str| !newest.contains(&name);
     let pods = &acted.room.revisions;
     let old = pods.iter().filter(|name| is_old(name)).count();
-    let partition = wanted.partition.partition(wanted.replicas);
+    let partition = match in_force(acted.seen) {
+        Some(_) => 0,
+        None => wanted.partition.partition(wanted.replicas),
+    };
     let numbers = || {
         let (all, replicas) = (pods.len(), wanted.replicas);
         format!(
@@ -167,6 +164,7 @@ impl Referee {
             }
             _ => {}
         }
+        check_aborted(action, acted.seen);
         let room = &acted.room;
         if !room.calm {
             return;

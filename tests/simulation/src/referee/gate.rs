@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, Update};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite, PodChange};
-use gamedeployment_core::template::Template;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
+use super::rollback::targets;
 use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
 use crate::kubelet::Machine;
@@ -168,10 +168,7 @@ impl Referee {
         let chosen = self.chosen.get(&pod.id.uid).cloned();
         // Recreation counts as an update while that update exists and the pod is not at its revision yet. A
         // reverted template is wanted before its revision is the newest again.
-        let wanted = Template::read(&acted.seen.object().spec.template);
-        let revisions = acted.seen.revisions.iter();
-        let wanted = revisions.filter(|revision| revision.template == wanted);
-        let wanted: Vec<&str> = wanted.map(|revision| revision.name.as_str()).collect();
+        let wanted = targets(acted.seen);
         let lists = acted.seen.object().spec.scale_strategy.iter();
         let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {

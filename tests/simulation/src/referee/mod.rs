@@ -3,6 +3,7 @@
 //! | promise | where |
 //! | --- | --- |
 //! | no gated pod is deleted or changed without a measured success for exactly that, used once | [`gate`] |
+//! | an aborted rollout updates no further pod, and goes on only when a person asks for it | [`rollback`] |
 //! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
@@ -14,6 +15,7 @@ mod bounds;
 mod canary;
 mod gate;
 mod resolved;
+mod rollback;
 pub mod silence;
 mod tally;
 
@@ -31,6 +33,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
+pub use rollback::{check_rollback, takes_back};
 
 /// Write that took effect, with the state just before it.
 pub struct Acted<'a> {

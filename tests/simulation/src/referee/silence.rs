@@ -101,7 +101,11 @@ impl World {
             &status.pre_delete_hook_condition,
             &status.pre_inplace_hook_condition,
         ];
-        let update = status.update_revision.as_deref().unwrap_or_default();
+        let back = status
+            .rollback
+            .as_ref()
+            .map(|rollback| rollback.to_revision.as_str());
+        let update = back.or(status.update_revision.as_deref()).unwrap_or_default();
         let meaning = |name: &str| {
             self.server
                 .revisions

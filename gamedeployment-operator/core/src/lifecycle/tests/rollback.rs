@@ -5,7 +5,7 @@ use shared_api::Phase;
 use shared_api::game_deployment::LifecycleHookPhase;
 
 use super::world::{World, hook};
-use crate::plan::{Action, Plan, Warning};
+use crate::plan::{Action, Warning};
 
 /// Hook that aborts its rollout and takes updated pods back.
 fn smoke(point: &Value) -> Value {
@@ -54,7 +54,7 @@ fn a_hook_that_fails_takes_the_updated_pods_back_and_nothing_else_happens() {
         "{message}"
     );
     assert!(
-        message.contains("no pod has revision new any more; new pods get revision old; "),
+        message.contains("no pod is left to go back to revision old; "),
         "{message}"
     );
     let status = world.object.status.as_ref().unwrap();
@@ -383,8 +383,226 @@ fn a_lost_revision_or_another_type_of_update_holds_the_pods() {
     assert_eq!((world.at("new"), world.at("old")), (2, 2), "{:?}", world.log);
     let message = world.message("UpdateBlocked");
     assert!(
-        message.contains("; revision old does not exist any more, so 2 updated pods stay; "),
+        message.contains(
+            "; revision old does not exist any more: 2 updated pods stay, and missing pods are not created; "
+        ),
         "{message}"
+    );
+}
+
+#[test]
+fn without_the_complete_revision_no_pod_is_created_and_none_counts_as_complete() {
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.ends("smoke", Phase::Failed);
+    assert_eq!(world.at("old"), 4);
+    world.revisions.retain(|revision| revision.name != "old");
+    world.pods.pop_first();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!(
+        (world.at("new"), world.at("old"), world.current()),
+        (0, 3, Some("old"))
+    );
+    assert!(
+        world
+            .message("UpdateBlocked")
+            .contains("missing pods are not created")
+    );
+    // Another template gets new pods.
+    world.set_template("third", "game:v3");
+    world.settle();
+    world.ends("smoke", Phase::Successful);
+    assert_eq!((world.at("third"), world.current()), (4, Some("third")));
+}
+
+#[test]
+fn a_template_whose_revision_was_recorded_under_another_name_stays_aborted() {
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.ends("smoke", Phase::Failed);
+    for revision in &mut world.revisions {
+        if revision.name == "new" {
+            revision.name = "renamed".to_owned();
+        }
+    }
+    world.settle();
+    assert_eq!(
+        (world.at("old"), world.rollback().is_some()),
+        (4, true),
+        "{:?}",
+        world.log
+    );
+    world.request("rollout=1");
+    world.settle();
+    assert!(
+        world.rollback().is_none() && world.at("renamed") == 2,
+        "{:?}",
+        world.log
+    );
+}
+
+#[test]
+fn an_abort_prevails_over_a_retry_that_is_not_handled_either() {
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.ends("smoke", Phase::Failed);
+    world.request("rollout=1");
+    world.request_abort("new=1");
+    world.settle();
+    assert!(
+        world.rollback().is_some() && world.at("new") == 0,
+        "{:?}",
+        world.log
+    );
+    world.request("rollout=2");
+    world.settle();
+    assert!(world.is_running("smoke"));
+}
+
+#[test]
+fn a_request_for_another_revision_is_rejected_during_a_rollback_too() {
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.ends("smoke", Phase::Failed);
+    world.request_abort("old=1");
+    world.settle();
+    assert_eq!(rejected(&world).len(), 1);
+}
+
+/// The first rollout is the one that ends, whatever template it ends with.
+#[test]
+fn an_aborted_first_rollout_is_nothing_to_go_back_to() {
+    let mut world = World::empty(4, &[smoke(&json!("50%"))]);
+    world.ends("smoke", Phase::Failed);
+    assert_eq!((world.at("new"), world.current()), (2, None));
+    world.set_template("third", "game:v3");
+    world.settle();
+    assert_eq!(
+        (world.at("new"), world.at("third"), world.current()),
+        (2, 2, None),
+        "{:?}",
+        world.log
+    );
+    world.ends("smoke", Phase::Failed);
+    assert_eq!(
+        (world.at("new"), world.at("third"), world.rollback()),
+        (2, 2, None),
+        "{:?}",
+        world.log
+    );
+    world.set_template("fourth", "game:v4");
+    world.ends("smoke", Phase::Successful);
+    assert_eq!(
+        (world.at("fourth"), world.current()),
+        (4, Some("fourth")),
+        "{:?}",
+        world.log
+    );
+}
+
+#[test]
+fn nothing_is_called_complete_when_an_abort_meets_the_last_pod_or_a_retry() {
+    let mut world = World::new(2, &[]);
+    for action in world.plan().actions {
+        world.carry_out(action);
+    }
+    while world.at("new") < 2 {
+        for action in world.plan().actions {
+            world.carry_out(action);
+        }
+    }
+    world.request_abort("new=1");
+    world.object.status.as_mut().unwrap().update_revision = Some("new".to_owned());
+    while world.rollback().is_none() {
+        let plan = world.plan();
+        assert!(plan.actions.is_empty(), "{:?}", plan.actions);
+        world.object.status = plan.status.map(|status| *status);
+        assert_eq!(world.current(), Some("old"));
+        assert_eq!(world.condition("Progressing").1, "RolloutAborted");
+    }
+    world.settle();
+    assert_eq!(world.at("old"), 2);
+    world.request("rollout=1");
+    let plan = world.plan();
+    world.object.status = plan.status.map(|status| *status);
+    assert_eq!(
+        world.condition("Progressing"),
+        ("True".to_owned(), "RollingOut".to_owned())
+    );
+    assert_eq!(
+        world.message("Progressing"),
+        "the rollout to revision new begins again"
+    );
+}
+
+/// A named pod gets its successor first. Between a request and its record, that would be one more at the revision.
+#[test]
+fn no_pod_is_created_between_a_request_to_abort_and_its_record() {
+    let mut world = World::new(4, &[]);
+    set_update(&mut world, json!({ "maxUnavailable": "100%", "partition": 2 }));
+    world.settle();
+    assert_eq!(world.at("new"), 2);
+    let named = world.pods.iter().find(|(_, revision)| *revision == "new");
+    let named = json!({ "podsToDelete": [named.unwrap().0] });
+    world.object.spec.scale_strategy = serde_json::from_value(named).unwrap();
+    set_update(
+        &mut world,
+        json!({ "maxUnavailable": 0, "maxSurge": 1, "partition": 2 }),
+    );
+    let creates = |world: &World| {
+        let actions = world.plan().actions;
+        actions
+            .iter()
+            .any(|action| matches!(action, Action::CreatePod(_)))
+    };
+    assert!(creates(&world));
+    world.request_abort("new=1");
+    assert!(!creates(&world));
+}
+
+#[test]
+fn the_pause_of_a_canary_step_does_not_hold_the_way_back_and_that_of_a_person_does() {
+    let steps = |paused: Option<bool>| {
+        json!({ "maxUnavailable": "100%", "paused": paused, "canary": { "steps": [
+            { "partition": "50%" }, { "pause": {} }, { "partition": 0 },
+        ] } })
+    };
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    set_update(&mut world, steps(None));
+    world.settle();
+    let paused = |world: &World| world.object.spec.update_strategy.as_ref().unwrap().paused;
+    assert_eq!((world.at("new"), paused(&world)), (2, Some(true)));
+    world.ends("smoke", Phase::Failed);
+    assert_eq!(world.at("new"), 0, "{}", world.message("UpdateBlocked"));
+    // The failure arrives in the decision that reaches the pause.
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.settle();
+    set_update(&mut world, steps(None));
+    world.ends("smoke", Phase::Failed);
+    assert_eq!(world.at("new"), 0, "{}", world.message("UpdateBlocked"));
+    let mut world = World::new(4, &[smoke(&json!("50%"))]);
+    world.settle();
+    set_update(&mut world, json!({ "maxUnavailable": "100%", "paused": true }));
+    world.ends("smoke", Phase::Failed);
+    assert_eq!(world.at("new"), 2);
+}
+
+#[test]
+fn a_hook_that_is_removed_and_comes_back_during_a_rollback_runs_again() {
+    let before = hook("before", &json!("Pre"));
+    let mut kept = before.clone();
+    kept["retainPolicy"] = json!("Always");
+    let hooks = json!([kept, smoke(&json!("50%"))]);
+    let mut world = World::new(4, hooks.as_array().unwrap());
+    world.ends("before", Phase::Successful);
+    world.ends("smoke", Phase::Failed);
+    world.object.spec.lifecycle_hooks = serde_json::from_value(json!([smoke(&json!("50%"))])).unwrap();
+    world.settle();
+    world.object.spec.lifecycle_hooks = serde_json::from_value(hooks).unwrap();
+    world.settle();
+    world.request("rollout=1");
+    world.settle();
+    assert!(
+        world.is_running("before") && world.at("new") == 0,
+        "{:?}",
+        world.log
     );
 }
 
@@ -405,15 +623,17 @@ fn a_rollback_waits_while_the_newest_template_is_not_recorded() {
 }
 
 #[test]
-fn the_revision_of_the_template_is_kept_while_pods_go_back() {
+fn the_aborted_revision_is_kept_until_its_rollback_has_ended() {
     let mut world = World::new(4, &[smoke(&json!("50%"))]);
     world.object.spec.revision_history_limit = Some(0);
+    let has = |world: &World, name: &str| world.revisions.iter().any(|revision| revision.name == name);
     world.ends("smoke", Phase::Failed);
-    let deletes = |plan: Plan| {
-        let mut actions = plan.actions.into_iter();
-        actions.any(|action| matches!(action, Action::DeleteRevision(_)))
-    };
-    assert!(world.at("new") == 0 && !deletes(world.plan()));
+    assert!(world.at("new") == 0 && has(&world, "new"));
+    world.set_template("third", "game:v3");
+    world.settle();
+    assert!(world.rollback().is_none() && !has(&world, "new"));
+    world.ends("smoke", Phase::Successful);
+    assert_eq!(world.at("third"), 4);
 }
 
 #[test]
@@ -447,7 +667,26 @@ fn no_pod_is_updated_between_a_request_to_abort_and_its_record() {
     world.settle();
     set_update(&mut world, json!({ "maxUnavailable": "100%" }));
     world.request_abort("new=1");
+    assert_eq!(world.plan().actions, []);
     world.settle();
     assert!(!world.log.contains(&"pod new 2".to_owned()), "{:?}", world.log);
     assert_eq!(world.at("old"), 4);
+}
+
+#[test]
+fn an_abort_before_the_rollout_is_recorded_passes_no_step_either() {
+    let mut world = World::new(4, &[]);
+    let steps =
+        json!({ "maxUnavailable": "100%", "canary": { "steps": [{ "partition": 3 }, { "pause": {} }] } });
+    set_update(&mut world, steps);
+    // The steps of the last rollout are done.
+    world.object.status.as_mut().unwrap().current_step_index = Some(2);
+    world.request_abort("new=1");
+    let status = world.plan().status.unwrap();
+    assert_eq!(
+        (status.update_revision.as_deref(), status.current_step_index),
+        (Some("new"), Some(0))
+    );
+    world.settle();
+    assert_eq!((world.at("new"), world.rollback().is_some()), (0, true));
 }

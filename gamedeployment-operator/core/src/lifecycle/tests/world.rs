@@ -232,6 +232,7 @@ impl World {
                 let strategy = self.object.spec.update_strategy.get_or_insert_default();
                 strategy.paused = Some(true);
             }
+            Action::DeleteRevision(revision) => self.revisions.retain(|known| known.name != revision.name),
             Action::RecordSelection(..) | Action::ClearSelection(_) => {}
             other => panic!("{other:?}"),
         }

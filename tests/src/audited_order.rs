@@ -2,14 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use shared_api::names::{hook_kind, hook_run_label as label, pod};
 use test_kit::ControlPlane;
 
+use crate::fail;
+
+fn read(log: &Path) -> String {
+    fs::read_to_string(log).unwrap_or_else(|error| fail(&format!("{}: {error}", log.display())))
+}
+
 /// Audit log of a namespace since a test began.
-pub(super) struct AuditedOrder {
+#[derive(Debug)]
+pub struct AuditedOrder {
     log: PathBuf,
     begun: usize,
     namespace: String,
@@ -27,17 +34,25 @@ struct Write {
 }
 
 impl AuditedOrder {
-    pub(super) fn begin(control_plane: &ControlPlane, namespace: &str) -> Self {
-        let log = control_plane.audit_log().unwrap();
+    /// Begins at the present end of the log.
+    ///
+    /// # Panics
+    /// If the API server writes no audit log.
+    pub fn begin(control_plane: &ControlPlane, namespace: &str) -> Self {
+        let log = control_plane
+            .audit_log()
+            .unwrap_or_else(|error| fail(&format!("no audit log: {error}")));
         Self {
-            begun: fs::read_to_string(&log).unwrap().len(),
+            begun: read(&log).len(),
             log,
             namespace: namespace.to_owned(),
         }
     }
 
+    /// Returns the writes in the order in which the API server received them. The log has them in the order in which
+    /// their answers were complete: a client may see a write, and react to it, before that.
     fn writes(&self) -> Vec<Write> {
-        let text = fs::read_to_string(&self.log).unwrap();
+        let text = read(&self.log);
         let lines = text[self.begun..].lines();
         let entries = lines.filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let done = entries.filter(|entry| {
@@ -52,7 +67,7 @@ impl AuditedOrder {
                     .contains("dryRun=")
         });
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        done.map(|mut entry| Write {
+        let writes = done.map(|mut entry| Write {
             verb: text(&entry["verb"]),
             received: text(&entry["requestReceivedTimestamp"]),
             resource: text(&entry["objectRef"]["resource"]),
@@ -62,12 +77,14 @@ impl AuditedOrder {
                 _ => text(&entry["objectRef"]["name"]),
             },
             object: entry["responseObject"].take(),
-        })
-        .collect()
+        });
+        let mut writes: Vec<Write> = writes.collect();
+        writes.sort_by(|a, b| a.received.cmp(&b.received));
+        writes
     }
 
     /// Number of HookRuns of lifecycle hooks that were created.
-    pub(super) fn hook_runs(&self) -> usize {
+    pub fn hook_runs(&self) -> usize {
         let is_new = |write: &&Write| {
             write.verb == "create"
                 && write.resource == "hookruns"
@@ -78,7 +95,7 @@ impl AuditedOrder {
 
     /// Number of writes of gamedeployment-operator: all but those of pods' status, which kubelets write, and of
     /// HookRuns' status.
-    pub(super) fn count(&self, is_counted: impl Fn(&str, &str, &str) -> bool) -> usize {
+    pub fn count(&self, is_counted: impl Fn(&str, &str, &str) -> bool) -> usize {
         let writes = self.writes();
         let counted = writes
             .iter()
@@ -88,7 +105,10 @@ impl AuditedOrder {
 
     /// Checks that every pod of a workload was created when none of another revision was left, also none that was
     /// terminating. Returns the number of pods that were created.
-    pub(super) fn check_apart(&self) -> usize {
+    ///
+    /// # Panics
+    /// If one was created beside another.
+    pub fn check_apart(&self) -> usize {
         let writes = self.writes();
         let is_pod = |write: &&Write| write.resource == "pods" && write.subresource.is_empty();
         let revision = |write: &Write| {
@@ -130,7 +150,10 @@ impl AuditedOrder {
     /// revision while the status records that its rollout is rolled back. Checks every HookRun that was created: as many pods of its revision were ready
     /// as its point needs. Returns the order in which the hooks of each revision succeeded, oldest
     /// revision first.
-    pub(super) fn check(&self, hooks: &[(&str, usize)]) -> Vec<Vec<String>> {
+    ///
+    /// # Panics
+    /// If a pod or a HookRun came too early.
+    pub fn check(&self, hooks: &[(&str, usize)]) -> Vec<Vec<String>> {
         let mut pods: BTreeMap<String, String> = BTreeMap::new();
         let mut revisions: Vec<String> = Vec::new();
         let mut succeeded: BTreeMap<String, Vec<String>> = BTreeMap::new();
