@@ -24,6 +24,7 @@ const EXAMPLES: &str = r#"
     Abort the rollout, and take its pods back: abort arena
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
+    Restart all pods, each after its hook: restart arena
     Set the image of the container game: set image arena game=example.com/game:2
     Scale to two pods: scale arena --replicas 2
     Scale only if replicas is five: scale arena --replicas 2 --current-replicas 5

@@ -31,7 +31,8 @@ mod view;
 mod why;
 
 use command::{
-    abort, complain, completion, get, history, list, promote, retry, rollout, scale, skip, status, template,
+    abort, complain, completion, get, history, list, promote, restart, retry, rollout, scale, skip, status,
+    template,
 };
 pub use page::page;
 
@@ -106,6 +107,11 @@ enum Command {
     ///
     /// After an abort, the default is the template of the revision that pods go back to.
     Undo(template::Undo),
+    /// Restart all pods: replace them by new ones of the same template
+    ///
+    /// An update like any other: each pod is replaced after its own hook, lifecycle hooks and canary steps run. Pods
+    /// are not restarted in place.
+    Restart(restart::Restart),
     /// Update fields of a GameDeployment
     #[command(subcommand)]
     Set(Set),
@@ -198,6 +204,7 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Promote(promote) => promote.main().await,
         Command::Abort(abort) => abort.main().await,
         Command::Undo(undo) => undo.main().await,
+        Command::Restart(restart) => restart.main().await,
         Command::Set(Set::Image(set)) => set.main().await,
         Command::Scale(scale) => scale.main().await,
         Command::History(history) => history.main().await,

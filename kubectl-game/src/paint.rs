@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 
 use serde::Serialize;
 use shared_api::Phase;
+use shared_api::game_deployment::LifecycleHookPhase;
 
 /// Style of text.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +22,8 @@ pub(crate) enum Tone {
     Good,
     /// In progress.
     Busy,
+    /// Not in progress yet.
+    Waiting,
     /// Paused by somebody.
     Paused,
     /// Needs a person.
@@ -41,6 +44,21 @@ impl From<Phase> for Tone {
             Phase::Error => Self::Warn,
             Phase::Inconclusive => Self::Unclear,
             Phase::Running | Phase::Pending | Phase::Unset => Self::Busy,
+        }
+    }
+}
+
+impl From<LifecycleHookPhase> for Tone {
+    fn from(phase: LifecycleHookPhase) -> Self {
+        match phase {
+            LifecycleHookPhase::Waiting => Self::Waiting,
+            LifecycleHookPhase::Running => Self::Busy,
+            LifecycleHookPhase::Successful => Self::Good,
+            LifecycleHookPhase::Ignored => Self::Warn,
+            // Each of these aborts the rollout.
+            LifecycleHookPhase::Failed | LifecycleHookPhase::Error | LifecycleHookPhase::Inconclusive => {
+                Self::Bad
+            }
         }
     }
 }
@@ -91,9 +109,14 @@ impl Paint {
             Tone::Warn | Tone::Paused => 33,
             Tone::Unclear => 35,
             Tone::Busy => 36,
-            Tone::Gone => 2,
+            Tone::Waiting | Tone::Gone => 2,
         };
         self.escaped(colour, text)
+    }
+
+    /// Formats the symbol of a tone, in its colour.
+    pub(crate) fn symbol(self, tone: Tone) -> String {
+        self.coloured(tone, &self.sign(tone).to_string())
     }
 
     fn sign(self, tone: Tone) -> char {
@@ -103,6 +126,7 @@ impl Paint {
             Tone::Warn => ('⚠', '!'),
             Tone::Unclear => ('?', '?'),
             Tone::Busy => ('◌', '-'),
+            Tone::Waiting => ('○', 'o'),
             Tone::Paused => ('‖', '='),
             Tone::Gone => ('·', '.'),
         };
@@ -164,5 +188,7 @@ mod tests {
             Paint::of(true, false).tone(Tone::Bad, "Failed"),
             "\x1b[31mx Failed\x1b[0m"
         );
+        assert_eq!(Paint::PLAIN.symbol(Tone::Waiting), "o");
+        assert_eq!(Paint::of(true, true).symbol(Tone::Good), "\x1b[32m✔\x1b[0m");
     }
 }

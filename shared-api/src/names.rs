@@ -178,6 +178,13 @@ pub mod workload {
     pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
 }
 
+/// Annotations of pod templates.
+pub mod template {
+    /// Annotation: a new value requests new pods, also where the update changes pods in place. The key that
+    /// `kubectl rollout restart` uses for other kinds.
+    pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
+}
+
 /// Kind of ControllerRevisions.
 pub const CONTROLLER_REVISION: &str = "ControllerRevision";
 

@@ -4,7 +4,7 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
-use shared_api::names::workload::ABORT_REQUESTED;
+use shared_api::names::workload::{ABORT_REQUESTED, RETRY_REQUESTED};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
@@ -93,7 +93,9 @@ fn revisions<'s>(
              rollout with its own hooks: kubectl game undo {name}{flags}"
         ));
     }
-    if let Some(rollback) = rollback(status) {
+    let requested = game.annotations().get(RETRY_REQUESTED);
+    // A retry that the operator has not handled yet would begin the rollout again.
+    if let Some(rollback) = rollback(status).filter(|known| known.last_handled_retry.as_ref() == requested) {
         return Err(format!(
             "the rollout of {name} to {from} is aborted already, and its pods go back to {}; to begin it again: kubectl \
              game retry {name}{flags}",
@@ -302,6 +304,14 @@ mod tests {
             "the rollout of arena to arena-7d4b9c is aborted already, and its pods go back to arena-5f6d8b; to begin it again: \
              kubectl game retry arena -n games"
         );
+        let mut retried = samples::rolled_back().game;
+        let request = (RETRY_REQUESTED.to_owned(), "rollout=1".to_owned());
+        retried
+            .metadata
+            .annotations
+            .get_or_insert_default()
+            .extend([request]);
+        assert!(decide(&retried, samples::now(), "").is_ok());
         for (kind, reason) in [
             ("InvalidSpec", "InvalidSpec"),
             ("UpdateBlocked", "RevisionNotRecorded"),

@@ -12,6 +12,7 @@
 //! | [`rollout`] | `pause`, `resume`, `promote` |
 //! | [`abort`] | `abort`: aborts a rollout and takes its pods back |
 //! | [`template`] | `undo`, `set image` |
+//! | [`restart`] | `restart` |
 //! | [`scale`] | `scale` |
 //! | [`history`] | `history` |
 //! | [`hook_runs`] | `hook get`, `hook list`, `hook terminate` |
@@ -26,6 +27,7 @@ pub(crate) mod history;
 pub(crate) mod hook_runs;
 pub(crate) mod list;
 pub(crate) mod promote;
+pub(crate) mod restart;
 pub(crate) mod retry;
 mod retry_lifecycle;
 pub(crate) mod rollout;

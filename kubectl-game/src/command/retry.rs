@@ -13,6 +13,7 @@ use super::retry_lifecycle;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
+use crate::view::state::rollback;
 use crate::view::{entries, hook_name, status_of};
 use crate::why::{flag_of, is_paused};
 
@@ -162,6 +163,10 @@ fn of_rollout(
     }
     let aborted = retry_lifecycle::aborted(game);
     if let Some((mut request, message)) = retry_lifecycle::begin_again(game, now) {
+        let status = status_of(game);
+        if is_paused(game) && rollback(&status).is_some_and(|rollback| rollback.ignores_pause) {
+            patch = resumed();
+        }
         patch["metadata"] = request["metadata"].take();
         messages.push(message);
     } else if let Some((first, others)) = aborted.split_first() {
@@ -318,6 +323,18 @@ mod tests {
         game.status.get_or_insert_default().update_revision = Some("another".to_owned());
         let (patch, _) = decide(&game, None, false, "").unwrap();
         assert_eq!(patch, json!({ "spec": hooks }));
+    }
+
+    #[test]
+    fn the_pause_of_a_canary_step_does_not_outlast_its_rollout() {
+        let mut game = samples::rolled_back().game;
+        game.spec.update_strategy.get_or_insert_default().paused = Some(true);
+        assert_eq!(decide(&game, None, false, "").unwrap().0["spec"], json!({}));
+        let status = game.status.as_mut().unwrap();
+        status.rollback.as_mut().unwrap().ignores_pause = true;
+        let (patch, _) = decide(&game, None, false, "").unwrap();
+        assert_eq!(patch["spec"], resumed()["spec"]);
+        assert!(patch["metadata"]["annotations"].is_object());
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn no_container(game: &GameDeployment, wanted: &str) -> String {
 }
 
 /// Returns the consequence of the new template.
-fn consequence(game: &GameDeployment) -> String {
+pub(super) fn consequence(game: &GameDeployment) -> String {
     if is_paused(game) {
         return format!(
             "It is paused, so no pod is updated until: kubectl game resume {}",

@@ -1,6 +1,7 @@
 //! Tree of a workload: revisions, their pods and HookRuns.
 
 use super::Style;
+use super::lifecycle;
 use super::run::{info, message, phase};
 use super::table::{self, Cell, Note, Row};
 use super::text::{clean, command, wrap};
@@ -38,11 +39,7 @@ pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
 
 fn head(view: &GameView, style: Style) -> Vec<String> {
     let counts = view.counts;
-    let updated = if view.rollback_to.is_some() {
-        "to go back"
-    } else {
-        "updated"
-    };
+    let updated = view.updated_word();
     let mut pods = format!(
         "{} desired, {} there, {} ready, {} available, {} {updated}",
         counts.desired, counts.current, counts.ready, counts.available, counts.updated
@@ -73,12 +70,22 @@ fn head(view: &GameView, style: Style) -> Vec<String> {
             .into_iter()
             .map(|line| format!("{blank}{line}")),
     );
+    let beside_label = Style {
+        width: style.width.map(|width| width.saturating_sub(LABEL_WIDTH)),
+        ..style
+    };
+    lines.extend(labelled("Rollout:", lifecycle::lines(view, beside_label)));
     lines
 }
 
 fn item(name: &str, value: &str, style: Style) -> Vec<String> {
-    let value = broken(value, style).into_iter().enumerate();
-    value
+    labelled(name, broken(value, style))
+}
+
+/// Puts a label before the first line, and aligns the others with it.
+fn labelled(name: &str, lines: Vec<String>) -> Vec<String> {
+    let lines = lines.into_iter().enumerate();
+    lines
         .map(|(place, line)| format!("{:<LABEL_WIDTH$}{line}", if place == 0 { name } else { "" }))
         .collect()
 }

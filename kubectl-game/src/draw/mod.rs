@@ -6,6 +6,7 @@
 //! | [`table`] | columns; the last one takes the remaining width |
 //! | [`text`] | measuring, truncating and wrapping text |
 //! | [`game`] | the tree of a workload |
+//! | [`lifecycle`] | the bar of a rollout with lifecycle hooks |
 //! | [`run`] | a HookRun |
 //! | [`lists`] | tables of workloads, HookRuns and revisions |
 //! | [`document`] | `-o json`, `yaml`, `name` |
@@ -13,6 +14,7 @@
 
 pub(crate) mod document;
 pub(crate) mod game;
+mod lifecycle;
 pub(crate) mod lists;
 pub(crate) mod run;
 pub(crate) mod screen;

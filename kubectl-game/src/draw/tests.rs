@@ -137,6 +137,16 @@ fn a_narrow_terminal_cuts_and_breaks() {
 }
 
 #[test]
+fn a_rollout_with_lifecycle_hooks_fits_narrow_terminals() {
+    for width in [44, 60, 72] {
+        for paint in [Paint::PLAIN, Paint::of(true, true)] {
+            let drawn = tree(&samples::smoke_test(), style(paint, Some(width)));
+            assert!(drawn.contains("\nRollout:    ["), "{drawn}");
+        }
+    }
+}
+
+#[test]
 fn what_changes_with_the_time_alone_can_be_left_out() {
     let timeless = |snapshot: &Snapshot| {
         let style = Style {

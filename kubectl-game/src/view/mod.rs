@@ -7,9 +7,11 @@
 //! | [`revision`] | revisions, their images and roles |
 //! | [`pod`] | one word about a pod, and what it waits for |
 //! | [`run`] | a HookRun with its measurements |
+//! | [`lifecycle`] | the hooks of a rollout, in the order of their points |
 //! | [`age`] | durations in kubectl's format |
 
 pub(crate) mod age;
+pub(crate) mod lifecycle;
 pub(crate) mod pod;
 pub(crate) mod revision;
 pub(crate) mod run;
@@ -25,6 +27,7 @@ use shared_api::names::hook_run_label;
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 
 use crate::cluster::Snapshot;
+use lifecycle::LifecycleHookView;
 use revision::RevisionView;
 use run::RunView;
 use state::{State, rollback};
@@ -46,6 +49,9 @@ pub(crate) struct GameView {
     pub(crate) rollback_to: Option<String>,
     /// Numbers of pods.
     pub(crate) counts: PodCounts,
+    /// Lifecycle hooks of the current or last rollout, in the order of their points.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) lifecycle_hooks: Vec<LifecycleHookView>,
     /// Revisions, newest first. Revisions without pods are omitted, except the update revision and an aborted one.
     pub(crate) revisions: Vec<RevisionView>,
     /// HookRuns of canary steps, which belong to no pod.
@@ -102,6 +108,7 @@ impl GameView {
             strategy: strategy(game),
             rollback_to: rollback(&status_of(game)).map(|rollback| rollback.to_revision.clone()),
             counts: PodCounts::of(game),
+            lifecycle_hooks: lifecycle::all(game),
             revisions: revision::all(snapshot),
             steps: snapshot
                 .runs
@@ -116,6 +123,15 @@ impl GameView {
                 .collect(),
             next,
             state,
+        }
+    }
+
+    /// Returns the word for [`PodCounts::updated`].
+    pub(crate) fn updated_word(&self) -> &'static str {
+        if self.rollback_to.is_some() {
+            "to go back"
+        } else {
+            "updated"
         }
     }
 }

@@ -283,6 +283,59 @@ pub(crate) fn rolled_back() -> Snapshot {
     snapshot
 }
 
+/// Builds a lifecycle hook with this trigger.
+pub(crate) fn lifecycle_hook(name: &str, trigger: Value) -> Value {
+    json!({ "name": name, "trigger": trigger, "hook": { "templateName": "empty" } })
+}
+
+/// Builds the trigger of a lifecycle hook that runs at this progress.
+pub(crate) fn at(progress: Value) -> Value {
+    json!({ "progressAvailableParams": { "progressPoint": progress } })
+}
+
+/// Builds the status entry of a lifecycle hook, with these extra fields.
+pub(crate) fn lifecycle_entry(name: &str, phase: &str, extra: Value) -> Value {
+    let mut entry = json!({ "name": name, "revision": "arena-7d4b9c", "phase": phase });
+    merge(&mut entry, extra);
+    entry
+}
+
+/// Builds a snapshot of a rollout with these lifecycle hooks and their status entries: 5 of 10 pods are updated.
+pub(crate) fn lifecycle_hooks(hooks: &Value, entries: &Value) -> Snapshot {
+    let words = "lifecycle hook smoke-test (50%): waits for its verdict";
+    let mut snapshot = told("Progressing", "True", "LifecycleHookRunning", words);
+    snapshot.game.spec.replicas = Some(10);
+    snapshot.game.spec.lifecycle_hooks = Some(read(hooks.clone()));
+    let status = snapshot.game.status.get_or_insert_default();
+    status.lifecycle_hooks = read(entries.clone());
+    status.updated_replicas = 5;
+    (status.replicas, status.ready_replicas, status.available_replicas) = (10, 10, 10);
+    snapshot
+}
+
+/// Builds a snapshot of a rollout whose lifecycle hook at 50% is running.
+pub(crate) fn smoke_test() -> Snapshot {
+    let hooks = json!([
+        lifecycle_hook("migrate", json!({ "type": "Pre" })),
+        lifecycle_hook("smoke-test", at(json!("50%"))),
+        lifecycle_hook("announce", json!({ "type": "Post" })),
+    ]);
+    let migrated = json!({
+        "attempts": 1, "hookRun": "lifecycle-arena-7d4b9c-2-migrate-1",
+        "message": "HookRun lifecycle-arena-7d4b9c-2-migrate-1 was Successful"
+    });
+    let running = json!({
+        "attempts": 1, "hookRun": "lifecycle-arena-7d4b9c-2-smoke-test-1", "startTime": "2026-01-02T09:58:00Z",
+        "message": "waits for the verdict of HookRun lifecycle-arena-7d4b9c-2-smoke-test-1"
+    });
+    let entries = json!([
+        lifecycle_entry("migrate", "Successful", migrated),
+        lifecycle_entry("smoke-test", "Running", running),
+        lifecycle_entry("announce", "Waiting", json!({})),
+    ]);
+    lifecycle_hooks(&hooks, &entries)
+}
+
 /// Builds a snapshot of a paused workload.
 pub(crate) fn paused() -> Snapshot {
     let message = "updates are stopped at 2 of 3 pods; set spec.updateStrategy.paused to false to go on";

@@ -302,7 +302,9 @@ fn rolled_back(snapshot: &Snapshot, again: &str) -> Remedy {
         &format!("{again}; or correct the template, or set it back to the earlier one."),
         [ours(snapshot, "retry"), ours(snapshot, "undo")],
     );
-    if is_paused(&snapshot.game) && status_of(&snapshot.game).updated_replicas > 0 {
+    let status = status_of(&snapshot.game);
+    let is_held = !rollback(&status).is_some_and(|rollback| rollback.ignores_pause);
+    if is_held && is_paused(&snapshot.game) && status.updated_replicas > 0 {
         remedy.words = format!("No pod goes back until it is resumed. {}", remedy.words);
         remedy.commands.insert(0, ours(snapshot, "resume"));
     }

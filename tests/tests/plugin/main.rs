@@ -20,6 +20,7 @@ mod lists;
 mod mistakes;
 mod plugin;
 mod recording;
+mod restart;
 mod scale_down;
 mod screen;
 mod skip;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
+use shared_api::names::template::RESTARTED_AT;
 
 use crate::image::default_pull_policy;
 use crate::template::Template;
@@ -83,6 +84,10 @@ pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
         if without_texts(one.get(field)) != without_texts(two.get(field)) {
             fields.push(format!("spec.template.metadata.{field} (a value is no text)"));
         }
+    }
+    let restarted = to.annotations().get(RESTARTED_AT);
+    if restarted.is_some() && restarted != from.annotations().get(RESTARTED_AT) {
+        fields.push(format!("spec.template.metadata.annotations[{RESTARTED_AT}]"));
     }
     let (one, two) = (part(from, "spec"), part(to, "spec"));
     fields.extend(differences("spec.template.spec", one, two, &["containers"]));

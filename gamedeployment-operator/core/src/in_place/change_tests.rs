@@ -69,6 +69,21 @@ fn images_labels_and_annotations_change_in_place() {
     assert_eq!(between(&base(), &to), Ok(expected));
 }
 
+/// Containers start anew only in a new pod. A pod that was restarted stays as it is when the annotation is removed.
+#[test]
+fn a_restart_is_not_possible_in_place() {
+    let restarted = |at: &str| {
+        with(|base| base["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = json!(at))
+    };
+    let path = "spec.template.metadata.annotations[kubectl.kubernetes.io/restartedAt]";
+    let fields = |from: &Value, to: &Value| between(from, to).map_err(|error| error.fields);
+    for (from, to) in [(base(), restarted("1")), (restarted("1"), restarted("2"))] {
+        assert_eq!(fields(&from, &to), Err(vec![path.to_owned()]));
+    }
+    assert!(between(&restarted("1"), &base()).is_ok());
+    assert!(between(&restarted("1"), &restarted("1")).unwrap().is_empty());
+}
+
 type Edit = fn(&mut Value);
 
 fn refused(edit: Edit, expected: &[&str]) {
