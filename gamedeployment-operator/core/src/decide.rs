@@ -96,6 +96,11 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     if let Some(recreate) = recreate {
         recreate.limit(facts, &mut diff);
     }
+    if let Some(open) = lifecycle.open.filter(|_| facts.workload.update.is_in_place()) {
+        // A surge pod takes the place of a pod that would be updated in place.
+        let taken = facts.updated() + facts.begun_in_place();
+        diff.create_updated = diff.create_updated.min(open.saturating_sub(taken));
+    }
     if rollback.is_held {
         (diff.create_old, diff.create_updated) = (0, 0);
     }
@@ -103,7 +108,10 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
     let selected = scale_down::select(facts, diff);
-    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, counts.to_keep_old());
+    let open = lifecycle
+        .open
+        .map(|open| open.saturating_sub(diff.create_updated));
+    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, counts.to_keep_old(), open);
 
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);

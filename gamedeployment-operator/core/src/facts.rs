@@ -204,6 +204,14 @@ impl<'a> Facts<'a> {
         self.pods.len() - self.old()
     }
 
+    /// Old pods that are out of service for an update in place to the update revision.
+    pub fn begun_in_place(&self) -> usize {
+        let target = &self.history.update.name;
+        let is_begun =
+            |pod: &&PodFacts<'_>| matches!(&pod.phase, InPlacePhase::Grace { to, .. } if to == target);
+        self.pods.iter().filter(|pod| pod.old).filter(is_begun).count()
+    }
+
     /// Surge pods at the time of the last status update.
     pub fn surge_before(&self) -> usize {
         let status = self.view.object.status.as_ref();

@@ -22,12 +22,15 @@ pub struct UpdateBlockers {
 ///
 /// A pod that its hook holds takes the place of no other: beside it, as many others are selected as if it did
 /// not exist. It stays selected, so that its HookRun stays.
+///
+/// `open`: number of pods that may have the update revision, without those that this decision creates.
 #[must_use]
 pub fn select<'a>(
     facts: &Facts<'a>,
     gate: &Gate<'a>,
     mut pods: Vec<SelectedPod<'a>>,
     to_keep_old: usize,
+    open: Option<usize>,
 ) -> (Vec<SelectedPod<'a>>, UpdateBlockers) {
     let workload = facts.workload;
     let mut update_blockers = UpdateBlockers::default();
@@ -35,11 +38,15 @@ pub fn select<'a>(
         return (pods, update_blockers);
     }
     let old_left = pods.iter().filter(|pod| pod.facts.old && pod.stays()).count();
+    let in_place = workload.update.is_in_place();
+    // A surge pod at the update revision takes the place of a pod that would be updated in place.
+    let room = open.filter(|_| in_place);
+    let room = room.map_or(usize::MAX, |open| open.saturating_sub(facts.updated()));
     // Even a paused update finishes what is half done.
     let to_update = if workload.paused {
         0
     } else {
-        old_left.saturating_sub(to_keep_old)
+        old_left.saturating_sub(to_keep_old).min(room)
     };
     let target = &facts.history.update.name;
     let asked: BTreeSet<&str> = facts
@@ -53,7 +60,6 @@ pub fn select<'a>(
         pod.stays() && !pod.facts.unread && (pod.facts.old || is_half_written(pod.facts.pod))
     };
     candidates.extend(pods.iter_mut().filter(may_go));
-    let in_place = matches!(workload.update, UpdateType::InPlace | UpdateType::HotPatch);
     candidates.sort_by_cached_key(|pod| {
         // Pods that cannot be changed come last, so that they are the ones that stay at old revisions if some
         // may.

@@ -50,6 +50,16 @@ pub enum UpdateType {
     Recreate,
 }
 
+impl UpdateType {
+    /// Whether pods are changed in place, if possible.
+    pub fn is_in_place(self) -> bool {
+        match self {
+            Self::InPlace | Self::HotPatch => true,
+            Self::Rolling | Self::OnDelete | Self::Recreate => false,
+        }
+    }
+}
+
 /// A validated GameDeployment.
 #[derive(Debug, Clone)]
 pub struct Workload {

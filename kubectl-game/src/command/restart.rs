@@ -1,7 +1,7 @@
 //! `kubectl game restart`: replaces all pods by new ones of the same template.
 
 use clap::Args;
-use gamedeployment_core::workload::{UpdateType, Workload};
+use gamedeployment_core::workload::Workload;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -42,10 +42,7 @@ impl Restart {
 fn decide(game: &GameDeployment, now: Timestamp) -> Result<(Value, String), Failure> {
     let name = game.name_any();
     let (workload, _) = Workload::examine(game);
-    let in_place = match workload.update {
-        UpdateType::InPlace | UpdateType::HotPatch => true,
-        UpdateType::Rolling | UpdateType::OnDelete | UpdateType::Recreate => false,
-    };
+    let in_place = workload.update.is_in_place();
     if in_place && !workload.recreate_fallback {
         return Err(Failure::Refused(format!(
             "{name} updates its pods in place, where a container starts anew only with another image; let the update \

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
+use gamedeployment_core::gate::RolloutRun;
 use gamedeployment_driver::request::{self, ApiCall, Request};
 use hook_driver::{SessionInput, StoreError};
 use jiff::{SignedDuration, Timestamp};
@@ -267,6 +268,8 @@ impl World {
         self.totals.recorded += u64::try_from(count(status) - known).unwrap_or(0);
         self.totals.verdicts += u64::from(status.phase.is_final());
         self.totals.successes += u64::from(status.phase == Phase::Successful);
+        let is_lifecycle = matches!(before.read.rollout, Some(RolloutRun::Lifecycle(_)));
+        self.totals.lifecycle += u64::from(is_lifecycle && status.phase.is_final());
         self.referee.recorded(before, status);
         if status.phase.is_final() {
             self.restore_spec(before);

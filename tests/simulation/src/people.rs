@@ -76,7 +76,11 @@ impl World {
             33..=37 => self.touch_pod(dice),
             38 => self.replace_workload(dice),
             39 | 40 => self.abort(dice),
-            41 => self.begin_rollout_again(),
+            41 if dice.bool() => self.begin_rollout_again(),
+            41 => {
+                let name = ["before", "one", "half", "also-half", "after"][dice.usize(..5)];
+                self.retry_lifecycle_hook(name);
+            }
             _ if dice.bool() => {
                 let [revisions, runs, deletions, pods, collections] =
                     std::array::from_fn(|_| dice.u8(..3) == 0);
@@ -187,6 +191,12 @@ impl World {
         self.annotate(RETRY_REQUESTED, request);
     }
 
+    /// Requests another attempt of a lifecycle hook.
+    pub(crate) fn retry_lifecycle_hook(&mut self, name: &str) {
+        let request = format!("lifecycle/{name}={}", self.server.version());
+        self.annotate(RETRY_REQUESTED, request);
+    }
+
     fn annotate(&mut self, name: &str, value: String) {
         self.tell(|| format!("somebody sets {name} to {value}"));
         let _ = self.server.patch_workload(FLEET, None, None, |object| {
@@ -231,6 +241,7 @@ impl World {
                     ..run.api.status.clone().unwrap_or_default()
                 };
                 let _ = self.server.write_run_status(&name, None, None, status);
+                self.referee.lifecycle_hook_ended(&run, false);
                 self.tell(|| format!("somebody calls run {name} Successful"));
             }
         }

@@ -52,6 +52,8 @@ impl Script {
             world.server.put_template(name, question(0, url(name)));
         }
         let mut object = workload(code);
+        // Stories are about pods alone.
+        object.spec.lifecycle_hooks = None;
         object.spec.replicas = Some(replicas);
         object.spec.update_strategy.as_mut().unwrap().type_ = Some(kind.to_owned());
         world.server.create_workload(object, EPOCH);

@@ -222,9 +222,14 @@ impl World {
         let annotations = object.api.metadata.annotations.as_ref();
         let asked = annotations.and_then(|annotations| annotations.get(RETRY_REQUESTED));
         if let Some(rollback) = &status.rollback
-            && rollback.last_handled_retry.as_ref() == asked
+            && (rollback.last_handled_retry.as_ref() == asked
+                || !asked.is_some_and(|asked| asked.starts_with("rollout=")))
         {
             return self.begin_rollout_again();
+        }
+        let mut hooks = status.lifecycle_hooks.iter();
+        if let Some(entry) = hooks.find(|entry| entry.phase.is_aborted()) {
+            return self.retry_lifecycle_hook(&entry.name);
         }
         let hooks = [
             &status.pre_delete_hook_condition,

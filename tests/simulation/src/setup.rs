@@ -5,7 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 use shared_api::game_deployment::{
-    Canary, CanaryPause, CanaryStep, HookStep, HookStrategy, InPlaceUpdateStrategy, UpdateStrategy,
+    Canary, CanaryPause, CanaryStep, HookStep, HookStrategy, HookTrigger, InPlaceUpdateStrategy,
+    LifecycleHook, ProgressAvailableParams, UpdateStrategy,
 };
 use shared_api::metric::Metric;
 use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
@@ -122,6 +123,38 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
     })
 }
 
+/// Returns hooks of a rollout, in no order: two at one point, and others before, between and after.
+fn lifecycle_hooks(code: u8) -> Vec<LifecycleHook> {
+    let hook = |name: &str, trigger: HookTrigger, failure_policy: &str| LifecycleHook {
+        name: name.to_owned(),
+        trigger,
+        failure_policy: Some(failure_policy.to_owned()),
+        abort_action: (failure_policy == "Abort" && code.is_multiple_of(2)).then(|| "Rollback".to_owned()),
+        hook: Some(step("canary")),
+        ..LifecycleHook::default()
+    };
+    let of_type = |type_: &str| HookTrigger {
+        type_: Some(type_.to_owned()),
+        progress_available_params: None,
+    };
+    let at = |progress_point| HookTrigger {
+        type_: None,
+        progress_available_params: Some(ProgressAvailableParams { progress_point }),
+    };
+    let half = || at(IntOrString::String("50%".to_owned()));
+    vec![
+        hook("after", of_type("Post"), "Retry"),
+        hook("half", half(), "Abort"),
+        hook("one", at(IntOrString::Int(1)), "Ignore"),
+        hook("also-half", half(), "Retry"),
+        hook(
+            "before",
+            of_type("Pre"),
+            ["Retry", "Abort", "Ignore"][usize::from(code) % 3],
+        ),
+    ]
+}
+
 /// Builds a workload from any bytes.
 pub fn workload(code: [u8; 8]) -> GameDeployment {
     let kind = [
@@ -168,6 +201,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             pre_delete_update_strategy: strategy(NAMES[0], !hooks.is_multiple_of(8)),
             pre_inplace_update_strategy: strategy(NAMES[1], (hooks / 8).is_multiple_of(2)),
             post_inplace_update_strategy: strategy(NAMES[2], (hooks / 16).is_multiple_of(2)),
+            lifecycle_hooks: (code[5] % 5 == 1).then(|| lifecycle_hooks(code[2])),
             revision_history_limit: Some(1),
             min_ready_seconds: ((code[7] / 16).is_multiple_of(3)).then_some(10),
             disable_readiness_gate: (code[7] / 64 % 4 == 3).then_some(true),

@@ -53,6 +53,7 @@ totals! {
     created: "pods created",
     edits: "edits by people",
     retries: "retries reset",
+    lifecycle: "verdicts of lifecycle hooks",
     rollbacks: "rollouts rolled back",
     went_back: "pods that went back",
     workloads: "workloads deleted",

@@ -78,7 +78,20 @@ impl<'a> Revisions<'a> {
 /// Returns the name of the HookRun of an attempt. The number of the revision differs between two rollouts to the
 /// same revision.
 pub(super) fn name(to: &Revision, hook: &str, attempt: i32) -> String {
-    format!("lifecycle-{}-{}-{hook}-{attempt}", to.name, to.number)
+    format!("{}{attempt}", name_prefix(to, hook))
+}
+
+fn name_prefix(to: &Revision, hook: &str) -> String {
+    format!("lifecycle-{}-{}-{hook}-", to.name, to.number)
+}
+
+/// Returns the highest number of an attempt whose HookRun exists, although the status records none: it belongs to an
+/// earlier GameDeployment with this revision, or to a hook that was removed and came back.
+pub(super) fn last_number(facts: &Facts<'_>, hook: &str) -> i32 {
+    let prefix = name_prefix(facts.history.update, hook);
+    let runs = facts.view.runs.iter();
+    let numbers = runs.filter_map(|run| run.name.strip_prefix(&prefix)?.parse().ok());
+    numbers.max().unwrap_or(0)
 }
 
 /// Returns the intent of an attempt.

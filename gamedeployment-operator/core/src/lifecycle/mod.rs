@@ -183,6 +183,13 @@ pub fn advance(
     (lifecycle, part)
 }
 
+/// Whether a first rollout with hooks has not ended. Its pods are created up to the open point only.
+pub fn holds_first_rollout(facts: &Facts<'_>) -> bool {
+    let status = facts.view.object.status.as_ref();
+    status.is_some_and(|status| !status.lifecycle_hooks.is_empty() && stage::is_first(facts, status))
+        && !facts.workload.lifecycle_hooks.is_empty()
+}
+
 /// Lets no further pod have the update revision.
 fn hold(lifecycle: &mut Lifecycle, is_first: bool) {
     lifecycle.open = Some(0);
@@ -193,6 +200,7 @@ fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
     LifecycleHookStatus {
         name: hook.name.clone(),
         revision: facts.history.update.name.clone(),
+        attempts: attempt::last_number(facts, &hook.name),
         // A request that is older than the rollout asks for nothing.
         last_handled_retry: requested_retry(facts, &hook.name),
         ..LifecycleHookStatus::default()

@@ -10,7 +10,8 @@ use crate::facts::Facts;
 pub(super) enum Stage {
     /// No hook is due: there are none, or the rollout has ended.
     Ended,
-    /// The template is not recorded, or its revision is not the newest yet. The recorded hooks stay as they are.
+    /// The template is not recorded, or its revision is not adopted or not the newest yet. The recorded hooks stay as
+    /// they are.
     Unsettled,
     /// Pods of the revision exist, but the workload has not recorded any revision: they were adopted. No hook
     /// runs for them.
@@ -32,7 +33,9 @@ impl Stage {
         if facts.workload.lifecycle_hooks.is_empty() {
             return Self::Ended;
         }
-        if history.unrecorded.is_some() || !is_newest(facts) {
+        // The HookRuns of a revision are known once it is adopted.
+        let is_adopted = history.update.orphan.is_none();
+        if history.unrecorded.is_some() || !is_newest(facts) || !is_adopted {
             return Self::Unsettled;
         }
         let target = history.update.name.as_str();

@@ -238,7 +238,10 @@ impl Stepper<'_, '_> {
                 entry.phase = Phase::Waiting;
                 entry.reason = Some(WorkloadReason::LifecycleHookFailed.as_str().to_owned());
                 let at = next_attempt(entry).unwrap_or(self.facts.now);
-                self.part.wake_at(at);
+                // The next attempt may be due before this one is recorded.
+                if at > self.facts.now {
+                    self.part.wake_at(at);
+                }
                 let next = format!("runs again at {}", shared_api::time::Time::new(at).timestamp());
                 entry.message = Some(format!("{why}; {next}"));
                 next

@@ -124,6 +124,9 @@ pub(super) fn progressing(
         );
         return set(false, WorkloadReason::Paused, message);
     }
+    if let Some(message) = paused_before_creation(facts, findings) {
+        return set(false, WorkloadReason::Paused, message);
+    }
     if !findings.delayed.is_empty() {
         let message = format!("{} pods are missing; see ScaleBlocked", findings.delayed.len());
         return set(false, WorkloadReason::PodsEndAtOnce, message);
@@ -184,6 +187,18 @@ pub(super) fn progressing(
         Some(Wait::Hook(..) | Wait::Blocked(..)) | None => {
             set(true, WorkloadReason::RolloutComplete, message);
         }
+    }
+}
+
+/// Returns why the first pods are missing: they wait for a lifecycle hook, which does not begin during a pause.
+fn paused_before_creation(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<String> {
+    let (all, replicas) = (facts.pods.len(), facts.workload.replicas);
+    let is_held = facts.workload.paused && findings.lifecycle.holds_creations && all < replicas;
+    match &findings.lifecycle.wait {
+        Some(Wait::Pods(hooks)) if is_held => Some(format!(
+            "{all} of {replicas} pods are created; set spec.updateStrategy.paused to false to go on; {hooks}"
+        )),
+        Some(Wait::Pods(_) | Wait::Hook(..) | Wait::Blocked(..)) | None => None,
     }
 }
 

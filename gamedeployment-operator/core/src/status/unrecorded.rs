@@ -9,6 +9,7 @@ use super::condition::Conditions;
 use super::{conclude, number};
 use crate::facts::Facts;
 use crate::history::Unrecorded;
+use crate::lifecycle;
 use crate::plan::{Gauges, StatusReport};
 use crate::pod::Pod;
 use crate::view::View;
@@ -98,6 +99,10 @@ pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)>
 }
 
 fn meanwhile(facts: &Facts<'_>) -> String {
+    if lifecycle::holds_first_rollout(facts) {
+        return "meanwhile no pod is updated or created: lifecycle hooks of the first rollout have not ended"
+            .to_owned();
+    }
     let current = &facts.history.current.name;
     format!("meanwhile no pod is updated, and new pods get revision {current}")
 }

@@ -27,6 +27,7 @@ impl World {
                     self.tell(|| "the status of the workload is written".to_owned());
                     if let Some(seen) = seen {
                         self.referee.steps_passed(seen, status);
+                        self.referee.follow_rollout(seen, status);
                         let begins = check_rollback(seen, status);
                         self.totals.rollbacks += u64::from(begins);
                     }

@@ -12,6 +12,7 @@ use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
+use super::lifecycle::has_lifecycle_hooks;
 use super::rollback::{check_aborted, in_force, targets};
 use super::{Acted, Referee};
 use crate::games::Seen;
@@ -190,7 +191,9 @@ impl Referee {
             "one of {} pods that serve or may come back is taken, with a floor of {floor}: {action:#?}",
             room.serving
         );
-        if wanted.steps.is_empty() {
+        self.check_point(action, acted, &wanted);
+        // Missing pods get the current revision while lifecycle hooks hold the rollout.
+        if wanted.steps.is_empty() && !has_lifecycle_hooks(acted.seen) {
             let decision = (acted.seen.uid().to_owned(), acted.seen.at);
             let before = self.recreated.take_if(|(known, _)| *known == decision);
             let before = before.map_or(0, |(_, count)| count);

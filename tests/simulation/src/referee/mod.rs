@@ -3,6 +3,7 @@
 //! | promise | where |
 //! | --- | --- |
 //! | no gated pod is deleted or changed without a measured success for exactly that, used once | [`gate`] |
+//! | no pod gets a revision beyond the open point of its rollout | [`lifecycle`] |
 //! | an aborted rollout updates no further pod, and goes on only when a person asks for it | [`rollback`] |
 //! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
@@ -14,6 +15,7 @@
 mod bounds;
 mod canary;
 mod gate;
+mod lifecycle;
 mod resolved;
 mod rollback;
 pub mod silence;
@@ -72,6 +74,8 @@ pub struct Referee {
     edited: BTreeSet<String>,
     /// Pods deleted by gamedeployment-operator, and by which process.
     ended: BTreeMap<String, (usize, u64)>,
+    /// The rollout that the status records.
+    rollout: lifecycle::Rollout,
     /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,
 }

@@ -65,7 +65,8 @@ pub fn check_rollback(seen: &Seen, new: &GameDeploymentStatus) -> bool {
         (None, None) => false,
         (Some(known), Some(kept)) if known == kept => false,
         (Some(known), None) => {
-            let requested = annotation(RETRY_REQUESTED).filter(|text| text.starts_with("rollout="));
+            let requested = annotation(RETRY_REQUESTED)
+                .filter(|text| text.starts_with("rollout=") || text.starts_with("lifecycle/"));
             let is_requested = requested.is_some() && requested != known.last_handled_retry;
             assert!(
                 is_requested || new.update_revision.as_ref() != Some(&known.from_revision),
@@ -75,9 +76,13 @@ pub fn check_rollback(seen: &Seen, new: &GameDeploymentStatus) -> bool {
         }
         (_, Some(begun)) => {
             let request = annotation(ABORT_REQUESTED).unwrap_or_default();
+            let mut hooks = new.lifecycle_hooks.iter();
+            let by_hook =
+                hooks.any(|entry| entry.phase.is_aborted() && entry.revision == begun.from_revision);
             assert!(
-                request.starts_with(&format!("{}=", begun.from_revision))
-                    && old.last_handled_abort.as_ref() != Some(&request),
+                by_hook && begun.reason == "LifecycleHookAborted"
+                    || request.starts_with(&format!("{}=", begun.from_revision))
+                        && old.last_handled_abort.as_ref() != Some(&request),
                 "nobody has aborted the rollout: {request:?} {new:#?}"
             );
             assert_ne!(begun.from_revision, begun.to_revision);

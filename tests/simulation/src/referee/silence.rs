@@ -13,6 +13,14 @@ use super::tally::says_why;
 use crate::objects::PodObject;
 use crate::world::{FLEET, World};
 
+/// Whether the status says that the rollout waits for its lifecycle hooks.
+fn waits_for_rollout(status: &GameDeploymentStatus) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|known| {
+        known.type_ == "Progressing" && known.reason.starts_with("LifecycleHook") && !known.message.is_empty()
+    })
+}
+
 impl World {
     /// Checks that the status explains everything that waits.
     pub fn check_words(&self) {
@@ -133,6 +141,7 @@ impl World {
                 || wanted.paused
                 || old.len() <= to_keep
                 || !wanted.steps.is_empty()
+                || waits_for_rollout(status)
                 || status.conditions.iter().any(|known| {
                     let blocked = known.type_ == "UpdateBlocked" && known.status == "True";
                     // The hook of one pod blocks no other pod.

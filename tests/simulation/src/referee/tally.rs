@@ -169,6 +169,9 @@ impl Referee {
             has_words || good || !status.phase.is_final(),
             "ended without a word: {status:#?}"
         );
+        if status.phase.is_final() {
+            self.lifecycle_hook_ended(before, good);
+        }
         if good && let Some(asked) = self.asked.get_mut(uid) {
             asked.yes = true;
             asked.answered = status.completed_at.map(shared_api::time::Time::timestamp);

@@ -215,7 +215,9 @@ impl Server {
     pub fn collect_garbage(&mut self, now: Timestamp) -> bool {
         let live = |owner: &str| {
             let mut known = self.workloads.iter();
+            let mut revisions = self.revisions.iter();
             known.any(|known| known.id.uid == owner && known.api.metadata.deletion_timestamp.is_none())
+                || revisions.any(|known| known.id.uid == owner)
         };
         let orphaned = |id: &Identity| {
             id.owner

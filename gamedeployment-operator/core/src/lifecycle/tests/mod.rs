@@ -145,6 +145,70 @@ fn the_first_rollout_runs_its_hooks_and_creates_no_pod_beyond_the_open_point() {
 }
 
 #[test]
+fn a_paused_first_rollout_says_what_its_pods_wait_for() {
+    let mut world = World::empty(2, &[hook("before", &json!("Pre"))]);
+    let update = json!({ "maxUnavailable": "100%", "paused": true });
+    world.object.spec.update_strategy = serde_json::from_value(update).unwrap();
+    world.settle();
+    assert_eq!((world.pods.len(), world.is_running("before")), (0, false));
+    assert_eq!(
+        world.condition("Progressing"),
+        ("False".to_owned(), "Paused".to_owned())
+    );
+    let message = world.message("Progressing");
+    assert!(
+        message.starts_with(
+            "0 of 2 pods are created; set spec.updateStrategy.paused to false to go on; lifecycle hooks"
+        ),
+        "{message}"
+    );
+}
+
+/// The world knows no update in place: none may begin beside the surge pod.
+#[test]
+fn a_surge_pod_counts_for_its_point_in_updates_in_place_too() {
+    let mut world = World::new(5, &[hook("one", &json!(1))]);
+    let update = json!({ "type": "HotPatchUpdate", "maxUnavailable": 0, "maxSurge": 1 });
+    world.object.spec.update_strategy = serde_json::from_value(update).unwrap();
+    world.settle();
+    assert!(world.is_running("one"), "{:?}", world.log);
+    assert_eq!((world.at("new"), world.at("old")), (1, 5));
+}
+
+/// A GameDeployment that was deleted without its dependents, and created again.
+#[test]
+fn the_verdict_of_an_earlier_workload_does_not_count() {
+    let mut before = hook("before", &json!("Pre"));
+    before["retainPolicy"] = json!("Always");
+    let mut world = World::empty(2, &[before]);
+    world.ends("before", Phase::Successful);
+    assert_eq!((world.at("new"), world.runs.len()), (2, 1));
+    world.object.status = None;
+    world.pods.clear();
+    world.settle();
+    assert!(
+        world.is_running("before") && world.pods.is_empty(),
+        "{:?}",
+        world.log
+    );
+    world.ends("before", Phase::Successful);
+    assert_eq!(world.at("new"), 2);
+}
+
+#[test]
+fn a_failure_that_cannot_be_recorded_wakes_nobody_in_the_past() {
+    let mut world = World::new(2, &[hook("before", &json!("Pre"))]);
+    world.settle();
+    world.end("before", Phase::Failed);
+    assert_eq!(
+        world.plan().wake.map(|at| at.duration_since(world.now).as_secs()),
+        Some(10)
+    );
+    world.pass(60);
+    assert_eq!(world.plan().wake, None);
+}
+
+#[test]
 fn an_adopted_fleet_runs_no_hook() {
     let mut world = World::new(3, &[hook("before", &json!("Pre")), hook("after", &json!("Post"))]);
     world.object.status = None;
