@@ -195,8 +195,15 @@ impl<'a> Facts<'a> {
 
     /// Pods with the spec's template.
     pub fn with_spec_template(&self) -> impl Iterator<Item = &PodFacts<'a>> {
-        let pods = self.pods.iter();
-        pods.filter(|pod| self.history.has_spec_template(pod.pod.revision()))
+        let is_rollback = self.history.is_rollback();
+        let has_template = move |pod: &&PodFacts<'a>| {
+            if is_rollback {
+                self.history.has_spec_template(pod.pod.revision())
+            } else {
+                !pod.old
+            }
+        };
+        self.pods.iter().filter(has_template)
     }
 
     /// Pods at the update revision.

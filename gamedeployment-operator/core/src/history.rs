@@ -223,11 +223,8 @@ impl<'a> History<'a> {
         self.update.name != self.spec.name
     }
 
-    /// Whether a pod at this revision has the spec's template. While that is not recorded, every pod counts.
+    /// Whether a pod at this revision has the spec's template. Without a rollback, that is whether it is updated.
     pub fn has_spec_template(&self, name: &str) -> bool {
-        if !self.is_rollback() {
-            return self.is_updated(name);
-        }
         let known = self.by_name.get(name);
         name == self.spec.name || known.is_some_and(|known| known.revision.template == self.spec.template)
     }

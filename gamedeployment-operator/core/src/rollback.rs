@@ -91,9 +91,8 @@ pub fn is_retry_requested(facts: &Facts<'_>) -> bool {
     };
     // The verdict of an earlier canary HookRun must not count again: its name is that of its step.
     let is_canary = |run: &&Run| run.rollout == Some(RolloutRun::CanaryStep) && !run.terminating;
-    is_meant
-        && rollback.last_handled_retry != Some(request)
-        && !facts.view.runs.iter().copied().any(|run| is_canary(&run))
+    let mut runs = facts.view.runs.iter();
+    is_meant && rollback.last_handled_retry != Some(request) && !runs.any(is_canary)
 }
 
 /// Whether a person aborts the rollout to the spec's template, and this is not recorded yet.
@@ -123,10 +122,8 @@ pub fn advance(facts: &Facts<'_>, canary: &CanaryState, lifecycle: &mut Lifecycl
         } else {
             rollback.record = Some(continued(facts, recorded));
         }
-        let rejected = request
-            .as_deref()
-            .and_then(|text| check_revision(facts, text).err());
-        rollback.warning = rejected.map(|obstacle| reject(request.as_deref(), obstacle));
+        let rejected = |text: &String| Some(reject(text, check_revision(facts, text).err()?));
+        rollback.warning = request.as_ref().and_then(rejected);
     } else if aborting_hook(facts, lifecycle).is_some() {
         match begun(WorkloadReason::LifecycleHookAborted) {
             Ok(begun) => rollback.record = Some(begun),
@@ -135,7 +132,7 @@ pub fn advance(facts: &Facts<'_>, canary: &CanaryState, lifecycle: &mut Lifecycl
     } else if let Some(text) = &request {
         match check_revision(facts, text).and_then(|()| begun(WorkloadReason::RolloutAborted)) {
             Ok(begun) => rollback.record = Some(begun),
-            Err(obstacle) => rollback.warning = Some(reject(Some(text), obstacle)),
+            Err(obstacle) => rollback.warning = Some(reject(text, obstacle)),
         }
     }
     rollback.last_handled_abort = request.or(rollback.last_handled_abort);
@@ -178,8 +175,7 @@ fn continued(facts: &Facts<'_>, recorded: &RollbackStatus) -> RollbackStatus {
 
 /// Returns the text of an annotation of the workload, as the status records it.
 fn annotation(facts: &Facts<'_>, name: &str) -> Option<String> {
-    let annotations = facts.view.object.metadata.annotations.as_ref()?;
-    annotations.get(name).map(|text| bounded(text))
+    facts.view.annotation(name).map(bounded)
 }
 
 /// Returns the entry of a hook that aborted the rollout and requires a rollback.
@@ -250,8 +246,7 @@ fn report_hold(lifecycle: &mut Lifecycle, obstacle: Obstacle) {
     }
 }
 
-fn reject(request: Option<&str>, obstacle: Obstacle) -> Warning {
-    let request = request.unwrap_or_default();
+fn reject(request: &str, obstacle: Obstacle) -> Warning {
     Warning {
         pod: None,
         reason: WorkloadReason::AbortRejected,
@@ -278,8 +273,7 @@ fn message(facts: &Facts<'_>, lifecycle: &Lifecycle, record: &RollbackStatus) ->
         }
         None => format!("the rollout to revision {} was aborted", record.from_revision),
     };
-    let is_back = facts.history.is_rollback();
-    let left = if is_back {
+    let left = if facts.history.is_rollback() {
         facts.old()
     } else {
         facts.with_spec_template().count()

@@ -28,6 +28,14 @@ pub struct View<'a> {
     pub cluster: &'a dyn Cluster,
 }
 
+impl<'a> View<'a> {
+    /// Returns an annotation of the workload.
+    pub fn annotation(&self, name: &str) -> Option<&'a str> {
+        let annotations = self.object.metadata.annotations.as_ref();
+        annotations?.get(name).map(String::as_str)
+    }
+}
+
 /// Rejected writes, and writes with an unknown outcome that reads cannot settle.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WriteErrors {

@@ -9,6 +9,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::promote::{hook_failed, resumed, step_number};
+use super::template::update_type;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::view::state::{held, rollback, unseen};
@@ -116,11 +117,6 @@ fn unrecorded(status: &GameDeploymentStatus) -> Option<&str> {
         .filter(|found| found.reason == WorkloadReason::RevisionNotRecorded.as_str());
     let found = held(status, WorkloadCondition::InvalidSpec).or(refused)?;
     Some(found.message.as_str())
-}
-
-fn update_type(game: &GameDeployment) -> Option<&str> {
-    let strategy = game.spec.update_strategy.as_ref();
-    strategy.and_then(|strategy| strategy.type_.as_deref())
 }
 
 /// Returns the patch that ends the pause of a canary step, or an empty one, and a sentence about the pause.

@@ -50,7 +50,7 @@ fn decide(game: &GameDeployment, now: Timestamp) -> Result<(Value, String), Fail
         )));
     }
     let effect = if in_place && !is_paused(game) {
-        "Each pod is replaced when its PreDelete hook says yes, if there is one, and enough others are available.".to_owned()
+        "Each pod is replaced when its PreDelete hook succeeds, if there is one, and enough others are available.".to_owned()
     } else {
         consequence(game)
     };
@@ -99,7 +99,7 @@ mod tests {
             let refused = of(type_, None).unwrap_err().to_string();
             assert!(refused.ends_with("fallback to Recreate"), "{refused}");
             let (_, message) = of(type_, Some("Recreate")).unwrap();
-            assert!(message.contains("when its PreDelete hook says yes"), "{message}");
+            assert!(message.contains("when its PreDelete hook succeeds"), "{message}");
         }
         let (_, message) = of("OnDelete", None).unwrap();
         assert!(message.contains("when somebody deletes it"), "{message}");

@@ -187,6 +187,11 @@ fn no_container(game: &GameDeployment, wanted: &str) -> String {
     )
 }
 
+/// Returns the type of update that the spec names.
+pub(super) fn update_type(game: &GameDeployment) -> Option<&str> {
+    game.spec.update_strategy.as_ref()?.type_.as_deref()
+}
+
 /// Returns the consequence of the new template.
 pub(super) fn consequence(game: &GameDeployment) -> String {
     if is_paused(game) {
@@ -195,12 +200,7 @@ pub(super) fn consequence(game: &GameDeployment) -> String {
             game.name_any()
         );
     }
-    let type_ = game
-        .spec
-        .update_strategy
-        .as_ref()
-        .and_then(|strategy| strategy.type_.as_deref());
-    match type_ {
+    match update_type(game) {
         Some("OnDelete") => "With OnDelete each pod changes when somebody deletes it.".to_owned(),
         Some("Recreate") => {
             "All old pods are deleted, each through its hook if it has one; then the first new one is created.".to_owned()

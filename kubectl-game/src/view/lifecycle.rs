@@ -1,9 +1,10 @@
 //! View of the lifecycle hooks of a rollout, in the order of their points.
 
+use gamedeployment_core::lifecycle::Point;
 use gamedeployment_core::workload::{Amount, Trigger};
 use jiff::Timestamp;
 use serde::Serialize;
-use shared_api::game_deployment::{HookTrigger, LifecycleHook, LifecycleHookPhase, LifecycleHookStatus};
+use shared_api::game_deployment::{LifecycleHook, LifecycleHookPhase, LifecycleHookStatus};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::{PodCounts, status_of};
@@ -39,12 +40,12 @@ impl LifecycleHookView {
     /// Builds the view of a hook. A hook without an entry in the status is `Waiting`.
     fn of(hook: &LifecycleHook, entry: Option<&LifecycleHookStatus>, replicas: usize) -> Self {
         let entry = entry.cloned().unwrap_or_default();
-        let trigger = parse(&hook.trigger);
+        let trigger = Trigger::of(&hook.trigger);
         Self {
             name: hook.name.clone(),
             point: words(trigger),
             trigger,
-            pods: trigger.map(|trigger| pods(trigger, replicas)),
+            pods: trigger.map(|trigger| Point::of(trigger, replicas).pods(replicas)),
             phase: entry.phase,
             attempts: entry.attempts,
             started: entry.start_time.map(shared_api::time::Time::timestamp),
@@ -63,7 +64,11 @@ pub(super) fn all(game: &GameDeployment) -> Vec<LifecycleHookView> {
         .iter()
         .map(|hook| LifecycleHookView::of(hook, recorded(&status, &hook.name), replicas))
         .collect();
-    views.sort_by_key(|view| order(view.trigger, replicas));
+    // Invalid points come last.
+    views.sort_by_key(|view| {
+        let point = view.trigger.map(|trigger| Point::of(trigger, replicas));
+        (point.is_none(), point)
+    });
     views
 }
 
@@ -72,26 +77,6 @@ fn recorded<'s>(status: &'s GameDeploymentStatus, hook: &str) -> Option<&'s Life
     let target = status.update_revision.as_ref();
     let mut entries = status.lifecycle_hooks.iter();
     entries.find(|entry| entry.name == hook && target.is_none_or(|target| *target == entry.revision))
-}
-
-/// Parses a point as the operator does; `None` if the type or the progress is invalid.
-fn parse(trigger: &HookTrigger) -> Option<Trigger> {
-    match trigger.type_.as_deref().unwrap_or_default() {
-        "Pre" => Some(Trigger::Pre),
-        "Mid" => Some(Trigger::Mid),
-        "Post" => Some(Trigger::Post),
-        "" | "ProgressAvailable" => {
-            let params = trigger.progress_available_params.as_ref()?;
-            let amount = Amount::read(&params.progress_point).ok()?;
-            // A point before the first pod.
-            Some(if amount.is_zero() {
-                Trigger::Pre
-            } else {
-                Trigger::Progress(amount)
-            })
-        }
-        _ => None,
-    }
 }
 
 /// Describes a point in words.
@@ -104,37 +89,6 @@ fn words(trigger: Option<Trigger>) -> String {
         Some(Trigger::Progress(Amount::Percent(percent))) => format!("{percent}%"),
         Some(Trigger::Post) => "Post".to_owned(),
         None => "?".to_owned(),
-    }
-}
-
-/// Returns how many pods must be updated and available at a point.
-fn pods(trigger: Trigger, replicas: usize) -> usize {
-    match trigger {
-        Trigger::Pre | Trigger::Mid => 0,
-        Trigger::Progress(amount) => amount.up(replicas).min(replicas),
-        Trigger::Post => replicas,
-    }
-}
-
-/// Returns the sort key of a point, as the operator orders them: two points on the same pod are different. Invalid
-/// points come last.
-fn order(trigger: Option<Trigger>, replicas: usize) -> (u8, u128) {
-    match trigger {
-        Some(Trigger::Pre) => (0, 0),
-        Some(Trigger::Mid) => (1, 0),
-        Some(Trigger::Progress(amount)) => (2, hundredths(amount, replicas)),
-        Some(Trigger::Post) => (3, 0),
-        None => (4, 0),
-    }
-}
-
-/// Returns an amount in hundredths of a pod, not rounded.
-fn hundredths(amount: Amount, replicas: usize) -> u128 {
-    let wide = |count: usize| u128::try_from(count).unwrap_or(u128::MAX);
-    match amount {
-        Amount::Count(count) => wide(count).saturating_mul(100),
-        // Percentages of no pods keep their order.
-        Amount::Percent(percent) => wide(replicas).max(1).saturating_mul(u128::from(percent)),
     }
 }
 

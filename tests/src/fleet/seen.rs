@@ -244,6 +244,12 @@ impl Fleet<'_> {
         alive.map(|(name, _)| name).collect()
     }
 
+    /// Returns the UIDs of all pods by name.
+    pub async fn uids(&self) -> BTreeMap<String, Option<String>> {
+        let pods = self.all_pods().await.into_iter();
+        pods.map(|(name, pod)| (name, pod.uid())).collect()
+    }
+
     /// Returns the distinct images of the pods' specs.
     pub async fn images(&self) -> BTreeSet<String> {
         images_of(self.all_pods().await.values())

@@ -1,18 +1,9 @@
 //! Rollback of an aborted rollout: pods go back through their own hooks, and the template stays.
 
-use std::collections::BTreeMap;
-
-use kube::ResourceExt;
 use operator_tests::fleet::empty_now;
 use serde_json::json;
 
 use crate::{Rollouts, hook, rollout};
-
-/// UIDs of all pods by name.
-async fn uids(rollouts: &Rollouts) -> BTreeMap<String, Option<String>> {
-    let pods = rollouts.fleet.all_pods().await.into_iter();
-    pods.map(|(name, pod)| (name, pod.uid())).collect()
-}
 
 #[tokio::test]
 async fn a_failed_check_takes_pods_back_in_place_except_one_with_players() {
@@ -25,7 +16,7 @@ async fn a_failed_check_takes_pods_back_in_place_except_one_with_players() {
     game["spec"]["preInplaceUpdateStrategy"] = json!({ "hook": { "templateName": "empty" } });
     rollouts.fleet.apply(&game);
     rollouts.until_complete(4).await;
-    let first = uids(&rollouts).await;
+    let first = rollouts.fleet.uids().await;
 
     rollouts.answer("smoke", "wait");
     rollouts.fleet.set_image("game:v2").await;
@@ -59,7 +50,7 @@ async fn a_failed_check_takes_pods_back_in_place_except_one_with_players() {
     rollouts.fleet.retry("preInplaceUpdateStrategy");
     rollouts.fleet.all_run("game:v1", 4).await;
     let message = rollouts.fleet.says("UpdateBlocked", "LifecycleHookAborted").await;
-    assert_eq!(uids(&rollouts).await, first, "in place");
+    assert_eq!(rollouts.fleet.uids().await, first, "in place");
     let status = rollouts.fleet.until(|status| status.updated_replicas == 0).await;
     let back = status.rollback.unwrap();
     assert_eq!(

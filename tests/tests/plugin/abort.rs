@@ -1,20 +1,11 @@
 //! Tests of abort, and of what follows it.
 
-use std::collections::BTreeMap;
-
-use kube::ResourceExt;
 use operator_tests::fleet::{GAME, game};
 use operator_tests::{Fleet, assert_has};
 use serde_json::json;
 
 use crate::fleet;
 use crate::plugin::{Plugin, next};
-
-/// UIDs of all pods by name.
-async fn uids(fleet: &Fleet<'_>) -> BTreeMap<String, Option<String>> {
-    let pods = fleet.all_pods().await.into_iter();
-    pods.map(|(name, pod)| (name, pod.uid())).collect()
-}
 
 /// Waits until the canary step pauses with one updated pod.
 async fn until_step_pauses(fleet: &Fleet<'_>) {
@@ -35,11 +26,11 @@ async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
     assert_has(&refused, "is complete; to go back: kubectl game undo");
     plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     until_step_pauses(&fleet).await;
-    let before = uids(&fleet).await;
+    let before = fleet.uids().await;
     assert_has(&plugin.ok(&format!("abort {GAME}")).await, "1 pod goes back to ");
     fleet.all_run("game:v1", 2).await;
     fleet.says("UpdateBlocked", "RolloutAborted").await;
-    assert_eq!(uids(&fleet).await, before, "in place");
+    assert_eq!(fleet.uids().await, before, "in place");
     let game = fleet.game().await;
     assert_eq!(game.spec.template["spec"]["containers"][0]["image"], "game:v2");
     let status = plugin.run(&format!("status {GAME} --timeout 60s")).await;

@@ -86,7 +86,7 @@ impl<'a> CanaryStepper<'a> {
     fn wait_after_failure(&mut self, run: &Run, canary: &mut CanaryState) -> Option<(StepWait, bool)> {
         let reason = WorkloadReason::PausedByStepBasedHook;
         let failure = format!("HookRun {} {}", run.name, run.verdict());
-        let promoted = self.annotation(PROMOTE_DESPITE_FAILURE) == Some(run.uid.as_str());
+        let promoted = self.view.annotation(PROMOTE_DESPITE_FAILURE) == Some(run.uid.as_str());
         if promoted && !self.workload.paused {
             canary.promoted = Some(self.promotion(&failure, canary));
             return None;
@@ -127,7 +127,7 @@ impl<'a> CanaryStepper<'a> {
     /// Warning about a step that passes despite the failure of its hook.
     fn promotion(&self, failure: &str, canary: &CanaryState) -> Warning {
         let said = |name| {
-            let text = self.annotation(name).and_then(user_text);
+            let text = self.view.annotation(name).and_then(user_text);
             text.unwrap_or_else(|| "not given".to_owned())
         };
         Warning {
@@ -141,11 +141,6 @@ impl<'a> CanaryStepper<'a> {
                 said(PROMOTE_DESPITE_FAILURE_BY)
             ),
         }
-    }
-
-    fn annotation(&self, name: &str) -> Option<&'a str> {
-        let annotations = self.view.object.metadata.annotations.as_ref();
-        annotations?.get(name).map(String::as_str)
     }
 
     /// Finds the HookRun of a step. A HookRun that is being deleted still exists only because a finalizer

@@ -28,6 +28,7 @@ mod step;
 
 use attempt::Revisions;
 pub use new_pod::new_pod_warnings;
+pub use point::Point;
 use rollout::Stepper;
 use stage::Stage;
 
@@ -239,8 +240,10 @@ fn again(facts: &Facts<'_>, entry: LifecycleHookStatus) -> LifecycleHookStatus {
 
 /// Returns the text of a request to retry a hook, as the status records it.
 fn requested_retry(facts: &Facts<'_>, hook: &str) -> Option<String> {
-    let annotations = facts.view.object.metadata.annotations.as_ref()?;
-    let request = annotations.get(RETRY_REQUESTED)?.strip_prefix("lifecycle/")?;
+    let request = facts
+        .view
+        .annotation(RETRY_REQUESTED)?
+        .strip_prefix("lifecycle/")?;
     let (name, text) = request.split_once('=')?;
     (name == hook).then(|| bounded(text))
 }

@@ -4,7 +4,7 @@ use crate::workload::{Amount, Trigger};
 
 /// Point of a rollout. A percentage is compared exactly, so that two points on the same pod keep their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Point {
+pub enum Point {
     /// Before the first pod.
     Pre,
     /// Between the last old and the first new pod.
@@ -17,7 +17,8 @@ pub(super) enum Point {
 
 impl Point {
     /// Returns the point of a trigger for this number of desired pods.
-    pub(super) fn of(trigger: Trigger, replicas: usize) -> Self {
+    #[must_use]
+    pub fn of(trigger: Trigger, replicas: usize) -> Self {
         // Percentages of no pods keep their order.
         let replicas = wide(replicas).max(1);
         match trigger {
@@ -32,7 +33,8 @@ impl Point {
     }
 
     /// Returns how many pods must be updated and available, out of this number of desired pods.
-    pub(super) fn pods(self, replicas: usize) -> usize {
+    #[must_use]
+    pub fn pods(self, replicas: usize) -> usize {
         match self {
             Self::Pre | Self::Mid => 0,
             Self::Progress(hundredths) => {

@@ -49,6 +49,14 @@ pub enum Trigger {
     Post,
 }
 
+impl Trigger {
+    /// Reads the point of a hook; `None` if its type is unknown, or its progress cannot be read.
+    #[must_use]
+    pub fn of(trigger: &HookTrigger) -> Option<Self> {
+        read_trigger("", trigger, &mut Vec::new())
+    }
+}
+
 /// Effect of a failure on the rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailurePolicy {

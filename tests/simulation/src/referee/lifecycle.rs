@@ -20,7 +20,7 @@ pub(super) struct Rollout {
     revision: Option<String>,
     /// UID of the workload.
     workload: String,
-    /// Whether it is rolled back.
+    /// Whether its pods go back.
     is_rolled_back: bool,
     /// Hooks that have said yes.
     passed: BTreeSet<String>,
