@@ -136,6 +136,11 @@ pub struct UpdateStrategy {
     /// Options for in-place updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_update_strategy: Option<InPlaceUpdateStrategy>,
+    /// Limit on the time of a rollout in seconds, until its last pod is available and its last lifecycle hook has
+    /// ended. Pauses and the time in which hooks hold pods do not count. Unset: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 604_800))]
+    pub timeout_seconds: Option<i32>,
 }
 
 /// Canary rollout of a new template.
@@ -372,6 +377,10 @@ pub struct GameDeploymentStatus {
     /// Rollback of an aborted rollout. Unset after a change of the template, and after a requested retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RollbackStatus>,
+    /// Time of the rollout that counts against `updateStrategy.timeoutSeconds`. Unset without a limit, and once the
+    /// rollout has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout_timer: Option<RolloutTimer>,
     /// Text of the last request to abort a rollout that was handled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_abort: Option<String>,
@@ -448,7 +457,7 @@ pub struct RollbackStatus {
     pub from_revision: String,
     /// Revision that pods are updated to: the last one whose rollout is complete.
     pub to_revision: String,
-    /// `LifecycleHookAborted` or `RolloutAborted`.
+    /// `LifecycleHookAborted`, `ProgressDeadlineExceeded` or `RolloutAborted`.
     pub reason: String,
     /// Time at which the rollout was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -459,6 +468,26 @@ pub struct RollbackStatus {
     /// Text of the last request for a retry at that time. Another one begins the rollout again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
+}
+
+/// Time of a rollout that counts against its limit.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutTimer {
+    /// Revision that the rollout updates pods to.
+    pub revision: String,
+    /// Seconds that have counted before `runningSince`.
+    #[serde(default)]
+    pub elapsed_seconds: i64,
+    /// Time since which the timer runs. Unset while it stands still.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_since: Option<Time>,
+    /// Request for a retry at the start of the timer. Another one starts it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_handled_retry: Option<String>,
+    /// Reason and message of the condition `UpdateBlocked` or `ScaleBlocked` when the time had passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub obstacle: Option<String>,
 }
 
 /// Hook of a rollout.

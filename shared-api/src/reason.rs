@@ -144,6 +144,8 @@ reasons! {
         LifecycleHookWaiting,
         /// A lifecycle hook failed and ended the rollout: no further pod is updated to this revision.
         LifecycleHookAborted,
+        /// The rollout took longer than `updateStrategy.timeoutSeconds`: no further pod is updated to this revision.
+        ProgressDeadlineExceeded,
         /// A person aborted the rollout: its pods are updated to the last revision whose rollout is complete.
         RolloutAborted,
         /// Events only: a request to abort the rollout has no effect; the message says why.

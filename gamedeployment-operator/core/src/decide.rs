@@ -12,6 +12,7 @@ use crate::canary;
 use crate::claim::{Claim, claim};
 use crate::counts;
 use crate::creation;
+use crate::deadline::Deadline;
 use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
@@ -72,8 +73,11 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let progress = counts::rollout_progress(facts);
     let (mut canary, steered) = canary::advance_steps(facts, progress);
     plan.add(steered);
-    let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress);
+    let deadline = Deadline::of(facts);
+    let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress, deadline);
     plan.add(advanced);
+    let is_at_work = deadline.is_at_work(facts, &canary, progress, &lifecycle);
+    plan.add(deadline.limit(facts, &canary, progress, &mut lifecycle));
     let rollback = rollback::advance(facts, &canary, &mut lifecycle);
     if rollback.is_held {
         plan.actions.retain(|action| *action != Action::Pause);
@@ -144,6 +148,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         canary,
         lifecycle,
         rollback,
+        is_at_work,
         recreate,
         counts,
         update_blockers,

@@ -40,6 +40,7 @@ pub mod claim;
 pub mod cluster;
 pub mod counts;
 pub mod creation;
+pub mod deadline;
 pub mod decide;
 pub mod digest;
 pub mod dry_run;

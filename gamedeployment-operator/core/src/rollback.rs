@@ -124,8 +124,8 @@ pub fn advance(facts: &Facts<'_>, canary: &CanaryState, lifecycle: &mut Lifecycl
         }
         let rejected = |text: &String| Some(reject(text, check_revision(facts, text).err()?));
         rollback.warning = request.as_ref().and_then(rejected);
-    } else if aborting_hook(facts, lifecycle).is_some() {
-        match begun(WorkloadReason::LifecycleHookAborted) {
+    } else if let Some(reason) = aborting_hook(facts, lifecycle).map(reason_of_hook) {
+        match begun(reason) {
             Ok(begun) => rollback.record = Some(begun),
             Err(obstacle) => report_hold(lifecycle, obstacle),
         }
@@ -241,7 +241,7 @@ fn begins_again(recorded: &RollbackStatus) -> Wait {
 
 /// Adds the reason why pods stay to the message about the hook that aborted the rollout.
 fn report_hold(lifecycle: &mut Lifecycle, obstacle: Obstacle) {
-    if let Some(Wait::Blocked(WorkloadReason::LifecycleHookAborted, message)) = &mut lifecycle.wait {
+    if let Some(Wait::Blocked(_, message)) = &mut lifecycle.wait {
         *message = format!("{message}; no rollback: {}", obstacle.as_str());
     }
 }
@@ -254,12 +254,25 @@ fn reject(request: &str, obstacle: Obstacle) -> Warning {
     }
 }
 
-fn reason_of(record: &RollbackStatus) -> WorkloadReason {
-    if record.reason == WorkloadReason::RolloutAborted.as_str() {
-        WorkloadReason::RolloutAborted
+/// Returns the reason why a hook aborted its rollout.
+pub fn reason_of_hook(entry: &LifecycleHookStatus) -> WorkloadReason {
+    let late = WorkloadReason::ProgressDeadlineExceeded;
+    if entry.reason.as_deref() == Some(late.as_str()) {
+        late
     } else {
         WorkloadReason::LifecycleHookAborted
     }
+}
+
+fn reason_of(record: &RollbackStatus) -> WorkloadReason {
+    let reasons = [
+        WorkloadReason::RolloutAborted,
+        WorkloadReason::ProgressDeadlineExceeded,
+    ];
+    let known = reasons
+        .into_iter()
+        .find(|reason| reason.as_str() == record.reason);
+    known.unwrap_or(WorkloadReason::LifecycleHookAborted)
 }
 
 /// Describes why the rollout was aborted, which pods are left to go back, and how to begin again.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::{CanaryStep, GameDeployment, GameDeploymentSpec, UpdateStrategy};
@@ -32,6 +33,8 @@ use crate::template::Template;
 
 /// Default number of pods that may be unavailable during an update.
 const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
+/// Longest time limit of a rollout or of one of its hooks in seconds.
+const MAX_TIMEOUT: i32 = 604_800;
 /// Default number of unused revisions to keep.
 const DEFAULT_HISTORY: usize = 10;
 
@@ -91,6 +94,8 @@ pub struct Workload {
     pub max_surge: usize,
     /// Whether updates are stopped.
     pub paused: bool,
+    /// Limit on the time of a rollout in seconds.
+    pub timeout: Option<SignedDuration>,
     /// Canary steps; empty: the whole update at once.
     pub steps: Vec<RolloutStep>,
     /// Seconds between taking a pod out of service and changing its images.
@@ -186,6 +191,11 @@ impl Workload {
             max_unavailable: max_unavailable(type_, surge, unavailable, replicas),
             max_surge: surge.up(replicas),
             paused: update.paused.unwrap_or(false),
+            timeout: timeout(
+                "spec.updateStrategy.timeoutSeconds",
+                update.timeout_seconds,
+                &mut problems,
+            ),
             steps: steps(&update, &mut problems),
             grace_seconds: grace(&update, &mut problems),
             recreate_fallback: fallback(&update, &mut problems),
@@ -216,7 +226,29 @@ impl Workload {
             cost_order: CostOrder::read(annotations.get(names::workload::COST_ORDER).map(String::as_str)),
             indexes,
         };
+        workload.check_timeout(&mut problems);
         (workload, problems)
+    }
+
+    /// Checks that a rollout can end before its limit: each new pod takes some time to be available.
+    fn check_timeout(&self, problems: &mut Vec<FieldError>) {
+        let grace = if self.update == UpdateType::InPlace {
+            self.grace_seconds
+        } else {
+            0
+        };
+        let least = SignedDuration::from_secs(self.min_ready_seconds.saturating_add(grace));
+        if let Some(timeout) = self.timeout.filter(|timeout| *timeout <= least) {
+            let least = least.as_secs();
+            problems.push(FieldError::new(
+                "spec.updateStrategy.timeoutSeconds",
+                &timeout.as_secs().to_string(),
+                format!(
+                    "no rollout can end in this time; set more than minReadySeconds and the gracePeriodSeconds of an \
+                     update in place, {least} in all"
+                ),
+            ));
+        }
     }
 
     /// Returns the hook of this kind.
@@ -242,6 +274,20 @@ fn seconds(path: &str, value: Option<i32>, problems: &mut Vec<FieldError>) -> i6
         problems.push(FieldError::new(path, &value.to_string(), "set 0 or more seconds"));
     }
     value.max(0)
+}
+
+/// Reads the time limit of a rollout or of one of its hooks.
+fn timeout(path: &str, value: Option<i32>, problems: &mut Vec<FieldError>) -> Option<SignedDuration> {
+    let timeout = value?;
+    if !(1..=MAX_TIMEOUT).contains(&timeout) {
+        problems.push(FieldError::new(
+            path,
+            &timeout.to_string(),
+            "set 1 to 604800 seconds, or leave it out",
+        ));
+        return None;
+    }
+    Some(SignedDuration::from_secs(i64::from(timeout)))
 }
 
 fn amount(path: &str, value: Option<&IntOrString>, problems: &mut Vec<FieldError>) -> Option<Amount> {

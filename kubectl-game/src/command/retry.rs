@@ -169,6 +169,9 @@ fn of_rollout(
         }
         patch["metadata"] = request["metadata"].take();
         messages.push(message);
+    } else if let Some((mut request, message)) = retry_lifecycle::restart_timer(game, now) {
+        patch["metadata"] = request["metadata"].take();
+        messages.push(message);
     } else if let Some((first, others)) = aborted.split_first() {
         let (mut request, message) = retry_lifecycle::request(game, &first.name, now, flags)?;
         patch["metadata"] = request["metadata"].take();
@@ -280,6 +283,25 @@ mod tests {
         );
         let (patch, _) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch.get("metadata"), None);
+    }
+
+    #[test]
+    fn a_rollout_that_has_exceeded_its_time_gets_it_again() {
+        let message = "spec.updateStrategy.timeoutSeconds: 600 s have passed";
+        let reason = "ProgressDeadlineExceeded";
+        let mut game = samples::told("Progressing", "False", reason, message).game;
+        let entry =
+            json!([{ "name": "smoke", "revision": "r", "phase": "Failed", "attempts": 1, "reason": reason }]);
+        for entries in [json!([]), entry] {
+            game.status.get_or_insert_default().lifecycle_hooks = serde_json::from_value(entries).unwrap();
+            let (patch, message) = decide(&game, None, false, "").unwrap();
+            let requested = patch["metadata"]["annotations"]["tkex.tencent.com/retry-requested"].as_str();
+            assert!(requested.unwrap().starts_with("rollout="), "{patch}");
+            assert_eq!(
+                message,
+                "arena: the time of the rollout begins again, and the lifecycle hooks that it ended run again."
+            );
+        }
     }
 
     #[test]

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::{LifecycleHookPhase as Phase, LifecycleHookStatus, RollbackStatus};
 use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use crate::cluster::Failure;
-use crate::view::state::rollback;
+use crate::view::state::{condition, rollback};
 use crate::view::status_of;
 
 /// Returns the patch that requests another attempt of this hook, and its message; or why none is possible. After a
@@ -72,6 +73,20 @@ pub(super) fn begin_again(game: &GameDeployment, now: Timestamp) -> Option<(Valu
     let status = status_of(game);
     let rollback = rollback(&status)?;
     let message = begins_again(&game.name_any(), rollback);
+    Some((requested(&format!("rollout={now}")), message))
+}
+
+/// Returns the patch that gives the whole time to a rollout that has exceeded its limit, and its message; `None` if none
+/// has.
+pub(super) fn restart_timer(game: &GameDeployment, now: Timestamp) -> Option<(Value, String)> {
+    let status = status_of(game);
+    let reason = WorkloadReason::ProgressDeadlineExceeded.as_str();
+    let progressing = condition(&status, WorkloadCondition::Progressing);
+    progressing.filter(|progressing| progressing.reason == reason)?;
+    let message = format!(
+        "{}: the time of the rollout begins again, and the lifecycle hooks that it ended run again.",
+        game.name_any()
+    );
     Some((requested(&format!("rollout={now}")), message))
 }
 

@@ -63,6 +63,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
         WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
+        WorkloadReason::ProgressDeadlineExceeded => deadline_exceeded(snapshot),
         WorkloadReason::RolloutAborted => rolled_back(snapshot, "Begin the rollout again"),
         WorkloadReason::HookContainerMissing => container_missing(snapshot),
         WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
@@ -293,6 +294,21 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
             format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
             ours(snapshot, "undo"),
         ],
+    )
+}
+
+fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
+    let status = status_of(&snapshot.game);
+    if rollback(&status).is_some() {
+        return rolled_back(snapshot, "Remove the cause, then begin the rollout again");
+    }
+    // Once every pod has the revision, there is no rollout to abort.
+    let is_whole = status.current_revision == status.update_revision;
+    let back = if is_whole { "undo" } else { "abort" };
+    say(
+        "Remove the cause, then give the rollout its time again; or raise spec.updateStrategy.timeoutSeconds, correct the \
+         template, or take the updated pods back.",
+        [ours(snapshot, "retry"), ours(snapshot, back), edit(snapshot)],
     )
 }
 

@@ -15,7 +15,7 @@ use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::Refuses;
-use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, workload};
+use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, timeout, workload};
 use crate::world::{FLEET, World, url};
 
 impl World {
@@ -114,7 +114,7 @@ impl World {
     fn edit_strategy(&mut self, dice: &mut Rng) {
         let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
         let named = named.map(|pod| vec![pod.id.name.clone()]);
-        let kind = dice.u8(..8);
+        let kind = dice.u8(..9);
         let change = |spec: &mut GameDeploymentSpec| {
             let strategy = spec.update_strategy.as_mut().unwrap();
             match kind {
@@ -143,6 +143,7 @@ impl World {
                     let kinds = ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"];
                     strategy.type_ = Some(kinds[usize::from(one) % 4].to_owned());
                 }
+                7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
                 _ => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
             }
         };

@@ -66,6 +66,12 @@ impl World {
         let said = ["ScaleBlocked", "UpdateBlocked"]
             .iter()
             .any(|condition| self.says(condition, "WriteFailed"));
+        // A rollout that has exceeded its time repeats no write, and names the one that failed.
+        let mut conditions = object.api.status.iter().flat_map(|status| &status.conditions);
+        let said = said
+            || conditions.any(|known| {
+                known.reason == "ProgressDeadlineExceeded" && known.message.contains("; WriteFailed: ")
+            });
         let updates = wanted.update != UpdateType::OnDelete && !wanted.paused;
         assert!(
             said || !updates,

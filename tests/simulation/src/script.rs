@@ -54,6 +54,11 @@ impl Script {
         let mut object = workload(code);
         // Stories are about pods alone.
         object.spec.lifecycle_hooks = None;
+        object
+            .spec
+            .update_strategy
+            .get_or_insert_default()
+            .timeout_seconds = None;
         object.spec.replicas = Some(replicas);
         object.spec.update_strategy.as_mut().unwrap().type_ = Some(kind.to_owned());
         world.server.create_workload(object, EPOCH);

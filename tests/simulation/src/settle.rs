@@ -8,6 +8,7 @@ use fastrand::Rng;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::SignedDuration;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::names::pod as names;
 use shared_api::names::workload::RETRY_REQUESTED;
@@ -227,6 +228,17 @@ impl World {
         {
             return self.begin_rollout_again();
         }
+        let is_exceeded = |known: &Condition| {
+            known.type_ == "UpdateBlocked"
+                && known.reason == "ProgressDeadlineExceeded"
+                && !known.message.contains("NotInPlaceUpdatable: ")
+        };
+        if let Some(timer) = &status.rollout_timer
+            && timer.last_handled_retry.as_ref() == asked
+            && status.conditions.iter().any(is_exceeded)
+        {
+            return self.begin_rollout_again();
+        }
         let mut hooks = status.lifecycle_hooks.iter();
         if let Some(entry) = hooks.find(|entry| entry.phase.is_aborted()) {
             return self.retry_lifecycle_hook(&entry.name);
@@ -333,7 +345,10 @@ impl World {
         let stuck = status
             .conditions
             .iter()
-            .any(|known| known.type_ == "UpdateBlocked" && known.reason == "NotInPlaceUpdatable");
+            .filter(|known| known.type_ == "UpdateBlocked")
+            .any(|known| {
+                known.reason == "NotInPlaceUpdatable" || known.message.contains("NotInPlaceUpdatable: ")
+            });
         let updates = wanted.update != UpdateType::OnDelete && !stuck;
         assert!(
             !updates || old <= partition,

@@ -155,6 +155,11 @@ fn lifecycle_hooks(code: u8) -> Vec<LifecycleHook> {
     ]
 }
 
+/// Returns a time limit for rollouts that some exceed.
+pub fn timeout(code: u8) -> i32 {
+    [30, 60, 120, 300][usize::from(code / 4) % 4]
+}
+
 /// Builds a workload from any bytes.
 pub fn workload(code: [u8; 8]) -> GameDeployment {
     let kind = [
@@ -197,6 +202,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
                     policy: None,
                     fallback: (code[7] % 5 < 2).then(|| "Recreate".to_owned()),
                 }),
+                timeout_seconds: (code[4] / 8).is_multiple_of(4).then(|| timeout(code[0])),
             }),
             pre_delete_update_strategy: strategy(NAMES[0], !hooks.is_multiple_of(8)),
             pre_inplace_update_strategy: strategy(NAMES[1], (hooks / 8).is_multiple_of(2)),

@@ -54,6 +54,7 @@ totals! {
     edits: "edits by people",
     retries: "retries reset",
     lifecycle: "verdicts of lifecycle hooks",
+    exceeded: "rollouts that exceeded their time",
     rollbacks: "rollouts rolled back",
     went_back: "pods that went back",
     workloads: "workloads deleted",

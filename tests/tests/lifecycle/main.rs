@@ -10,6 +10,7 @@ use shared_api::game_deployment::LifecycleHookStatus;
 use test_kit::webhook::Answer;
 use test_kit::{ControlPlane, Webhook};
 
+mod deadline;
 mod failures;
 mod jobs;
 mod points;

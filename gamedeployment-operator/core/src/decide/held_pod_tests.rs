@@ -226,3 +226,23 @@ fn a_canary_step_goes_on_past_a_pod_that_its_hook_holds() {
     );
     assert_eq!(world.updated(), 2);
 }
+
+#[test]
+fn the_time_of_a_rollout_stands_still_while_a_hook_holds_a_pod() {
+    let mut world = World::new(json!({ "timeoutSeconds": 600 }), &["fleet-3"]);
+    world.settle();
+    assert_eq!(world.updated(), 9);
+    let status = world.object.status.as_ref().unwrap();
+    let timer = status.rollout_timer.as_ref().unwrap();
+    assert_eq!((timer.running_since, timer.revision.as_str()), (None, "new"));
+    let message = &status
+        .conditions
+        .iter()
+        .find(|known| known.type_ == "Progressing")
+        .unwrap()
+        .message;
+    assert!(
+        message.contains("; 0 of timeoutSeconds (600) have passed; this wait does not count"),
+        "{message}"
+    );
+}

@@ -12,6 +12,7 @@ use shared_api::names::workload::RETRY_REQUESTED;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::{CanaryState, RolloutProgress};
+use crate::deadline::Deadline;
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, RunVersion, Warning};
@@ -108,6 +109,7 @@ pub fn advance(
     facts: &Facts<'_>,
     canary: &CanaryState,
     progress: RolloutProgress,
+    deadline: Deadline,
 ) -> (Lifecycle, PartialPlan) {
     let none = GameDeploymentStatus::default();
     let status = facts.view.object.status.as_ref().unwrap_or(&none);
@@ -166,6 +168,7 @@ pub fn advance(
                 revisions: Revisions::of(facts, is_first),
                 canary,
                 progress,
+                deadline,
                 is_first,
                 is_held: false,
                 lifecycle,

@@ -10,6 +10,7 @@ use super::attempt::{self, Revisions};
 use super::point::Point;
 use super::{HookProgress, Lifecycle, Wait, being_stopped, new_entry, stop_leftovers};
 use crate::canary::{CanaryState, RolloutProgress};
+use crate::deadline::Deadline;
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
@@ -23,6 +24,7 @@ pub(super) struct Stepper<'f, 'a> {
     pub(super) revisions: Revisions<'a>,
     pub(super) canary: &'f CanaryState,
     pub(super) progress: RolloutProgress,
+    pub(super) deadline: Deadline,
     pub(super) is_first: bool,
     /// Whether no attempt may begin: the rollout is or will be aborted, or a HookRun of another rollout has not ended.
     pub(super) is_held: bool,
@@ -42,7 +44,10 @@ impl<'a> Stepper<'_, 'a> {
             .iter()
             .filter_map(known)
             .any(|entry| entry.phase.is_aborted());
-        self.is_held = leftover.is_some() || is_aborted || rollback::is_abort_requested(self.facts);
+        self.is_held = leftover.is_some()
+            || is_aborted
+            || self.deadline == Deadline::Exceeded
+            || rollback::is_abort_requested(self.facts);
         let is_passed = |hook: &LifecycleHook| known(hook).is_some_and(|entry| entry.phase.is_passed());
         let point = |hook: &LifecycleHook| Point::of(hook.trigger, replicas);
         let current = hooks.iter().filter(|hook| !is_passed(hook)).map(point).min();
@@ -84,11 +89,19 @@ impl<'a> Stepper<'_, 'a> {
         let replicas = self.facts.workload.replicas;
         let needed = current.map(|point| point.pods(replicas));
         self.lifecycle.open = match needed {
-            // An aborted rollout gets no further pod, also if more are wanted now.
-            Some(needed) if is_aborted && !self.is_first => Some(needed.min(self.facts.updated())),
+            // An aborted rollout gets no further pod, also if more are wanted now. Without pods of another revision,
+            // lost ones are replaced.
+            Some(needed) if is_aborted && !self.is_first && !self.has_recreated() => {
+                Some(needed.min(self.facts.updated()))
+            }
             needed => needed.filter(|needed| *needed < replicas || is_aborted || replicas == 0),
         };
         self.lifecycle.holds_creations = self.is_first && self.lifecycle.open.is_some();
+    }
+
+    /// Whether an update of type `Recreate` has deleted all old pods.
+    fn has_recreated(&self) -> bool {
+        self.facts.workload.update == UpdateType::Recreate && recreate::old_left(self.facts) == 0
     }
 
     /// Whether a point has been reached.

@@ -8,6 +8,7 @@ use super::attempt::{self, RunProblem};
 use super::new_pod;
 use super::rollout::{Stepper, worse};
 use super::{Wait, requested_retry, terminate};
+use crate::deadline::Deadline;
 use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
 use crate::spec_digest::SpecDigest;
@@ -30,7 +31,9 @@ impl Stepper<'_, '_> {
         match entry.phase {
             Phase::Waiting => self.begin(hook, &mut entry, is_due, is_requested),
             Phase::Running => self.observe(hook, &mut entry),
-            Phase::Failed | Phase::Error | Phase::Inconclusive if is_requested => {
+            Phase::Failed | Phase::Error | Phase::Inconclusive
+                if is_requested || self.has_time_again(&entry) =>
+            {
                 entry.phase = Phase::Waiting;
                 (entry.reason, entry.start_time, entry.completion_time) = (None, None, None);
                 entry.message = Some("asked to run again".to_owned());
@@ -38,6 +41,12 @@ impl Stepper<'_, '_> {
             Phase::Successful | Phase::Ignored | Phase::Failed | Phase::Error | Phase::Inconclusive => {}
         }
         entry
+    }
+
+    /// Whether the time limit of the rollout, which ended this hook, is no longer exceeded.
+    fn has_time_again(&self, entry: &LifecycleHookStatus) -> bool {
+        let reason = WorkloadReason::ProgressDeadlineExceeded.as_str();
+        entry.reason.as_deref() == Some(reason) && self.deadline != Deadline::Exceeded
     }
 
     /// Whether a person requests another attempt. Marks the request as handled.
@@ -74,7 +83,7 @@ impl Stepper<'_, '_> {
         }
         if let Some(at) = next_attempt(entry).filter(|at| *at > self.facts.now) {
             self.part
-                .wake_at(deadline(hook, entry).map_or(at, |end| at.min(end)));
+                .wake_at(self.end_of(hook, entry).map_or(at, |end| at.min(end)));
             return self.wait_for_next_attempt(hook, entry);
         }
         match attempt::new_run(self.facts, &self.revisions, hook, number) {
@@ -174,10 +183,10 @@ impl Stepper<'_, '_> {
             let why = bounded(&format!("HookRun {name} {}", run.verdict()));
             return self.failed(hook, entry, run.phase, &why);
         }
-        if let Some(end) = deadline(hook, entry) {
+        if let Some(end) = self.end_of(hook, entry) {
             if end <= self.facts.now {
                 terminate(run, &mut self.part);
-                let message = format!("timeoutSeconds have passed; stops HookRun {name}");
+                let message = format!("{}; stops HookRun {name}", self.late());
                 return self.running(hook, entry, message);
             }
             self.part.wake_at(end);
@@ -233,6 +242,9 @@ impl Stepper<'_, '_> {
     ) {
         let is_final = self.is_overdue(hook, entry) || hook.failure_policy != FailurePolicy::Retry;
         let next = match hook.failure_policy {
+            FailurePolicy::Ignore if self.deadline == Deadline::Exceeded => {
+                "the rollout is aborted".to_owned()
+            }
             FailurePolicy::Ignore => "the rollout continues".to_owned(),
             FailurePolicy::Retry if !is_final => {
                 entry.phase = Phase::Waiting;
@@ -266,21 +278,37 @@ impl Stepper<'_, '_> {
     /// Ends a hook without success.
     fn end(&self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, phase: Phase, why: &str) {
         let (phase, reason) = match hook.failure_policy {
+            _ if self.deadline == Deadline::Exceeded => (phase, WorkloadReason::ProgressDeadlineExceeded),
             FailurePolicy::Ignore => (Phase::Ignored, WorkloadReason::LifecycleHookIgnored),
             FailurePolicy::Abort | FailurePolicy::Retry => (phase, WorkloadReason::LifecycleHookAborted),
         };
-        let late = if self.is_overdue(hook, entry) {
-            "timeoutSeconds have passed; the last attempt: "
-        } else {
-            ""
-        };
         entry.phase = phase;
         entry.reason = Some(reason.as_str().to_owned());
-        entry.message = Some(format!("{late}{why}"));
+        entry.message = Some(if self.is_overdue(hook, entry) {
+            format!("{}; the last attempt: {why}", self.late())
+        } else {
+            why.to_owned()
+        });
     }
 
     fn is_overdue(&self, hook: &LifecycleHook, entry: &LifecycleHookStatus) -> bool {
-        deadline(hook, entry).is_some_and(|end| end <= self.facts.now)
+        self.end_of(hook, entry).is_some_and(|end| end <= self.facts.now)
+    }
+
+    /// Time at which a hook that has begun and has not succeeded ends: its own limit, or that of the rollout.
+    fn end_of(&self, hook: &LifecycleHook, entry: &LifecycleHookStatus) -> Option<Timestamp> {
+        let begun = entry.start_time?.timestamp();
+        let own = hook.timeout.and_then(|timeout| begun.checked_add(timeout).ok());
+        [own, self.deadline.end()].into_iter().flatten().min()
+    }
+
+    /// Names the limit that has passed.
+    fn late(&self) -> &'static str {
+        if self.deadline == Deadline::Exceeded {
+            "timeoutSeconds of the rollout have passed"
+        } else {
+            "timeoutSeconds have passed"
+        }
     }
 
     fn running(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, message: String) {
@@ -330,11 +358,6 @@ fn aborted_phase(phase: shared_api::Phase) -> Phase {
         | shared_api::Phase::Pending
         | shared_api::Phase::Running => Phase::Failed,
     }
-}
-
-/// Time at which a hook without success has failed.
-fn deadline(hook: &LifecycleHook, entry: &LifecycleHookStatus) -> Option<Timestamp> {
-    entry.start_time?.timestamp().checked_add(hook.timeout?).ok()
 }
 
 /// Time of the next attempt; `None`: at once.

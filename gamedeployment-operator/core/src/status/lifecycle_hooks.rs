@@ -6,6 +6,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::Findings;
 use super::condition::{ConditionStatus, Conditions};
 use super::name_list::join_first;
+use crate::rollback;
 
 /// Reports whether the hooks of the current or last rollout have succeeded.
 pub(super) fn succeeded(findings: &Findings<'_>, conditions: &mut Conditions<'_>) {
@@ -14,8 +15,9 @@ pub(super) fn succeeded(findings: &Findings<'_>, conditions: &mut Conditions<'_>
         return;
     }
     let any = |is: fn(Phase) -> bool| hooks.iter().any(|hook| is(hook.phase));
-    let (status, reason) = if any(Phase::is_aborted) {
-        (ConditionStatus::False, WorkloadReason::LifecycleHookAborted)
+    let aborted = hooks.iter().find(|hook| hook.phase.is_aborted());
+    let (status, reason) = if let Some(aborted) = aborted {
+        (ConditionStatus::False, rollback::reason_of_hook(aborted))
     } else if any(|phase| phase == Phase::Running) {
         (ConditionStatus::Unknown, WorkloadReason::LifecycleHookRunning)
     } else if any(|phase| phase == Phase::Waiting) {

@@ -1,6 +1,7 @@
 //! Messages of the conditions.
 
 use jiff::{SignedDuration, Timestamp};
+use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::pod as annotation;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
@@ -9,6 +10,7 @@ use super::name_list::{join_first, join_names};
 use super::waiting::{WaitState, Waiting, WaitingPod};
 use super::{Findings, ended, unrecorded};
 use crate::canary::StepWait;
+use crate::deadline;
 use crate::dry_run;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
@@ -89,6 +91,7 @@ pub(super) fn progressing(
     facts: &Facts<'_>,
     findings: &Findings<'_>,
     waiting: &Waiting<'_>,
+    timer: Option<&RolloutTimer>,
     conditions: &mut Conditions<'_>,
 ) {
     let counts = &findings.counts;
@@ -98,11 +101,15 @@ pub(super) fn progressing(
             + &waits(facts, findings, waiting)
             + &under_way(facts)
             + &not_begun(facts, findings)
-            + &kept_runs(facts);
+            + &kept_runs(facts)
+            + &time(facts, timer);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
     if let Some((reason, message)) = unrecorded::progressing(facts) {
         return set(false, reason, message);
+    }
+    if let Some(Wait::Blocked(WorkloadReason::ProgressDeadlineExceeded, message)) = &findings.lifecycle.wait {
+        return set(false, WorkloadReason::ProgressDeadlineExceeded, message.clone());
     }
     match &findings.canary.wait {
         Some(StepWait::RollingOut(message)) => {
@@ -265,6 +272,12 @@ fn not_begun(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     } else {
         format!("; not updated yet: {}", join_names(&pods))
     }
+}
+
+/// Formats the time that the rollout has left.
+fn time(facts: &Facts<'_>, timer: Option<&RolloutTimer>) -> String {
+    let timer = timer.and_then(|timer| deadline::describe(facts, timer));
+    timer.map_or_else(String::new, |timer| format!("; {timer}"))
 }
 
 /// Formats the HookRuns that only a finalizer keeps.

@@ -3,11 +3,13 @@
 //! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::CanaryState;
+use crate::deadline::{self, RolloutState};
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::gate::GateState;
@@ -48,6 +50,8 @@ pub struct Findings<'a> {
     pub lifecycle: Lifecycle,
     /// Rollback of an aborted rollout.
     pub rollback: Rollback,
+    /// Whether the operator has work with the rollout.
+    pub is_at_work: bool,
     /// Phase of an update of type `Recreate`.
     pub recreate: Option<Recreate>,
     /// Counts that the decision is based on.
@@ -102,16 +106,17 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         .filter_map(|(_, gate_state, _)| gate_state.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
     let wake = due.filter(|at| *at > facts.now).min();
+    let whole = is_whole(facts, findings);
+    let timer = rollout_timer(facts, findings, &waiting, whole);
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
     messages::available(facts, &mut conditions);
     messages::hooks_resolved(facts, &mut conditions);
-    messages::progressing(facts, findings, &waiting, &mut conditions);
+    messages::progressing(facts, findings, &waiting, timer.as_ref(), &mut conditions);
     messages::scale_blocked(facts, findings, &waiting, &mut conditions);
     messages::update_blocked(facts, findings, &waiting, &mut conditions);
     lifecycle_hooks::succeeded(findings, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
     messages::spec_warning(facts, &mut conditions);
-    let whole = is_whole(facts, findings);
     let recreating_revision = findings
         .recreate
         .and_then(|recreate| recreate.record(facts, whole));
@@ -159,6 +164,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         current_revision: current,
         recreating_revision,
         rollback: findings.rollback.record.clone(),
+        rollout_timer: timer,
         last_handled_abort: findings.rollback.last_handled_abort.clone(),
         collision_count: Some(crate::history::collisions(view)),
         conditions: conditions.finish(),
@@ -227,6 +233,21 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         && !kept_back
         && facts.old() == 0
         && facts.updated() >= facts.workload.replicas
+}
+
+/// Returns the timer of the rollout, if it has a time limit and has not ended. It ends once all its pods are available.
+fn rollout_timer(
+    facts: &Facts<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting<'_>,
+    whole: bool,
+) -> Option<RolloutTimer> {
+    let available = facts.pods.iter().filter(|pod| !pod.old && pod.is_available());
+    let state = RolloutState {
+        counts: findings.is_at_work && waiting.count() == 0,
+        is_over: findings.rollback.record.is_some() || whole && available.count() >= facts.workload.replicas,
+    };
+    deadline::timer(facts, state)
 }
 
 /// Returns the status if it changed, and warnings for conditions that got worse. A condition about pods that

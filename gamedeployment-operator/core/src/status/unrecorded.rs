@@ -7,6 +7,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
 use super::{conclude, number};
+use crate::deadline;
 use crate::facts::Facts;
 use crate::history::Unrecorded;
 use crate::lifecycle;
@@ -51,6 +52,10 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
         replicas: number(active.len()),
         ready_replicas: number(active.iter().filter(|pod| pod.is_ready()).count()),
         conditions: conditions.finish(),
+        rollout_timer: old
+            .rollout_timer
+            .clone()
+            .map(|timer| deadline::advanced(timer, false, now)),
         ..old.clone()
     };
     let (status, warnings) = conclude(old, status, |_| false);

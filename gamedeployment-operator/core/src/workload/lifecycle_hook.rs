@@ -14,8 +14,6 @@ const PATH: &str = "spec.lifecycleHooks";
 const MAX_HOOKS: usize = 32;
 /// Limit on the length of a name, which is part of the HookRun's name.
 const MAX_NAME_LEN: usize = 40;
-/// Limit on `timeoutSeconds`: one week.
-const MAX_TIMEOUT: i32 = 604_800;
 
 /// A hook that runs at a point of a rollout.
 #[derive(Debug, Clone, PartialEq)]
@@ -186,16 +184,6 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
             RetainPolicy::Always
         }),
     };
-    if let Some(seconds) = hook
-        .timeout_seconds
-        .filter(|seconds| !(1..=MAX_TIMEOUT).contains(seconds))
-    {
-        wrong(
-            "timeoutSeconds",
-            &seconds.to_string(),
-            "set 1 to 604800 seconds, or leave it out",
-        );
-    }
     let abort_action = match hook.abort_action.as_deref().unwrap_or_default() {
         "" | "Hold" => AbortAction::Hold,
         "Rollback" if failure_policy == FailurePolicy::Ignore => {
@@ -219,9 +207,7 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
         failure_policy,
         abort_action,
         retain_policy,
-        timeout: hook
-            .timeout_seconds
-            .map(|seconds| SignedDuration::from_secs(seconds.into())),
+        timeout: super::timeout(&format!("{base}.timeoutSeconds"), hook.timeout_seconds, problems),
         carrier: carrier?,
     })
 }

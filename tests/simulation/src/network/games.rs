@@ -28,6 +28,7 @@ impl World {
                     if let Some(seen) = seen {
                         self.referee.steps_passed(seen, status);
                         self.referee.follow_rollout(seen, status);
+                        self.totals.exceeded += u64::from(self.referee.check_timer(seen, status));
                         let begins = check_rollback(seen, status);
                         self.totals.rollbacks += u64::from(begins);
                     }

@@ -12,6 +12,7 @@ use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
+use super::deadline::{check_exceeded, is_over};
 use super::lifecycle::has_lifecycle_hooks;
 use super::rollback::{check_aborted, in_force, targets};
 use super::{Acted, Referee};
@@ -166,6 +167,7 @@ impl Referee {
             _ => {}
         }
         check_aborted(action, acted.seen);
+        check_exceeded(action, acted.seen);
         let room = &acted.room;
         if !room.calm {
             return;
@@ -192,8 +194,8 @@ impl Referee {
             room.serving
         );
         self.check_point(action, acted, &wanted);
-        // Missing pods get the current revision while lifecycle hooks hold the rollout.
-        if wanted.steps.is_empty() && !has_lifecycle_hooks(acted.seen) {
+        // Missing pods get the current revision while lifecycle hooks hold the rollout, and once its time has passed.
+        if wanted.steps.is_empty() && !has_lifecycle_hooks(acted.seen) && !is_over(acted.seen) {
             let decision = (acted.seen.uid().to_owned(), acted.seen.at);
             let before = self.recreated.take_if(|(known, _)| *known == decision);
             let before = before.map_or(0, |(_, count)| count);

@@ -93,7 +93,7 @@ impl Referee {
 }
 
 /// Returns the revision that a write gives a pod.
-fn gets(action: &Action) -> Option<&str> {
+pub(super) fn gets(action: &Action) -> Option<&str> {
     match action {
         Action::CreatePod(new) => new.manifest["metadata"]["labels"][names::REVISION].as_str(),
         Action::Gated(GatedWrite::WriteUpdate(update, _)) => Some(update.to()),

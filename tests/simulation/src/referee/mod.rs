@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | no gated pod is deleted or changed without a measured success for exactly that, used once | [`gate`] |
 //! | no pod gets a revision beyond the open point of its rollout | [`lifecycle`] |
+//! | a rollout ends for its time only once that has passed, and then no further pod gets its revision | [`deadline`] |
 //! | an aborted rollout updates no further pod, and goes on only when a person asks for it | [`rollback`] |
 //! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
@@ -14,6 +15,7 @@
 
 mod bounds;
 mod canary;
+mod deadline;
 mod gate;
 mod lifecycle;
 mod resolved;
@@ -76,6 +78,8 @@ pub struct Referee {
     ended: BTreeMap<String, (usize, u64)>,
     /// The rollout that the status records.
     rollout: lifecycle::Rollout,
+    /// Its time.
+    time: deadline::Time,
     /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,
 }

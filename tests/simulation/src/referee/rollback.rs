@@ -80,7 +80,8 @@ pub fn check_rollback(seen: &Seen, new: &GameDeploymentStatus) -> bool {
             let by_hook =
                 hooks.any(|entry| entry.phase.is_aborted() && entry.revision == begun.from_revision);
             assert!(
-                by_hook && begun.reason == "LifecycleHookAborted"
+                by_hook
+                    && ["LifecycleHookAborted", "ProgressDeadlineExceeded"].contains(&begun.reason.as_str())
                     || request.starts_with(&format!("{}=", begun.from_revision))
                         && old.last_handled_abort.as_ref() != Some(&request),
                 "nobody has aborted the rollout: {request:?} {new:#?}"

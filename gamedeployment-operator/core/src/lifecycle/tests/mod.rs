@@ -7,6 +7,7 @@ use shared_api::{HookRun, Phase};
 use crate::samples::FakeCluster;
 use world::{World, hook};
 
+mod deadline;
 mod new_pod;
 mod policies;
 mod properties;

@@ -293,6 +293,18 @@ fn pods_that_are_lost_after_an_abort_before_the_first_deletion_are_replaced() {
 }
 
 #[test]
+fn lost_pods_are_replaced_after_an_abort_once_no_old_pod_is_left() {
+    let mut after = hook("after", &json!("Post"));
+    after["failurePolicy"] = json!("Abort");
+    let mut world = World::new(3, &[after]).recreates();
+    world.ends("after", Phase::Failed);
+    assert_eq!(world.at("new"), 3);
+    world.pods.pop_first();
+    world.settle();
+    assert_eq!((world.at("old"), world.at("new")), (0, 3), "{:?}", world.log);
+}
+
+#[test]
 fn an_aborted_rollout_deletes_nothing_more_after_a_change_of_type() {
     let mut half = hook("half", &json!("50%"));
     half["failurePolicy"] = json!("Abort");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use shared_api::game_deployment::{LifecycleHookPhase, RollbackStatus};
+use shared_api::game_deployment::{LifecycleHookPhase, RollbackStatus, RolloutTimer};
 use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
 use shared_api::names::workload::{ABORT_REQUESTED, RETRY_REQUESTED};
 use shared_api::{GameDeployment, HookRun, Phase};
@@ -29,6 +29,8 @@ pub(super) struct World {
     pub(super) lingers: bool,
     /// Pods that are not available yet.
     pub(super) starting: Vec<String>,
+    /// Whether new pods do not become available.
+    pub(super) is_stuck: bool,
     pub(super) runs: Vec<HookRun>,
     pub(super) now: Timestamp,
     /// What happened, in order: `pod REVISION COUNT`, `run HOOK`, `HOOK VERDICT`.
@@ -75,6 +77,7 @@ impl World {
             terminating: BTreeMap::new(),
             lingers: false,
             starting: Vec::new(),
+            is_stuck: false,
             runs: Vec::new(),
             now: now(),
             log: Vec::new(),
@@ -177,6 +180,9 @@ impl World {
             Action::CreatePod(new) => {
                 let revision = new.manifest["metadata"]["labels"]["controller-revision-hash"].clone();
                 let revision = revision.as_str().unwrap().to_owned();
+                if self.is_stuck {
+                    self.starting.push(new.name.clone());
+                }
                 self.pods.insert(new.name, revision.clone());
                 let mut all = self.pods.values().chain(self.terminating.values());
                 if self.is_recreate() {
@@ -338,6 +344,16 @@ impl World {
     pub(super) fn request(&mut self, text: &str) {
         let annotations = self.object.metadata.annotations.get_or_insert_default();
         annotations.insert(RETRY_REQUESTED.to_owned(), text.to_owned());
+    }
+
+    /// Limits the time of rollouts.
+    pub(super) fn limit_time(&mut self, seconds: Option<i32>) {
+        let strategy = self.object.spec.update_strategy.get_or_insert_default();
+        strategy.timeout_seconds = seconds;
+    }
+
+    pub(super) fn timer(&self) -> Option<&RolloutTimer> {
+        self.object.status.as_ref()?.rollout_timer.as_ref()
     }
 
     pub(super) fn request_abort(&mut self, text: &str) {

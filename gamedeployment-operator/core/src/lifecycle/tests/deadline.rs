@@ -1,0 +1,442 @@
+//! Time limit of a rollout.
+
+use serde_json::{Value, json};
+use shared_api::Phase;
+use shared_api::game_deployment::LifecycleHookPhase;
+
+use super::world::{World, hook};
+
+const EXCEEDED: &str = "ProgressDeadlineExceeded";
+
+fn set_update(world: &mut World, field: &str, value: Value) {
+    let mut update = serde_json::to_value(&world.object.spec.update_strategy).unwrap();
+    update[field] = value;
+    world.object.spec.update_strategy = serde_json::from_value(update).unwrap();
+}
+
+/// A rollout without hooks whose new pods do not become available; a pod may be missing.
+fn stuck(seconds: i32) -> World {
+    let mut world = World::new(4, &[]);
+    set_update(&mut world, "maxUnavailable", json!(1));
+    world.limit_time(Some(seconds));
+    world.is_stuck = true;
+    world.settle();
+    world
+}
+
+fn let_start(world: &mut World) {
+    world.is_stuck = false;
+    world.starting.clear();
+}
+
+fn assert_exceeded(world: &World) {
+    let reason = EXCEEDED.to_owned();
+    assert_eq!(
+        world.condition("Progressing"),
+        ("False".to_owned(), reason.clone())
+    );
+    assert_eq!(world.condition("UpdateBlocked"), ("True".to_owned(), reason));
+}
+
+#[test]
+fn a_rollout_that_takes_too_long_gets_no_further_pod() {
+    let mut world = stuck(600);
+    assert_eq!((world.at("new"), world.at("old")), (1, 3));
+    assert_eq!(
+        world.wake,
+        Some(world.timer().unwrap().running_since.unwrap().timestamp() + std::time::Duration::from_mins(10))
+    );
+    let message = world.message("Progressing");
+    assert!(message.contains("; the rollout is aborted at "), "{message}");
+    world.pass(599);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "RollingOut");
+    world.pass(1);
+    world.settle();
+    assert_exceeded(&world);
+    let message = world.message("UpdateBlocked");
+    let expected = "spec.updateStrategy.timeoutSeconds: 600 s have passed; 1 of 4 pods have revision new, 0 of them are available; no further pod is updated; ";
+    assert!(message.starts_with(expected), "{message}");
+    // Another pod of the revision would have room. A lost old pod comes back at its revision.
+    world.starting.clear();
+    let old = world
+        .pods
+        .iter()
+        .find(|(_, revision)| *revision == "old")
+        .unwrap()
+        .0
+        .clone();
+    world.pods.remove(&old);
+    world.settle();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!((world.at("new"), world.at("old")), (1, 3));
+    assert_eq!(
+        world
+            .warnings
+            .iter()
+            .filter(|warning| warning.reason.as_str() == EXCEEDED)
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn an_exceeded_rollout_goes_on_after_a_retry_a_higher_limit_or_another_template() {
+    let again: [fn(&mut World); 5] = [
+        |world| world.request("rollout=1"),
+        |world| world.limit_time(Some(1200)),
+        |world| world.limit_time(None),
+        |world| world.set_template("third", "game:v3"),
+        |world| world.request("lifecycle/none=1"),
+    ];
+    for (number, again) in again.into_iter().enumerate() {
+        let mut world = stuck(600);
+        world.pass(600);
+        world.settle();
+        assert_exceeded(&world);
+        let_start(&mut world);
+        again(&mut world);
+        world.settle();
+        assert_eq!(world.condition("Progressing").1, "RolloutComplete", "{number}");
+        assert_eq!(world.timer(), None, "{number}");
+    }
+}
+
+#[test]
+fn a_retry_gives_the_whole_time_again_and_counts_once() {
+    let mut world = stuck(600);
+    for number in 0..3 {
+        world.pass(600);
+        world.settle();
+        assert_exceeded(&world);
+        world.request(&format!("rollout={number}"));
+        world.settle();
+        assert_eq!(world.condition("Progressing").1, "RollingOut", "{number}");
+    }
+    // A request before the rollout asks for nothing.
+    let mut world = World::new(4, &[]);
+    world.request("rollout=old");
+    set_update(&mut world, "maxUnavailable", json!(1));
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+}
+
+#[test]
+fn pauses_do_not_count() {
+    let mut world = stuck(600);
+    world.pass(400);
+    set_update(&mut world, "paused", json!(true));
+    world.settle();
+    let message = world.message("Progressing");
+    assert!(
+        message.contains("; 400 of timeoutSeconds (600) have passed; this wait does not count"),
+        "{message}"
+    );
+    assert_eq!(world.wake, None);
+    world.pass(100_000);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "Paused");
+    set_update(&mut world, "paused", json!(false));
+    world.settle();
+    world.pass(199);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "RollingOut");
+    world.pass(1);
+    world.settle();
+    assert_exceeded(&world);
+    // A pause afterwards does not hide the end, and its end does not begin the rollout again.
+    for paused in [true, false] {
+        set_update(&mut world, "paused", json!(paused));
+        world.settle();
+        assert_exceeded(&world);
+    }
+}
+
+#[test]
+fn a_partition_and_canary_pauses_do_not_count() {
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    set_update(&mut world, "partition", json!(2));
+    world.settle();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!(
+        (world.at("new"), world.condition("Progressing").1.as_str()),
+        (2, "RolloutComplete")
+    );
+    assert_eq!(world.timer().unwrap().elapsed_seconds, 0);
+    // Nor does the time in which others decide about the pods.
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    set_update(&mut world, "type", json!("OnDelete"));
+    set_update(&mut world, "canary", json!({ "steps": [{ "partition": 2 }] }));
+    world.settle();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "RollingOut");
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    let steps = json!({ "steps": [{ "partition": 2 }, { "pause": {} }, { "partition": 0 }] });
+    set_update(&mut world, "canary", steps);
+    world.settle();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!(world.condition("Progressing").1, "PausedByCanaryPauseStep");
+    set_update(&mut world, "paused", json!(false));
+    world.settle();
+    assert_eq!(world.current(), Some("new"));
+}
+
+#[test]
+fn a_hook_that_runs_too_long_ends_with_the_rollout_whatever_its_policy() {
+    for policy in ["Retry", "Abort", "Ignore"] {
+        let mut half = hook("half", &json!("50%"));
+        half["failurePolicy"] = json!(policy);
+        let mut world = World::new(4, &[half, hook("after", &json!("Post"))]);
+        world.limit_time(Some(600));
+        world.settle();
+        world.pass(600);
+        world.settle();
+        assert_exceeded(&world);
+        assert!(
+            world.log.contains(&"terminate half".to_owned()),
+            "{policy}: {:?}",
+            world.log
+        );
+        world.ends("half", Phase::Inconclusive);
+        assert_eq!(world.phase("half"), LifecycleHookPhase::Inconclusive, "{policy}");
+        assert_exceeded(&world);
+        assert_eq!(
+            world.condition("LifecycleHooksSucceeded"),
+            ("False".to_owned(), EXCEEDED.to_owned())
+        );
+        world.pass(100_000);
+        world.settle();
+        assert_eq!((world.at("new"), world.runs_of("half").len()), (2, 1), "{policy}");
+        // The time begins again, and with it the hook.
+        world.request("rollout=1");
+        world.settle();
+        assert!(world.is_running("half"), "{policy}: {:#?}", world.object.status);
+        world.end("half", Phase::Successful);
+        world.ends("after", Phase::Successful);
+        assert_eq!(world.current(), Some("new"), "{policy}");
+    }
+}
+
+#[test]
+fn attempts_stop_between_two_when_the_time_has_passed() {
+    let mut world = World::new(4, &[hook("half", &json!("50%"))]);
+    world.limit_time(Some(15));
+    world.settle();
+    world.pass(10);
+    world.end("half", Phase::Failed);
+    world.settle();
+    assert_eq!(world.phase("half"), LifecycleHookPhase::Waiting);
+    world.pass(6);
+    world.settle();
+    assert_exceeded(&world);
+    assert_eq!(
+        (world.phase("half"), world.runs_of("half").len()),
+        (LifecycleHookPhase::Failed, 1)
+    );
+}
+
+#[test]
+fn a_success_at_the_last_moment_counts() {
+    let mut world = World::new(4, &[hook("after", &json!("Post"))]);
+    world.limit_time(Some(600));
+    world.settle();
+    world.pass(600);
+    world.end("after", Phase::Successful);
+    world.settle();
+    assert_eq!((world.current(), world.timer()), (Some("new"), None));
+    // So do pods that become available while nobody looks.
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    assert_eq!(world.at("new"), 4);
+    world.pass(601);
+    let_start(&mut world);
+    world.settle();
+    assert_eq!(
+        (world.condition("Progressing").1.as_str(), world.timer()),
+        ("RolloutComplete", None)
+    );
+}
+
+#[test]
+fn the_last_pods_count_until_they_are_available() {
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    assert_eq!((world.at("new"), world.current()), (4, Some("new")));
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    // A lost pod has no other revision to come back at.
+    world.pods.pop_first();
+    world.settle();
+    assert_eq!(world.at("new"), 4);
+    let_start(&mut world);
+    world.settle();
+    assert_eq!(
+        (world.condition("Progressing").1.as_str(), world.timer()),
+        ("RolloutComplete", None)
+    );
+    // Later failures are not of the rollout.
+    world.starting = world.pods.keys().cloned().collect();
+    world.object.spec.replicas = Some(6);
+    world.settle();
+    world.pass(100_000);
+    world.settle();
+    assert_eq!((world.at("new"), world.timer()), (6, None));
+}
+
+#[test]
+fn a_first_rollout_heals_its_pods_up_to_the_open_point() {
+    let mut world = World::empty(4, &[hook("half", &json!("50%"))]);
+    world.limit_time(Some(600));
+    world.settle();
+    assert_eq!(world.at("new"), 2);
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    world.pods.pop_first();
+    world.settle();
+    assert_eq!(world.at("new"), 2);
+}
+
+#[test]
+fn a_rollback_follows_where_the_hook_that_ran_asks_for_it() {
+    let mut half = hook("half", &json!("50%"));
+    half["abortAction"] = json!("Rollback");
+    let mut world = World::new(4, &[half]);
+    world.limit_time(Some(600));
+    world.settle();
+    world.pass(600);
+    world.settle();
+    world.ends("half", Phase::Error);
+    let back = world.rollback().unwrap();
+    assert_eq!(
+        (back.reason.as_str(), world.at("old"), world.timer()),
+        (EXCEEDED, 4, None)
+    );
+    assert_exceeded(&world);
+    world.request("rollout=1");
+    world.settle();
+    assert!(world.is_running("half"), "{:#?}", world.object.status);
+    assert_eq!(world.timer().unwrap().elapsed_seconds, 0);
+    // A person can go back, too.
+    let mut world = stuck(600);
+    world.pass(600);
+    world.settle();
+    world.request_abort("new=1");
+    let_start(&mut world);
+    world.settle();
+    assert_eq!(
+        (world.at("old"), world.condition("Progressing").1.as_str()),
+        (4, "RolloutAborted")
+    );
+}
+
+#[test]
+fn a_recreate_stops_deleting_and_goes_on_creating() {
+    let mut before = hook("before", &json!("Pre"));
+    before["failurePolicy"] = json!("Abort");
+    let mut world = World::new(3, &[before.clone()]).recreates();
+    world.limit_time(Some(600));
+    world.settle();
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    world.ends("before", Phase::Failed);
+    assert_eq!((world.at("old"), world.at("new")), (3, 0));
+    // Without old pods, the new ones are all that is left.
+    let mut world = World::new(3, &[before]).recreates();
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.ends("before", Phase::Successful);
+    assert_eq!(world.at("new"), 3);
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    world.pods.pop_first();
+    world.settle();
+    assert_eq!(world.at("new"), 3);
+}
+
+#[test]
+fn a_template_that_cannot_be_recorded_stops_the_timer() {
+    let mut world = stuck(600);
+    world.pass(400);
+    let recorded = world.object.spec.template.clone();
+    world.object.spec.template["spec"]["containers"] = json!([]);
+    world.settle();
+    assert_eq!(world.condition("InvalidSpec").0, "True");
+    world.pass(100_000);
+    world.settle();
+    world.object.spec.template = recorded;
+    world.settle();
+    assert_eq!(world.timer().unwrap().elapsed_seconds, 400);
+    assert_eq!(world.condition("Progressing").1, "RollingOut");
+    // So does any other problem of the spec.
+    world.pass(100);
+    set_update(&mut world, "type", json!("Sometimes"));
+    world.settle();
+    world.pass(100_000);
+    set_update(&mut world, "type", json!("RollingUpdate"));
+    world.settle();
+    assert_eq!(world.timer().unwrap().elapsed_seconds, 500);
+    assert_eq!(world.condition("Progressing").1, "RollingOut");
+}
+
+#[test]
+fn the_obstacle_that_the_rollout_met_stays_in_the_message() {
+    let mut world = World::new(4, &[]);
+    set_update(&mut world, "type", json!("InplaceUpdate"));
+    world.limit_time(Some(600));
+    world.object.spec.template["spec"]["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }]);
+    let template = world.object.spec.template.clone();
+    world.revisions[1].template = crate::template::Template::read(&template);
+    world.settle();
+    assert_eq!(world.condition("UpdateBlocked").1, "NotInPlaceUpdatable");
+    for seconds in [600, 1000] {
+        world.pass(seconds);
+        world.settle();
+        assert_exceeded(&world);
+        let message = world.message("UpdateBlocked");
+        assert!(
+            message.contains("; NotInPlaceUpdatable: 4 pods: only images"),
+            "{message}"
+        );
+    }
+    // It no longer applies once the update goes on.
+    world.limit_time(Some(10_000));
+    world.settle();
+    assert_eq!(world.timer().unwrap().obstacle, None);
+}
+
+#[test]
+fn a_hook_whose_point_is_reached_too_late_does_not_wait_in_silence() {
+    let mut world = World::new(4, &[hook("after", &json!("Post"))]);
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    assert_eq!(world.at("new"), 4);
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    let_start(&mut world);
+    world.settle();
+    assert_exceeded(&world);
+    world.request("rollout=1");
+    world.ends("after", Phase::Successful);
+    assert_eq!((world.current(), world.timer()), (Some("new"), None));
+}
