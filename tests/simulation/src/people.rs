@@ -15,7 +15,9 @@ use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::Refuses;
-use crate::setup::{Look, NAMES, amount, steps, strategy_of, template, timeout, workload};
+use crate::setup::{
+    BETWEEN, Look, NAMES, amount, make_valid, steps, strategy_of, template, timeout, workload,
+};
 use crate::world::{FLEET, World, url};
 
 impl World {
@@ -78,7 +80,7 @@ impl World {
             39 | 40 => self.abort(dice),
             41 if dice.bool() => self.begin_rollout_again(),
             41 => {
-                let name = ["before", "one", "half", "also-half", "after"][dice.usize(..5)];
+                let name = ["before", BETWEEN, "one", "half", "also-half", "after"][dice.usize(..6)];
                 self.retry_lifecycle_hook(name);
             }
             _ if dice.bool() => {
@@ -104,9 +106,10 @@ impl World {
 
     /// Edits the workload.
     pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec), words: impl FnOnce() -> String) {
-        let _ = self
-            .server
-            .patch_workload(FLEET, None, None, |object| change(&mut object.spec));
+        let _ = self.server.patch_workload(FLEET, None, None, |object| {
+            change(&mut object.spec);
+            make_valid(&mut object.spec);
+        });
         self.foreign += 1;
         self.tell(|| format!("somebody sets {}", words()));
     }
@@ -140,8 +143,14 @@ impl World {
                     strategy.canary = Some(Canary { steps });
                 }
                 6 => {
-                    let kinds = ["RollingUpdate", "InplaceUpdate", "HotPatchUpdate", "OnDelete"];
-                    strategy.type_ = Some(kinds[usize::from(one) % 4].to_owned());
+                    let kinds = [
+                        "RollingUpdate",
+                        "InplaceUpdate",
+                        "HotPatchUpdate",
+                        "OnDelete",
+                        "Recreate",
+                    ];
+                    strategy.type_ = Some(kinds[usize::from(one) % 5].to_owned());
                 }
                 7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
                 _ => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),

@@ -100,7 +100,7 @@ impl World {
             let strategy = spec.update_strategy.get_or_insert_default();
             strategy.partition = Some(IntOrString::Int(one_less));
             (strategy.canary, strategy.paused) = (None, None);
-            if strategy.type_.as_deref() == Some("OnDelete") {
+            if matches!(strategy.type_.as_deref(), Some("OnDelete" | "Recreate")) {
                 strategy.type_ = None;
             }
         };

@@ -123,6 +123,9 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
     })
 }
 
+/// Name of the hook after the last old pod and before the first new one, with `Recreate`.
+pub const BETWEEN: &str = "between";
+
 /// Returns hooks of a rollout, in no order: two at one point, and others before, between and after.
 fn lifecycle_hooks(code: u8) -> Vec<LifecycleHook> {
     let hook = |name: &str, trigger: HookTrigger, failure_policy: &str| LifecycleHook {
@@ -169,6 +172,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
         "OnDelete",
         "RollingUpdate",
         "InplaceUpdate",
+        "Recreate",
     ];
     let hooks = code[6];
     let surge = amount(code[4]);
@@ -214,10 +218,42 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             ..GameDeploymentSpec::default()
         },
     );
+    make_valid(&mut object.spec);
     object.metadata.namespace = Some("games".to_owned());
     object.metadata.uid = Some("gd-uid".to_owned());
     object.metadata.generation = Some(1);
     object
+}
+
+/// Removes the fields that the type of update does not allow, and the hook between pods of two revisions if there is no
+/// such time.
+pub fn make_valid(spec: &mut GameDeploymentSpec) {
+    let Some(strategy) = &mut spec.update_strategy else {
+        return;
+    };
+    let is_recreate = strategy.type_.as_deref() == Some("Recreate");
+    if is_recreate {
+        (strategy.partition, strategy.canary) = (None, None);
+        (strategy.max_unavailable, strategy.max_surge) = (None, None);
+    }
+    let Some(hooks) = &mut spec.lifecycle_hooks else {
+        return;
+    };
+    hooks.retain(|hook| hook.name != BETWEEN);
+    if is_recreate {
+        for hook in hooks.iter_mut() {
+            hook.abort_action = None;
+        }
+        hooks.push(LifecycleHook {
+            name: BETWEEN.to_owned(),
+            trigger: HookTrigger {
+                type_: Some("Mid".to_owned()),
+                progress_available_params: None,
+            },
+            hook: Some(step("canary")),
+            ..LifecycleHook::default()
+        });
+    }
 }
 
 /// Returns the strategy field of a kind of hook.

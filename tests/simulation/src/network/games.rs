@@ -58,9 +58,12 @@ impl World {
         let own = |pod: &PodObject| is_own(pod, seen);
         let calm = seen.fresh && seen.foreign == self.foreign && !late;
         let revisions = if calm { self.count(seen) } else { Vec::new() };
+        let pods = self.server.pods.iter();
+        let running = pods.filter(|pod| is_own(pod, seen) && !pod.read.is_finished());
         Room {
             active: 0,
             revisions,
+            running: running.map(|pod| pod.read.revision().to_owned()).collect(),
             available: self
                 .server
                 .pods

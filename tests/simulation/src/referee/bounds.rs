@@ -8,7 +8,7 @@
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
-use gamedeployment_core::workload::Workload;
+use gamedeployment_core::workload::{UpdateType, Workload};
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
@@ -36,6 +36,8 @@ pub struct Room {
     pub may_serve: bool,
     /// Revisions of the active pods before it; empty unless calm.
     pub revisions: Vec<String>,
+    /// Revisions of the pods before it that have not ended, also if they are being deleted.
+    pub running: Vec<String>,
     /// Whether the caches were up to date and nobody else has changed anything since.
     pub calm: bool,
 }
@@ -194,6 +196,9 @@ impl Referee {
             room.serving
         );
         self.check_point(action, acted, &wanted);
+        if wanted.update == UpdateType::Recreate {
+            return self.check_recreate(action, acted, &wanted);
+        }
         // Missing pods get the current revision while lifecycle hooks hold the rollout, and once its time has passed.
         if wanted.steps.is_empty() && !has_lifecycle_hooks(acted.seen) && !is_over(acted.seen) {
             let decision = (acted.seen.uid().to_owned(), acted.seen.at);

@@ -1,7 +1,7 @@
 //! Checks the time limit of rollouts: none ends before its time has passed, and once it has ended, no further pod gets
 //! its revision until a person acts.
 
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, GatedWrite};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeploymentStatus;
 use shared_api::names::workload::RETRY_REQUESTED;
@@ -55,9 +55,19 @@ pub(super) fn check_exceeded(action: &Action, seen: &Seen) {
         return;
     };
     let is_only = status.current_revision.is_none() || status.current_revision == status.update_revision;
-    let to = gets(action).filter(|to| targets(seen).contains(to));
+    if is_only || !is_over(seen) || in_force(seen).is_some() {
+        return;
+    }
+    let strategy = object.spec.update_strategy.as_ref();
+    let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
+    let goes_on = match action {
+        Action::Gated(GatedWrite::DeletePod(delete)) => delete.recreates(),
+        // Without old pods there is nothing else to create.
+        Action::CreatePod(_) if is_recreate => false,
+        _ => gets(action).is_some_and(|to| targets(seen).contains(&to)),
+    };
     assert!(
-        !is_over(seen) || is_only || in_force(seen).is_some() || to.is_none(),
+        !goes_on,
         "a rollout goes on whose time has passed: {action:#?} {status:#?}"
     );
 }

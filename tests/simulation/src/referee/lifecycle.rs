@@ -23,9 +23,9 @@ pub(super) struct Rollout {
     /// Whether its pods go back.
     is_rolled_back: bool,
     /// Hooks that have said yes.
-    passed: BTreeSet<String>,
+    pub(super) passed: BTreeSet<String>,
     /// Hooks of which an attempt has ended.
-    ended: BTreeSet<String>,
+    pub(super) ended: BTreeSet<String>,
 }
 
 impl Referee {

@@ -6,6 +6,7 @@
 //! | no pod gets a revision beyond the open point of its rollout | [`lifecycle`] |
 //! | a rollout ends for its time only once that has passed, and then no further pod gets its revision | [`deadline`] |
 //! | an aborted rollout updates no further pod, and goes on only when a person asks for it | [`rollback`] |
+//! | with `Recreate`, pods of two revisions never run side by side, and none is deleted before its hook | [`recreate`] |
 //! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
@@ -18,6 +19,7 @@ mod canary;
 mod deadline;
 mod gate;
 mod lifecycle;
+mod recreate;
 mod resolved;
 mod rollback;
 pub mod silence;
