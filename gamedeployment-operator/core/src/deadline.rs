@@ -87,7 +87,6 @@ impl Deadline {
     pub fn limit(
         self,
         facts: &Facts<'_>,
-        canary: &CanaryState,
         progress: RolloutProgress,
         lifecycle: &mut Lifecycle,
     ) -> PartialPlan {
@@ -98,12 +97,7 @@ impl Deadline {
                 part.wake_at(end);
                 return part;
             }
-            Self::Exceeded
-                if lifecycle.progress == HookProgress::Passed
-                    && !is_unfinished(facts, canary, progress, lifecycle) =>
-            {
-                return part;
-            }
+            Self::Exceeded if has_ended(facts, progress, lifecycle) => return part,
             Self::Exceeded => {}
         }
         lifecycle.progress = HookProgress::Aborted;
@@ -119,6 +113,13 @@ impl Deadline {
         ));
         part
     }
+}
+
+/// Whether every pod has the update revision and is available, and every hook has ended.
+fn has_ended(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) -> bool {
+    lifecycle.progress == HookProgress::Passed
+        && facts.old() == 0
+        && progress.updated_available >= facts.workload.replicas
 }
 
 /// Whether pods or hooks are left, apart from pods that a partition keeps.

@@ -77,7 +77,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress, deadline);
     plan.add(advanced);
     let is_at_work = deadline.is_at_work(facts, &canary, progress, &lifecycle);
-    plan.add(deadline.limit(facts, &canary, progress, &mut lifecycle));
+    plan.add(deadline.limit(facts, progress, &mut lifecycle));
     let rollback = rollback::advance(facts, &canary, &mut lifecycle);
     if rollback.is_held {
         plan.actions.retain(|action| *action != Action::Pause);
