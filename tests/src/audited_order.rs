@@ -30,6 +30,8 @@ struct Write {
     name: String,
     /// Time at which the API server received it, in a format that sorts as text.
     received: String,
+    /// Version of the object after it; 0 if the answer has none.
+    version: u64,
     object: Value,
 }
 
@@ -76,11 +78,43 @@ impl AuditedOrder {
                 Value::String(name) => name.clone(),
                 _ => text(&entry["objectRef"]["name"]),
             },
+            version: text(&entry["responseObject"]["metadata"]["resourceVersion"])
+                .parse()
+                .unwrap_or(0),
             object: entry["responseObject"].take(),
         });
         let mut writes: Vec<Write> = writes.collect();
         writes.sort_by(|a, b| a.received.cmp(&b.received));
+        // Of two writes at the same time, the one received last need not be stored last.
+        let mut versions: BTreeMap<(String, String), u64> = BTreeMap::new();
+        writes.retain(|write| {
+            if write.subresource != "status" {
+                return true;
+            }
+            let key = (write.resource.clone(), write.name.clone());
+            let newest = versions.entry(key).or_default();
+            let is_overtaken = write.version < *newest;
+            *newest = write.version.max(*newest);
+            !is_overtaken
+        });
         writes
+    }
+
+    /// Describes the writes for the message of a failure.
+    fn describe(&self) -> String {
+        let line = |write: &Write| {
+            let Write {
+                received,
+                version,
+                verb,
+                resource,
+                subresource,
+                name,
+                ..
+            } = write;
+            format!("{received} {version} {verb} {resource}/{subresource} {name}\n")
+        };
+        self.writes().iter().map(line).collect()
     }
 
     /// Number of HookRuns of lifecycle hooks that were created.
@@ -169,17 +203,6 @@ impl AuditedOrder {
                     pods.remove(&write.name);
                     ready.remove(&write.name);
                 }
-                ("pods", "patch" | "update", "status") => {
-                    let conditions = write.object["status"]["conditions"].as_array();
-                    let mut conditions = conditions.into_iter().flatten();
-                    if conditions
-                        .any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
-                    {
-                        ready.insert(write.name);
-                    } else {
-                        ready.remove(&write.name);
-                    }
-                }
                 ("hookruns", "create", "") => {
                     let labels = &write.object["metadata"]["labels"];
                     let hook = labels[label::LIFECYCLE_HOOK].as_str();
@@ -191,10 +214,20 @@ impl AuditedOrder {
                     let count = at_revision.filter(|(name, _)| ready.contains(*name)).count();
                     assert!(
                         count >= *needs,
-                        "{hook} began when {count} pods were ready at {revision:?}: it needs {needs}"
+                        "{hook} began when {count} pods were ready at {revision:?}: it needs {needs}; {ready:?}\n{}",
+                        self.describe()
                     );
                 }
-                ("pods", "create" | "patch", "") => {
+                // A write whose client died has no answer: then the next one, by a kubelet, shows the revision.
+                ("pods", "create" | "patch" | "update", subresource @ ("" | "status")) => {
+                    let conditions = write.object["status"]["conditions"].as_array();
+                    let is_true =
+                        |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";
+                    if conditions.into_iter().flatten().any(is_true) {
+                        ready.insert(write.name.clone());
+                    } else {
+                        ready.remove(&write.name);
+                    }
                     let labels = &write.object["metadata"]["labels"];
                     let Some(revision) = labels[pod::REVISION].as_str() else {
                         continue;
@@ -203,7 +236,12 @@ impl AuditedOrder {
                     if before.as_deref() == Some(revision) {
                         continue;
                     }
-                    assert_ne!(rolled_back.as_deref(), Some(revision), "pod {}", write.name);
+                    let is_own = subresource.is_empty();
+                    assert!(
+                        !is_own || rolled_back.as_deref() != Some(revision),
+                        "pod {} gets {revision}, which is rolled back",
+                        write.name
+                    );
                     if !revisions.iter().any(|known| known == revision) {
                         revisions.push(revision.to_owned());
                     }
