@@ -476,16 +476,24 @@ pub struct RollbackStatus {
 pub struct RolloutTimer {
     /// Revision that the rollout updates pods to.
     pub revision: String,
-    /// Seconds that have counted before `runningSince`.
+    /// Milliseconds that have counted before `runningSince`.
     #[serde(default)]
-    pub elapsed_seconds: i64,
+    pub elapsed_milliseconds: i64,
     /// Time since which the timer runs. Unset while it stands still.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Time>,
+    /// Number of updated pods when nothing was left but pods that a partition keeps. Until more are updated, the start
+    /// of pods does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resting_replicas: Option<i32>,
+    /// Time at which every pod had the revision. Pods created later are not of the rollout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_time: Option<Time>,
     /// Request for a retry at the start of the timer. Another one starts it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
-    /// Reason and message of the condition `UpdateBlocked` or `ScaleBlocked` when the time had passed.
+    /// Reason and message of the condition `UpdateBlocked` when the time had passed, or of `ScaleBlocked` if a write had
+    /// failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
 }

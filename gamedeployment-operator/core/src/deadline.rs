@@ -1,23 +1,25 @@
 //! Time limit of a rollout, `updateStrategy.timeoutSeconds`.
 //!
-//! A timer in the status counts the time in which the rollout makes the operator work: it stands still during pauses,
+//! A [timer] in the status counts the time in which the rollout makes the operator work: it stands still during pauses,
 //! while hooks hold pods, and while nothing is left to do below a partition. Once it has reached the limit, no further
 //! pod gets the revision and no lifecycle hook runs, until the template changes, the limit is raised, or a person
 //! requests a retry.
 
-use jiff::{SignedDuration, Timestamp};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use jiff::Timestamp;
 use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::workload::RETRY_REQUESTED;
-use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::reason::WorkloadReason;
 
 use crate::canary::{CanaryState, RolloutProgress, StepWait};
-use crate::facts::Facts;
+use crate::facts::{Facts, PodFacts};
 use crate::lifecycle::{HookProgress, Lifecycle, Wait};
 use crate::plan::PartialPlan;
 use crate::recreate;
-use crate::user_text::bounded;
 use crate::workload::UpdateType;
+
+mod timer;
+
+pub use timer::{advance_timer, advanced, describe};
 
 /// Time limit of a rollout, from the recorded timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,20 +35,33 @@ pub enum Deadline {
     Exceeded,
 }
 
+/// Part of a rollout that is left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Remainder {
+    /// Every pod has the revision and is available, and every hook has ended.
+    #[default]
+    Nothing,
+    /// Pods that a partition keeps, or whose update others decide about.
+    Kept,
+    /// Anything, but the rollout is paused or aborted.
+    Stopped,
+    /// Pods of the revision that are not available.
+    Starting,
+    /// Pods of other revisions, or hooks.
+    Work,
+}
+
 impl Deadline {
     /// Reads the recorded timer.
     pub fn of(facts: &Facts<'_>) -> Self {
-        let limit = facts.workload.timeout;
-        let Some((limit, timer)) = limit
-            .zip(recorded(facts))
-            .filter(|(_, timer)| !is_restarted(facts, timer))
-        else {
+        let Some((limit, timer)) = facts.workload.timeout.zip(timer::recorded(facts)) else {
             return Self::None;
         };
-        if facts.history.rollback.is_some() || facts.history.unrecorded.is_some() {
+        let history = &facts.history;
+        if timer::is_restarted(facts, timer) || history.rollback.is_some() || history.unrecorded.is_some() {
             return Self::None;
         }
-        let left = limit - SignedDuration::from_secs(timer.elapsed_seconds);
+        let left = limit - timer::elapsed(timer);
         match timer.running_since {
             _ if !left.is_positive() => Self::Exceeded,
             None => Self::Suspended,
@@ -67,201 +82,93 @@ impl Deadline {
         }
     }
 
-    /// Whether the operator has work with the rollout: it is neither paused nor over, and pods or hooks are left, apart
-    /// from pods that a partition keeps.
-    pub fn is_at_work(
-        self,
-        facts: &Facts<'_>,
-        canary: &CanaryState,
-        progress: RolloutProgress,
-        lifecycle: &Lifecycle,
-    ) -> bool {
-        let is_paused = facts.workload.paused || matches!(canary.wait, Some(StepWait::Paused(..)));
-        let is_over = self == Self::Exceeded || lifecycle.progress == HookProgress::Aborted;
-        !is_paused && !is_over && is_unfinished(facts, canary, progress, lifecycle)
-    }
-
     /// Lets no further pod have the update revision, if the rollout has exceeded its limit; otherwise wakes once it
-    /// does.
+    /// does. Returns what is left of a rollout with a limit, too.
     #[must_use]
     pub fn limit(
         self,
         facts: &Facts<'_>,
+        canary: &CanaryState,
         progress: RolloutProgress,
         lifecycle: &mut Lifecycle,
-    ) -> PartialPlan {
+    ) -> (Remainder, PartialPlan) {
         let mut part = PartialPlan::default();
+        if facts.workload.timeout.is_none() {
+            return (Remainder::Nothing, part);
+        }
+        let left = remainder(facts, canary, progress, lifecycle);
         match self {
-            Self::None | Self::Suspended => return part,
-            Self::At(end) => {
-                part.wake_at(end);
-                return part;
+            Self::None | Self::Suspended => {}
+            Self::At(end) => part.wake_at(end),
+            Self::Exceeded if left == Remainder::Nothing => {}
+            Self::Exceeded => {
+                lifecycle.progress = HookProgress::Aborted;
+                let has_other = !facts.history.is_updated(&facts.history.current.name);
+                if has_other && !lifecycle.is_incomplete_first && !recreate::has_recreated(facts) {
+                    let open = lifecycle.open.unwrap_or(usize::MAX);
+                    lifecycle.open = Some(open.min(facts.updated()));
+                }
+                lifecycle.wait = Some(Wait::Blocked(
+                    WorkloadReason::ProgressDeadlineExceeded,
+                    message(facts, progress, lifecycle),
+                ));
+                return (Remainder::Stopped, part);
             }
-            Self::Exceeded if has_ended(facts, progress, lifecycle) => return part,
-            Self::Exceeded => {}
         }
-        lifecycle.progress = HookProgress::Aborted;
-        let has_other = !facts.history.is_updated(&facts.history.current.name);
-        let is_recreated = facts.workload.update == UpdateType::Recreate && recreate::old_left(facts) == 0;
-        if has_other && !lifecycle.is_incomplete_first && !is_recreated {
-            let open = lifecycle.open.unwrap_or(usize::MAX);
-            lifecycle.open = Some(open.min(facts.updated()));
-        }
-        lifecycle.wait = Some(Wait::Blocked(
-            WorkloadReason::ProgressDeadlineExceeded,
-            message(facts, progress, lifecycle),
-        ));
-        part
+        (left, part)
     }
 }
 
-/// Whether every pod has the update revision and is available, and every hook has ended.
-fn has_ended(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) -> bool {
-    lifecycle.progress == HookProgress::Passed
-        && facts.old() == 0
-        && progress.updated_available >= facts.workload.replicas
-}
-
-/// Whether pods or hooks are left, apart from pods that a partition keeps.
-fn is_unfinished(
+fn remainder(
     facts: &Facts<'_>,
     canary: &CanaryState,
     progress: RolloutProgress,
     lifecycle: &Lifecycle,
-) -> bool {
+) -> Remainder {
     let workload = facts.workload;
-    let wanted = workload.replicas.saturating_sub(canary.partition);
-    let are_pods_left =
-        progress.old > canary.partition || progress.updated_available < wanted || canary.wait.is_some();
+    let steps = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
+    let are_steps_left = steps > 0 && canary.index.is_none_or(|index| index < steps);
+    let is_aborted = lifecycle.progress == HookProgress::Aborted;
+    let are_hooks_left = lifecycle.progress != HookProgress::Passed;
+    if !are_hooks_left && !are_steps_left && facts.old() == 0 && are_available(facts) {
+        return Remainder::Nothing;
+    }
+    if workload.paused || is_aborted || matches!(canary.wait, Some(StepWait::Paused(..))) {
+        return Remainder::Stopped;
+    }
     // Whoever deletes the pods decides when they are updated.
-    let are_pods_left = are_pods_left && workload.update != UpdateType::OnDelete;
-    let waits_for_hook = match &lifecycle.wait {
-        Some(Wait::Hook(..) | Wait::Blocked(..)) => true,
-        Some(Wait::Pods(_)) | None => false,
-    };
-    are_pods_left || waits_for_hook || canary.run.is_some()
-}
-
-/// State of a rollout that decides about its timer.
-#[derive(Debug, Clone, Copy)]
-pub struct RolloutState {
-    /// Whether the operator has work with it, and no pod waits for its hook.
-    pub counts: bool,
-    /// Whether it has ended, or is aborted and its pods go back.
-    pub is_over: bool,
-}
-
-/// Returns the timer to record.
-pub fn timer(facts: &Facts<'_>, state: RolloutState) -> Option<RolloutTimer> {
-    facts.workload.timeout?;
-    let status = facts.view.object.status.as_ref();
-    if facts.history.unrecorded.is_some() {
-        let timer = status?.rollout_timer.clone()?;
-        return Some(advanced(timer, false, facts.now));
+    let is_updating = progress.old > canary.partition && workload.update != UpdateType::OnDelete;
+    let waits_for_hook = canary.run.is_some()
+        || matches!(canary.wait, Some(StepWait::Blocked(..)))
+        || matches!(lifecycle.wait, Some(Wait::Hook(..) | Wait::Blocked(..)));
+    let wanted = workload.replicas.saturating_sub(canary.partition);
+    if is_updating || waits_for_hook {
+        Remainder::Work
+    } else if progress.updated_available < wanted && workload.update != UpdateType::OnDelete {
+        Remainder::Starting
+    } else {
+        Remainder::Kept
     }
-    if state.is_over {
-        return None;
-    }
-    let known = recorded(facts)
-        .filter(|timer| !is_restarted(facts, timer))
-        .cloned();
-    let timer = match known {
-        Some(timer) => timer,
-        None if recorded(facts).is_some() || begins(facts) => RolloutTimer {
-            revision: facts.history.spec.name.clone(),
-            last_handled_retry: requested_retry(facts),
-            ..RolloutTimer::default()
-        },
-        None => return None,
+}
+
+/// Whether the pods of the rollout are available. Pods that were created after each had the revision replace lost ones,
+/// or are of a later scaling.
+fn are_available(facts: &Facts<'_>) -> bool {
+    let timer = timer::recorded(facts);
+    let updated = timer.and_then(|timer| timer.updated_time);
+    let is_later = |pod: &&PodFacts<'_>| {
+        let updated = updated.map(shared_api::time::Time::timestamp);
+        updated
+            .zip(pod.pod.created)
+            .is_some_and(|(updated, created)| created > updated)
     };
-    Some(with_obstacle(facts, advanced(timer, state.counts, facts.now)))
-}
-
-/// Returns the timer with the obstacle that ended the rollout, if it has reached the limit.
-fn with_obstacle(facts: &Facts<'_>, mut timer: RolloutTimer) -> RolloutTimer {
-    let elapsed = SignedDuration::from_secs(timer.elapsed_seconds);
-    let is_exceeded = facts.workload.timeout.is_some_and(|limit| limit <= elapsed);
-    timer.obstacle = timer.obstacle.or_else(|| obstacle(facts)).filter(|_| is_exceeded);
-    timer
-}
-
-/// Returns a timer that runs or stands still from now on.
-pub fn advanced(mut timer: RolloutTimer, counts: bool, now: Timestamp) -> RolloutTimer {
-    match (timer.running_since, counts) {
-        (Some(since), false) => {
-            let counted = now.duration_since(since.timestamp()).as_secs().max(0);
-            timer.elapsed_seconds = timer.elapsed_seconds.saturating_add(counted);
-            timer.running_since = None;
-        }
-        (None, true) => timer.running_since = Some(now.into()),
-        (Some(_), true) | (None, false) => {}
-    }
-    timer
-}
-
-/// Describes the state of a timer, without a value that changes with time alone.
-pub fn describe(facts: &Facts<'_>, timer: &RolloutTimer) -> Option<String> {
-    let limit = facts.workload.timeout?;
-    let left = limit - SignedDuration::from_secs(timer.elapsed_seconds);
-    if !left.is_positive() {
-        return None;
-    }
-    let (elapsed, limit) = (timer.elapsed_seconds, limit.as_secs());
-    Some(
-        match timer
-            .running_since
-            .map(|since| since.timestamp().checked_add(left))
-        {
-            Some(Ok(end)) => {
-                format!("the rollout is aborted at {end} unless it has ended (timeoutSeconds: {limit})")
-            }
-            Some(Err(_)) | None => {
-                format!("{elapsed} of timeoutSeconds ({limit}) have passed; this wait does not count")
-            }
-        },
-    )
-}
-
-/// Returns the recorded timer of the rollout.
-fn recorded<'f>(facts: &'f Facts<'_>) -> Option<&'f RolloutTimer> {
-    let timer = facts.view.object.status.as_ref()?.rollout_timer.as_ref()?;
-    (timer.revision == facts.history.spec.name).then_some(timer)
-}
-
-/// Whether the status shows that the rollout begins with this decision: before, another revision was rolled out or
-/// complete.
-fn begins(facts: &Facts<'_>) -> bool {
-    let Some(status) = facts.view.object.status.as_ref() else {
-        return true;
-    };
-    let is_complete = |name: &String| facts.history.is_updated(name);
-    status.update_revision.as_ref() != Some(&facts.history.spec.name)
-        || !status.current_revision.as_ref().is_some_and(is_complete)
-}
-
-/// Whether a person requests a retry of the rollout or of one of its hooks: the time begins again.
-fn is_restarted(facts: &Facts<'_>, timer: &RolloutTimer) -> bool {
-    let request = requested_retry(facts);
-    request.is_some() && request != timer.last_handled_retry
-}
-
-fn requested_retry(facts: &Facts<'_>) -> Option<String> {
-    facts.view.annotation(RETRY_REQUESTED).map(bounded)
-}
-
-/// Returns the obstacle that the status reports to the update, or to the pods that it creates.
-fn obstacle(facts: &Facts<'_>) -> Option<String> {
-    let status = facts.view.object.status.as_ref()?;
-    let is_obstacle = |known: &&Condition| {
-        known.status == "True" && known.reason != WorkloadReason::ProgressDeadlineExceeded.as_str()
-    };
-    let of_kind = |kind: WorkloadCondition| {
-        let mut conditions = status.conditions.iter().filter(is_obstacle);
-        conditions.find(|known| known.type_ == kind.as_str())
-    };
-    let known =
-        of_kind(WorkloadCondition::UpdateBlocked).or_else(|| of_kind(WorkloadCondition::ScaleBlocked))?;
-    Some(bounded(&format!("{}: {}", known.reason, known.message)))
+    let is_whole = updated.is_some() || facts.updated() >= facts.workload.replicas;
+    is_whole
+        && facts
+            .pods
+            .iter()
+            .filter(|pod| !is_later(pod))
+            .all(PodFacts::is_available)
 }
 
 /// Describes how far the rollout came, and how to go on.
@@ -270,21 +177,19 @@ fn message(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) 
     let limit = workload.timeout.unwrap_or_default().as_secs();
     let (updated, available) = (facts.updated(), progress.updated_available);
     let aborted = lifecycle.hooks.iter().find(|entry| entry.phase.is_aborted());
-    let hook = match (aborted, &lifecycle.wait) {
+    let why = match (aborted, &lifecycle.wait) {
         (Some(entry), _) => {
             let why = entry.message.as_deref().unwrap_or_default();
-            format!("; lifecycle hook {}: {why}", entry.name)
+            Some(format!("lifecycle hook {}: {why}", entry.name))
         }
-        (None, Some(Wait::Pods(wait) | Wait::Hook(_, wait) | Wait::Blocked(_, wait))) => format!("; {wait}"),
-        (None, None) => String::new(),
+        (None, Some(Wait::Hook(_, wait) | Wait::Blocked(_, wait))) => Some(wait.clone()),
+        (None, Some(Wait::Pods(_)) | None) => timer::obstacle(facts),
     };
-    let recorded = recorded(facts).and_then(|timer| timer.obstacle.clone());
-    let obstacle = recorded.or_else(|| obstacle(facts)).filter(|_| aborted.is_none());
-    let obstacle = obstacle.map_or_else(String::new, |obstacle| format!("; {obstacle}"));
+    let why = why.map_or_else(String::new, |why| format!("; {why}"));
     format!(
         "spec.updateStrategy.timeoutSeconds: {limit} s have passed; {updated} of {all} pods have revision {revision}, \
-         {available} of them are available{hook}{obstacle}; no further pod is updated; correct the template, raise the limit, \
-         or give the rollout the time again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
+         {available} of them are available{why}; no further pod is updated; correct the template, raise the limit, or \
+         give the rollout the time again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
          {RETRY_REQUESTED}=rollout=$(date +%s)",
         all = workload.replicas,
         name = workload.name,

@@ -20,7 +20,7 @@ use crate::gate::Gate;
 use crate::grant;
 use crate::history;
 use crate::history_limit;
-use crate::lifecycle;
+use crate::lifecycle::{self, HookProgress};
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::recreate::Recreate;
@@ -71,13 +71,13 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let progress = counts::rollout_progress(facts);
-    let (mut canary, steered) = canary::advance_steps(facts, progress);
-    plan.add(steered);
     let deadline = Deadline::of(facts);
+    let (mut canary, steered) = canary::advance_steps(facts, progress, deadline);
+    plan.add(steered);
     let (mut lifecycle, advanced) = lifecycle::advance(facts, &canary, progress, deadline);
     plan.add(advanced);
-    let is_at_work = deadline.is_at_work(facts, &canary, progress, &lifecycle);
-    plan.add(deadline.limit(facts, progress, &mut lifecycle));
+    let (remainder, limited) = deadline.limit(facts, &canary, progress, &mut lifecycle);
+    plan.add(limited);
     let rollback = rollback::advance(facts, &canary, &mut lifecycle);
     if rollback.is_held {
         plan.actions.retain(|action| *action != Action::Pause);
@@ -88,22 +88,25 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         Some(recreate) => recreate.partition(&lifecycle, replicas),
         None => lifecycle.partition(canary.partition, replicas),
     };
+    let is_stopped = lifecycle.progress == HookProgress::Aborted && !facts.history.is_rollback();
     let counts = counts::count(facts, &canary);
     let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
     let updated = claimed.adopted.iter().filter(is_updated).count();
     let mut diff = counts
         .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
+    if let Some(open) = lifecycle.open {
+        // Surge pods take places of pods to update. The successor of a named pod has none.
+        let taken = facts.updated() + facts.begun_in_place();
+        let updated = diff.create_updated.min(open.saturating_sub(taken));
+        diff.create_old += diff.create_updated - updated;
+        diff.create_updated = updated;
+    }
     if lifecycle.holds_creations {
         diff.create_old = 0;
     }
     if let Some(recreate) = recreate {
         recreate.limit(facts, &mut diff);
-    }
-    if let Some(open) = lifecycle.open.filter(|_| facts.workload.update.is_in_place()) {
-        // A surge pod takes the place of a pod that would be updated in place.
-        let taken = facts.updated() + facts.begun_in_place();
-        diff.create_updated = diff.create_updated.min(open.saturating_sub(taken));
     }
     if rollback.is_held {
         (diff.create_old, diff.create_updated) = (0, 0);
@@ -115,7 +118,12 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let open = lifecycle
         .open
         .map(|open| open.saturating_sub(diff.create_updated));
-    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, counts.to_keep_old(), open);
+    let to_keep_old = if is_stopped {
+        facts.old()
+    } else {
+        counts.to_keep_old()
+    };
+    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, to_keep_old, open);
 
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);
@@ -148,7 +156,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         canary,
         lifecycle,
         rollback,
-        is_at_work,
+        remainder,
         recreate,
         counts,
         update_blockers,

@@ -56,6 +56,10 @@ impl Recreate {
         (diff.create_old, diff.create_updated) = match self {
             Self::Stopped if is_at_current(facts) => (missing, 0),
             Self::Stopped | Self::Deleting => (0, 0),
+            // The revision is recorded before the first of its pods.
+            Self::Creating if is_another(facts) && recorded(facts) != Some(&facts.history.update.name) => {
+                (0, 0)
+            }
             // On the way back, before the last pod was deleted: the pods that are left lack nothing but company.
             Self::Creating if is_back(facts) => (diff.create_old, diff.create_updated),
             Self::Creating => (0, diff.create_updated),
@@ -79,6 +83,11 @@ fn is_another(facts: &Facts<'_>) -> bool {
 
 fn recorded<'f>(facts: &'f Facts<'_>) -> Option<&'f String> {
     facts.view.object.status.as_ref()?.recreating_revision.as_ref()
+}
+
+/// Whether an update of type `Recreate` has deleted all old pods.
+pub fn has_recreated(facts: &Facts<'_>) -> bool {
+    facts.workload.update == UpdateType::Recreate && old_left(facts) == 0
 }
 
 /// Number of old pods that may still run, terminating ones and those about to be adopted included.

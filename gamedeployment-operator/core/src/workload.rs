@@ -226,29 +226,7 @@ impl Workload {
             cost_order: CostOrder::read(annotations.get(names::workload::COST_ORDER).map(String::as_str)),
             indexes,
         };
-        workload.check_timeout(&mut problems);
         (workload, problems)
-    }
-
-    /// Checks that a rollout can end before its limit: each new pod takes some time to be available.
-    fn check_timeout(&self, problems: &mut Vec<FieldError>) {
-        let grace = if self.update == UpdateType::InPlace {
-            self.grace_seconds
-        } else {
-            0
-        };
-        let least = SignedDuration::from_secs(self.min_ready_seconds.saturating_add(grace));
-        if let Some(timeout) = self.timeout.filter(|timeout| *timeout <= least) {
-            let least = least.as_secs();
-            problems.push(FieldError::new(
-                "spec.updateStrategy.timeoutSeconds",
-                &timeout.as_secs().to_string(),
-                format!(
-                    "no rollout can end in this time; set more than minReadySeconds and the gracePeriodSeconds of an \
-                     update in place, {least} in all"
-                ),
-            ));
-        }
     }
 
     /// Returns the hook of this kind.

@@ -302,14 +302,21 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     if rollback(&status).is_some() {
         return rolled_back(snapshot, "Remove the cause, then begin the rollout again");
     }
-    // Once every pod has the revision, there is no rollout to abort.
-    let is_whole = status.current_revision == status.update_revision;
-    let back = if is_whole { "undo" } else { "abort" };
-    say(
-        "Remove the cause, then give the rollout its time again; or raise spec.updateStrategy.timeoutSeconds, correct the \
-         template, or take the updated pods back.",
-        [ours(snapshot, "retry"), ours(snapshot, back), edit(snapshot)],
-    )
+    let mut remedy = say(
+        "Remove the cause, then give the rollout its time again; or raise spec.updateStrategy.timeoutSeconds, or correct the \
+         template.",
+        [ours(snapshot, "retry"), edit(snapshot)],
+    );
+    let strategy = snapshot.game.spec.update_strategy.as_ref();
+    let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
+    // Without an earlier revision there is none to go back to.
+    if let Some(current) = &status.current_revision {
+        let is_whole = status.update_revision.as_ref() == Some(current);
+        let back = if is_whole || is_recreate { "undo" } else { "abort" };
+        remedy.words.push_str(" Or go back.");
+        remedy.commands.push(ours(snapshot, back));
+    }
+    remedy
 }
 
 /// Returns the remedy for an aborted rollout whose pods go back. `again` says how to begin it again.

@@ -50,7 +50,7 @@ async fn time_with_players_does_not_count_and_a_hook_that_takes_too_long_ends_th
     rollouts.until_running("half").await;
     let status = rollouts.fleet.until(|status| !is_still(status)).await;
     rollouts
-        .limit_time(status.rollout_timer.unwrap().elapsed_seconds + 1)
+        .limit_time(status.rollout_timer.unwrap().elapsed_milliseconds / 1000 + 1)
         .await;
     let entry = rollouts
         .until("half", |entry| entry.reason.as_deref() == Some(exceeded))

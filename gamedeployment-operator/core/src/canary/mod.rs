@@ -10,6 +10,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::game_deployment::{CanaryStatus, PauseCondition};
 use shared_api::reason::WorkloadReason;
 
+use crate::deadline::Deadline;
 use crate::digest::digest;
 use crate::facts::Facts;
 use crate::gate::Run;
@@ -78,9 +79,13 @@ impl CanaryState {
 const HASH_PREFIX: &str = "steps-";
 
 /// Advances the rollout as far as possible. Leaves it unchanged while the revision of the spec's template is
-/// not recorded, and before an abort.
+/// not recorded, before an abort, and once the rollout has exceeded its time.
 #[must_use]
-pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (CanaryState, PartialPlan) {
+pub fn advance_steps(
+    facts: &Facts<'_>,
+    rollout_progress: RolloutProgress,
+    deadline: Deadline,
+) -> (CanaryState, PartialPlan) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
     let is_aborted = rollback::is_abort_requested(facts);
     let recorded = view
@@ -90,7 +95,8 @@ pub fn advance_steps(facts: &Facts<'_>, rollout_progress: RolloutProgress) -> (C
         .and_then(|status| status.update_revision.as_ref());
     let is_recorded = recorded == Some(&history.spec.name);
     // The patch that requests an abort may also end a pause: its step must not pass.
-    if history.unrecorded.is_some() || is_aborted && is_recorded && history.rollback.is_none() {
+    let is_begun = is_recorded && history.rollback.is_none();
+    if history.unrecorded.is_some() || is_begun && (is_aborted || deadline == Deadline::Exceeded) {
         return (frozen(view, workload), PartialPlan::default());
     }
     if history.rollback.is_some() || is_aborted {

@@ -91,17 +91,12 @@ impl<'a> Stepper<'_, 'a> {
         self.lifecycle.open = match needed {
             // An aborted rollout gets no further pod, also if more are wanted now. Without pods of another revision,
             // lost ones are replaced.
-            Some(needed) if is_aborted && !self.is_first && !self.has_recreated() => {
+            Some(needed) if is_aborted && !self.is_first && !recreate::has_recreated(self.facts) => {
                 Some(needed.min(self.facts.updated()))
             }
             needed => needed.filter(|needed| *needed < replicas || is_aborted || replicas == 0),
         };
         self.lifecycle.holds_creations = self.is_first && self.lifecycle.open.is_some();
-    }
-
-    /// Whether an update of type `Recreate` has deleted all old pods.
-    fn has_recreated(&self) -> bool {
-        self.facts.workload.update == UpdateType::Recreate && recreate::old_left(self.facts) == 0
     }
 
     /// Whether a point has been reached.

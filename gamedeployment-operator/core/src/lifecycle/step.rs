@@ -45,8 +45,7 @@ impl Stepper<'_, '_> {
 
     /// Whether the time limit of the rollout, which ended this hook, is no longer exceeded.
     fn has_time_again(&self, entry: &LifecycleHookStatus) -> bool {
-        let reason = WorkloadReason::ProgressDeadlineExceeded.as_str();
-        entry.reason.as_deref() == Some(reason) && self.deadline != Deadline::Exceeded
+        is_stopped_by_rollout(entry) && self.deadline != Deadline::Exceeded
     }
 
     /// Whether a person requests another attempt. Marks the request as handled.
@@ -178,17 +177,33 @@ impl Stepper<'_, '_> {
             entry.message = Some(format!("HookRun {name} was Successful"));
             return;
         }
+        if run.phase.is_final() && self.has_time_again(entry) {
+            (entry.phase, entry.start_time) = (Phase::Waiting, None);
+            entry.message = Some(format!("HookRun {name} was stopped; the hook runs again"));
+            entry.reason = None;
+            return;
+        }
         if run.phase.is_final() {
             entry.completion_time = Some(run.completed.unwrap_or(self.facts.now).into());
             let why = bounded(&format!("HookRun {name} {}", run.verdict()));
             return self.failed(hook, entry, run.phase, &why);
         }
-        if let Some(end) = self.end_of(hook, entry) {
-            if end <= self.facts.now {
-                terminate(run, &mut self.part);
-                let message = format!("{}; stops HookRun {name}", self.late());
-                return self.running(hook, entry, message);
-            }
+        let end = self.end_of(hook, entry);
+        let is_stopped = is_stopped_by_rollout(entry);
+        if is_stopped || end.is_some_and(|end| end <= self.facts.now) {
+            terminate(run, &mut self.part);
+            let why = if self.has_time_again(entry) {
+                "the hook runs again once its HookRun has ended"
+            } else {
+                self.late()
+            };
+            self.running(hook, entry, format!("{why}; stops HookRun {name}"));
+            let late = WorkloadReason::ProgressDeadlineExceeded.as_str();
+            let is_late = is_stopped || self.deadline == Deadline::Exceeded;
+            entry.reason = is_late.then(|| late.to_owned());
+            return;
+        }
+        if let Some(end) = end {
             self.part.wake_at(end);
         }
         let (namespace, now) = (&self.facts.workload.namespace, self.facts.now);
@@ -334,6 +349,11 @@ impl Stepper<'_, '_> {
         let wait = Wait::Hook(reason, of_hook(hook, message));
         self.lifecycle.wait = Some(worse(self.lifecycle.wait.take(), wait));
     }
+}
+
+/// Whether the time limit of the rollout ended or stops this hook.
+fn is_stopped_by_rollout(entry: &LifecycleHookStatus) -> bool {
+    entry.reason.as_deref() == Some(WorkloadReason::ProgressDeadlineExceeded.as_str())
 }
 
 fn of_hook(hook: &LifecycleHook, message: &str) -> String {

@@ -398,6 +398,10 @@ pub(super) fn update_blocked(
     if let Some((reason, message)) = unrecorded::refused(facts) {
         return conditions.set(kind, true, reason, message);
     }
+    if let Some(Wait::Blocked(WorkloadReason::ProgressDeadlineExceeded, message)) = &findings.lifecycle.wait {
+        let reason = WorkloadReason::ProgressDeadlineExceeded;
+        return conditions.set(kind, true, reason, message.clone());
+    }
     if let Some(message) = facts.view.write_errors.and_then(|errors| errors.updating.clone()) {
         return conditions.set(kind, true, WorkloadReason::WriteFailed, message);
     }

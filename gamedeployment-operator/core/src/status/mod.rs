@@ -3,13 +3,12 @@
 //! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
-use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
 
 use crate::canary::CanaryState;
-use crate::deadline::{self, RolloutState};
+use crate::deadline::{self, Remainder};
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::gate::GateState;
@@ -50,8 +49,8 @@ pub struct Findings<'a> {
     pub lifecycle: Lifecycle,
     /// Rollback of an aborted rollout.
     pub rollback: Rollback,
-    /// Whether the operator has work with the rollout.
-    pub is_at_work: bool,
+    /// Part of a rollout with a time limit that is left.
+    pub remainder: Remainder,
     /// Phase of an update of type `Recreate`.
     pub recreate: Option<Recreate>,
     /// Counts that the decision is based on.
@@ -106,8 +105,12 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         .filter_map(|(_, gate_state, _)| gate_state.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
     let wake = due.filter(|at| *at > facts.now).min();
-    let whole = is_whole(facts, findings);
-    let timer = rollout_timer(facts, findings, &waiting, whole);
+    let timer = deadline::advance_timer(
+        facts,
+        findings.remainder,
+        waiting.count() > 0,
+        findings.rollback.record.is_some(),
+    );
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
     messages::available(facts, &mut conditions);
     messages::hooks_resolved(facts, &mut conditions);
@@ -117,6 +120,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     lifecycle_hooks::succeeded(findings, &mut conditions);
     unrecorded::invalid_spec(facts, &mut conditions);
     messages::spec_warning(facts, &mut conditions);
+    let whole = is_whole(facts, findings);
     let recreating_revision = findings
         .recreate
         .and_then(|recreate| recreate.record(facts, whole));
@@ -233,21 +237,6 @@ fn is_whole(facts: &Facts<'_>, findings: &Findings<'_>) -> bool {
         && !kept_back
         && facts.old() == 0
         && facts.updated() >= facts.workload.replicas
-}
-
-/// Returns the timer of the rollout, if it has a time limit and has not ended. It ends once all its pods are available.
-fn rollout_timer(
-    facts: &Facts<'_>,
-    findings: &Findings<'_>,
-    waiting: &Waiting<'_>,
-    whole: bool,
-) -> Option<RolloutTimer> {
-    let available = facts.pods.iter().filter(|pod| !pod.old && pod.is_available());
-    let state = RolloutState {
-        counts: findings.is_at_work && waiting.count() == 0,
-        is_over: findings.rollback.record.is_some() || whole && available.count() >= facts.workload.replicas,
-    };
-    deadline::timer(facts, state)
 }
 
 /// Returns the status if it changed, and warnings for conditions that got worse. A condition about pods that

@@ -158,24 +158,6 @@ fn problems_of_amounts_name_field_value_and_remedy() {
 }
 
 #[test]
-fn a_rollout_has_time_to_end() {
-    let in_place = ("/spec/updateStrategy/type", json!("InplaceUpdate"));
-    let grace = (
-        "/spec/updateStrategy/inPlaceUpdateStrategy/gracePeriodSeconds",
-        json!(20),
-    );
-    let ready = ("/spec/minReadySeconds", json!(10));
-    let timeout = |seconds: i32| ("/spec/updateStrategy/timeoutSeconds", json!(seconds));
-    let path = "spec.updateStrategy.timeoutSeconds";
-    assert_refused(&[ready.clone(), timeout(10)], path, "10", "10 in all");
-    let _ = workload(&[ready.clone(), timeout(11), grace.clone()]);
-    let slow = [in_place, grace, ready];
-    let with = |seconds: i32| [slow.as_slice(), &[timeout(seconds)]].concat();
-    assert_refused(&with(30), path, "30", "30 in all");
-    assert_eq!(workload(&with(31)).timeout, Some(SignedDuration::from_secs(31)));
-}
-
-#[test]
 fn problems_of_strategies_name_field_value_and_remedy() {
     assert_all_refused(
         r#"

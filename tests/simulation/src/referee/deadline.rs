@@ -86,7 +86,7 @@ pub(super) fn is_over(seen: &Seen) -> bool {
         let running = timer
             .running_since
             .map(|since| seen.at.duration_since(since.timestamp()));
-        let passed = SignedDuration::from_secs(timer.elapsed_seconds) + running.unwrap_or_default();
+        let passed = SignedDuration::from_millis(timer.elapsed_milliseconds) + running.unwrap_or_default();
         let is_newest = targets(seen).contains(&timer.revision.as_str());
         is_newest && !is_restarted && passed >= limit
     })

@@ -72,9 +72,7 @@ impl Referee {
             .lifecycle_hooks
             .iter()
             .any(|entry| entry.revision == target);
-        // The successor of a named pod may come before that is gone.
-        let is_successor = !wanted.pods_to_delete.is_empty();
-        if in_force(seen).is_some() || is_current || before == Some(target) || !is_recorded || is_successor {
+        if in_force(seen).is_some() || is_current || before == Some(target) || !is_recorded {
             return;
         }
         let pods = acted.room.revisions.iter().filter(|revision| *revision == target);

@@ -169,7 +169,7 @@ fn a_partition_and_canary_pauses_do_not_count() {
         (world.at("new"), world.condition("Progressing").1.as_str()),
         (2, "RolloutComplete")
     );
-    assert_eq!(world.timer().unwrap().elapsed_seconds, 0);
+    assert_eq!(world.timer().unwrap().elapsed_milliseconds, 0);
     // Nor does the time in which others decide about the pods.
     let mut world = World::new(4, &[]);
     world.limit_time(Some(600));
@@ -332,7 +332,7 @@ fn a_rollback_follows_where_the_hook_that_ran_asks_for_it() {
     world.request("rollout=1");
     world.settle();
     assert!(world.is_running("half"), "{:#?}", world.object.status);
-    assert_eq!(world.timer().unwrap().elapsed_seconds, 0);
+    assert_eq!(world.timer().unwrap().elapsed_milliseconds, 0);
     // A person can go back, too.
     let mut world = stuck(600);
     world.pass(600);
@@ -384,7 +384,7 @@ fn a_template_that_cannot_be_recorded_stops_the_timer() {
     world.settle();
     world.object.spec.template = recorded;
     world.settle();
-    assert_eq!(world.timer().unwrap().elapsed_seconds, 400);
+    assert_eq!(world.timer().unwrap().elapsed_milliseconds, 400_000);
     assert_eq!(world.condition("Progressing").1, "RollingOut");
     // So does any other problem of the spec.
     world.pass(100);
@@ -393,7 +393,7 @@ fn a_template_that_cannot_be_recorded_stops_the_timer() {
     world.pass(100_000);
     set_update(&mut world, "type", json!("RollingUpdate"));
     world.settle();
-    assert_eq!(world.timer().unwrap().elapsed_seconds, 500);
+    assert_eq!(world.timer().unwrap().elapsed_milliseconds, 500_000);
     assert_eq!(world.condition("Progressing").1, "RollingOut");
 }
 
@@ -439,4 +439,170 @@ fn a_hook_whose_point_is_reached_too_late_does_not_wait_in_silence() {
     world.request("rollout=1");
     world.ends("after", Phase::Successful);
     assert_eq!((world.current(), world.timer()), (Some("new"), None));
+}
+
+#[test]
+fn a_hook_that_was_stopped_runs_again_if_the_time_begins_again_before_it_ends() {
+    for policy in ["Ignore", "Abort", "Retry"] {
+        let mut half = hook("half", &json!("50%"));
+        (half["failurePolicy"], half["retainPolicy"]) = (json!(policy), json!("Always"));
+        let mut world = World::new(4, &[half]);
+        world.limit_time(Some(600));
+        world.settle();
+        world.pass(600);
+        world.settle();
+        assert!(
+            world.log.contains(&"terminate half".to_owned()),
+            "{:?}",
+            world.log
+        );
+        world.request("rollout=1");
+        world.settle();
+        world.end("half", Phase::Inconclusive);
+        world.settle();
+        assert_eq!((world.at("new"), world.runs_of("half").len()), (2, 2), "{policy}");
+        assert!(world.is_running("half"), "{policy}: {:#?}", world.object.status);
+        world.ends("half", Phase::Successful);
+        assert_eq!(world.current(), Some("new"), "{policy}");
+    }
+}
+
+#[test]
+fn canary_steps_stand_still_and_their_hooks_count() {
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let steps = json!({ "steps": [{ "partition": 2 }, hook, { "pause": {} }, { "partition": 0 }] });
+    set_update(&mut world, "canary", steps);
+    world.is_stuck = true;
+    world.settle();
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    let_start(&mut world);
+    world.settle();
+    assert_exceeded(&world);
+    assert!(world.runs.is_empty(), "{:?}", world.log);
+    // With all pods updated, the hook of the last step is what takes too long.
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    set_update(
+        &mut world,
+        "canary",
+        json!({ "steps": [{ "partition": 0 }, hook] }),
+    );
+    world.settle();
+    assert_eq!((world.at("new"), world.runs.len()), (4, 1));
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+}
+
+#[test]
+fn lost_pods_do_not_count_while_a_partition_is_reached_nor_after_each_pod_had_the_revision() {
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    set_update(&mut world, "partition", json!(2));
+    world.settle();
+    for _ in 0..3 {
+        let updated = world.pods.iter().find(|(_, revision)| *revision == "new");
+        let name = updated.unwrap().0.clone();
+        world.starting.push(name);
+        world.settle();
+        world.pass(400);
+        let_start(&mut world);
+        world.settle();
+    }
+    assert_eq!(world.timer().unwrap().elapsed_milliseconds, 0);
+    // The next part counts.
+    world.is_stuck = true;
+    set_update(&mut world, "partition", json!(0));
+    world.settle();
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    // The pods of the rollout start, and others are lost meanwhile.
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    world.pass(300);
+    let gone = world.pods.pop_first().unwrap().0;
+    world.starting.retain(|name| *name != gone);
+    world.settle();
+    let created = world.pods.keys().last().unwrap().clone();
+    world.starting.retain(|name| *name == created);
+    world.settle();
+    assert_eq!(world.at("new"), 4);
+}
+
+#[test]
+fn an_aborted_rollout_deletes_no_pod_for_its_surge_and_makes_no_successor_at_its_revision() {
+    let mut world = World::new(4, &[]);
+    set_update(&mut world, "maxUnavailable", json!(0));
+    set_update(&mut world, "maxSurge", json!(1));
+    world.limit_time(Some(600));
+    world.is_stuck = true;
+    world.settle();
+    assert_eq!((world.at("new"), world.at("old")), (1, 4));
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    let_start(&mut world);
+    world.settle();
+    assert_eq!((world.at("new"), world.at("old")), (1, 4));
+    let named = world
+        .pods
+        .iter()
+        .find(|(_, revision)| *revision == "old")
+        .unwrap()
+        .0
+        .clone();
+    let list = json!({ "podsToDelete": [named] });
+    world.object.spec.scale_strategy = serde_json::from_value(list).unwrap();
+    world.settle();
+    assert!(!world.pods.contains_key(&named), "{:?}", world.log);
+    assert_eq!(world.at("new"), 1, "{:?}", world.log);
+    // Nor while its first hook holds the rollout.
+    for seconds in [0, 600] {
+        let mut world = World::new(4, &[hook("before", &json!("Pre"))]);
+        set_update(&mut world, "maxUnavailable", json!(0));
+        set_update(&mut world, "maxSurge", json!(1));
+        world.limit_time(Some(600));
+        world.settle();
+        world.pass(seconds);
+        let named = world.pods.keys().next().unwrap().clone();
+        let list = json!({ "podsToDelete": [named] });
+        world.object.spec.scale_strategy = serde_json::from_value(list).unwrap();
+        world.settle();
+        assert!(!world.pods.contains_key(&named), "{:?}", world.log);
+        assert_eq!((world.at("new"), world.at("old")), (0, 4), "{:?}", world.log);
+    }
+}
+
+#[test]
+fn a_recreate_records_its_revision_before_the_first_pod() {
+    let mut world = World::new(1, &[]).recreates();
+    world.limit_time(Some(600));
+    while world.at("new") == 0 {
+        let plan = world.plan();
+        let is_calm = plan.actions.is_empty();
+        for action in plan.actions {
+            world.carry_out(action);
+        }
+        if is_calm {
+            world.object.status = plan.status.map(|status| *status);
+        }
+    }
+    assert_eq!(world.recreating(), Some("new"));
+    // Its time passes before the next status.
+    world.pass(600);
+    world.pods.clear();
+    world.settle();
+    assert_eq!(
+        (world.at("old"), world.at("new")),
+        (0, 1),
+        "{:#?}",
+        world.object.status
+    );
 }

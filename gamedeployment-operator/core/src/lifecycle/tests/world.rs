@@ -367,5 +367,9 @@ impl World {
 }
 
 pub(super) fn hook_of(run: &HookRun) -> String {
-    run.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK].clone()
+    let labels = run.metadata.labels.as_ref().unwrap();
+    labels
+        .get(LIFECYCLE_HOOK)
+        .cloned()
+        .unwrap_or_else(|| run.metadata.name.clone().unwrap())
 }
