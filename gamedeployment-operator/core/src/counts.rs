@@ -27,7 +27,9 @@ fn leaving(facts: &Facts<'_>) -> usize {
 
 /// Computes the counts of a workload. Its update type and `maxUnavailable` decide which pods count as being
 /// replaced, so that their successors may come first.
-pub fn count(facts: &Facts<'_>, canary: &CanaryState) -> Counts {
+///
+/// `is_stopped`: whether the rollout is aborted, and its pods stay.
+pub fn count(facts: &Facts<'_>, canary: &CanaryState, is_stopped: bool) -> Counts {
     let workload = facts.workload;
     let mut counts = Counts {
         replicas: workload.replicas,
@@ -49,25 +51,31 @@ pub fn count(facts: &Facts<'_>, canary: &CanaryState) -> Counts {
         }
         UpdateType::InPlace | UpdateType::HotPatch | UpdateType::OnDelete | UpdateType::Recreate => 0,
     };
-    // An update that is paused, or whose template cannot be rolled out, adds no surge pods and removes none:
+    // An update that is paused or aborted, or whose template cannot be rolled out, adds no surge pods and removes none:
     // removing one would cost a serving pod.
     let surge_pods = counts.surplus().min(facts.surge_before());
     let updating = if facts.history.unrecorded.is_some() {
         surge_pods
-    } else if workload.paused {
+    } else if workload.paused || is_stopped {
         updating.min(surge_pods)
     } else {
         updating
     };
     // A named pod goes first if a pod may be missing; otherwise its successor comes first.
     let named = |old: bool| {
-        let named = |pod: &&PodFacts<'_>| pod.old == old && workload.pods_to_delete.contains(&pod.pod.name);
         if workload.max_unavailable == 0 {
-            facts.pods.iter().filter(named).count()
+            named(facts, old)
         } else {
             0
         }
     };
     counts.replaced = named(false) + updating.max(named(true));
     counts
+}
+
+/// Number of pods of old revisions, or of the update revision, that the user named for deletion.
+pub fn named(facts: &Facts<'_>, old: bool) -> usize {
+    let list = &facts.workload.pods_to_delete;
+    let named = |pod: &&PodFacts<'_>| pod.old == old && list.contains(&pod.pod.name);
+    facts.pods.iter().filter(named).count()
 }

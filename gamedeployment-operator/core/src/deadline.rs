@@ -126,8 +126,13 @@ fn remainder(
     lifecycle: &Lifecycle,
 ) -> Remainder {
     let workload = facts.workload;
-    let steps = i32::try_from(workload.steps.len()).unwrap_or(i32::MAX);
-    let are_steps_left = steps > 0 && canary.index.is_none_or(|index| index < steps);
+    let passed = canary
+        .index
+        .and_then(|index| usize::try_from(index).ok())
+        .unwrap_or(0);
+    let mut steps = workload.steps.iter().skip(passed);
+    // Once all pods are updated, steps of a partition alone are done.
+    let are_steps_left = steps.any(|step| step.pause.is_some() || step.hook.is_some());
     let is_aborted = lifecycle.progress == HookProgress::Aborted;
     let are_hooks_left = lifecycle.progress != HookProgress::Passed;
     if !are_hooks_left && !are_steps_left && facts.old() == 0 && are_available(facts) {
@@ -137,14 +142,15 @@ fn remainder(
         return Remainder::Stopped;
     }
     // Whoever deletes the pods decides when they are updated.
-    let is_updating = progress.old > canary.partition && workload.update != UpdateType::OnDelete;
+    let is_left_to_others = workload.update == UpdateType::OnDelete && facts.old() > 0;
+    let is_updating = progress.old > canary.partition && !is_left_to_others;
     let waits_for_hook = canary.run.is_some()
         || matches!(canary.wait, Some(StepWait::Blocked(..)))
         || matches!(lifecycle.wait, Some(Wait::Hook(..) | Wait::Blocked(..)));
     let wanted = workload.replicas.saturating_sub(canary.partition);
     if is_updating || waits_for_hook {
         Remainder::Work
-    } else if progress.updated_available < wanted && workload.update != UpdateType::OnDelete {
+    } else if progress.updated_available < wanted && !is_left_to_others {
         Remainder::Starting
     } else {
         Remainder::Kept
@@ -152,23 +158,20 @@ fn remainder(
 }
 
 /// Whether the pods of the rollout are available. Pods that were created after each had the revision replace lost ones,
-/// or are of a later scaling.
+/// or are of a later scaling; they count if no other is left.
 fn are_available(facts: &Facts<'_>) -> bool {
-    let timer = timer::recorded(facts);
-    let updated = timer.and_then(|timer| timer.updated_time);
-    let is_later = |pod: &&PodFacts<'_>| {
-        let updated = updated.map(shared_api::time::Time::timestamp);
-        updated
-            .zip(pod.pod.created)
-            .is_some_and(|(updated, created)| created > updated)
+    let updated = timer::recorded(facts).and_then(|timer| timer.updated_time);
+    let updated = updated.map(shared_api::time::Time::timestamp);
+    let is_later = |pod: &PodFacts<'_>| {
+        let times = updated.zip(pod.pod.created);
+        times.is_some_and(|(updated, created)| created > updated)
     };
-    let is_whole = updated.is_some() || facts.updated() >= facts.workload.replicas;
-    is_whole
-        && facts
-            .pods
-            .iter()
-            .filter(|pod| !is_later(pod))
-            .all(PodFacts::is_available)
+    let mut own = facts.pods.iter().filter(|pod| !is_later(pod)).peekable();
+    if updated.is_none() || own.peek().is_none() {
+        facts.updated() >= facts.workload.replicas && facts.pods.iter().all(PodFacts::is_available)
+    } else {
+        own.all(PodFacts::is_available)
+    }
 }
 
 /// Describes how far the rollout came, and how to go on.

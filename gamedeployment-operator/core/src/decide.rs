@@ -78,6 +78,10 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     plan.add(advanced);
     let (remainder, limited) = deadline.limit(facts, &canary, progress, &mut lifecycle);
     plan.add(limited);
+    // The successor of a named pod has the earlier revision while the open point leaves no room, if there is one.
+    let named = counts::named(facts, false);
+    let successors = if lifecycle.holds_creations { named } else { 0 };
+    lifecycle.open = lifecycle.open.map(|open| open.saturating_sub(named - successors));
     let rollback = rollback::advance(facts, &canary, &mut lifecycle);
     if rollback.is_held {
         plan.actions.retain(|action| *action != Action::Pause);
@@ -89,16 +93,16 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         None => lifecycle.partition(canary.partition, replicas),
     };
     let is_stopped = lifecycle.progress == HookProgress::Aborted && !facts.history.is_rollback();
-    let counts = counts::count(facts, &canary);
+    let counts = counts::count(facts, &canary, is_stopped);
     let is_updated = |pod: &&&Pod| facts.history.is_updated(pod.revision());
     let updated = claimed.adopted.iter().filter(is_updated).count();
     let mut diff = counts
         .diff()
         .after_adoption(claimed.adopted.len() - updated, updated);
     if let Some(open) = lifecycle.open {
-        // Surge pods take places of pods to update. The successor of a named pod has none.
+        // Surge pods take places of pods to update.
         let taken = facts.updated() + facts.begun_in_place();
-        let updated = diff.create_updated.min(open.saturating_sub(taken));
+        let updated = diff.create_updated.min((open + successors).saturating_sub(taken));
         diff.create_old += diff.create_updated - updated;
         diff.create_updated = updated;
     }

@@ -36,7 +36,7 @@ impl Recreate {
             (true, true) if facts.workload.paused || is_aborted => Self::Stopped,
             (true, true) => Self::Deleting,
             // Aborted before a pod was deleted, and all are lost.
-            (true, false) if is_aborted && is_another(facts) && recorded(facts).is_none() => Self::Stopped,
+            (true, false) if is_aborted && is_another(facts) && !has_created(facts) => Self::Stopped,
             (true, false) => Self::Creating,
         })
     }
@@ -79,6 +79,11 @@ impl Recreate {
 /// Whether the update goes to another than the last complete revision.
 fn is_another(facts: &Facts<'_>) -> bool {
     !facts.history.is_updated(&facts.history.current.name)
+}
+
+/// Whether pods of the update revision run or have run.
+fn has_created(facts: &Facts<'_>) -> bool {
+    recorded(facts).is_some() || running(facts).next().is_some()
 }
 
 fn recorded<'f>(facts: &'f Facts<'_>) -> Option<&'f String> {

@@ -309,10 +309,10 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     );
     let strategy = snapshot.game.spec.update_strategy.as_ref();
     let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
-    // Without an earlier revision there is none to go back to.
-    if let Some(current) = &status.current_revision {
-        let is_whole = status.update_revision.as_ref() == Some(current);
-        let back = if is_whole || is_recreate { "undo" } else { "abort" };
+    // Once every pod has the revision, it is the current one. In the first rollout, and on the way back, it is from the
+    // start.
+    if status.current_revision.is_some() && status.current_revision != status.update_revision {
+        let back = if is_recreate { "undo" } else { "abort" };
         remedy.words.push_str(" Or go back.");
         remedy.commands.push(ours(snapshot, back));
     }

@@ -191,7 +191,10 @@ impl Stepper<'_, '_> {
         let end = self.end_of(hook, entry);
         let is_stopped = is_stopped_by_rollout(entry);
         if is_stopped || end.is_some_and(|end| end <= self.facts.now) {
-            terminate(run, &mut self.part);
+            // The reason is recorded first: without it, the verdict of a terminated HookRun is a failure of the hook.
+            if is_stopped || self.deadline != Deadline::Exceeded {
+                terminate(run, &mut self.part);
+            }
             let why = if self.has_time_again(entry) {
                 "the hook runs again once its HookRun has ended"
             } else {
@@ -336,7 +339,10 @@ impl Stepper<'_, '_> {
         let message = bounded(&blocker.message);
         let wait = Wait::Blocked(blocker.reason, of_hook(hook, &message));
         self.lifecycle.wait = Some(worse(self.lifecycle.wait.take(), wait));
-        (entry.reason, entry.message) = (Some(blocker.reason.as_str().to_owned()), Some(message));
+        if !is_stopped_by_rollout(entry) {
+            entry.reason = Some(blocker.reason.as_str().to_owned());
+        }
+        entry.message = Some(message);
     }
 
     /// Waits for the next attempt, with the message of the entry.

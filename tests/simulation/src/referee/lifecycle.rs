@@ -72,7 +72,9 @@ impl Referee {
             .lifecycle_hooks
             .iter()
             .any(|entry| entry.revision == target);
-        if in_force(seen).is_some() || is_current || before == Some(target) || !is_recorded {
+        // In the first rollout, the successor of a named pod has no other revision.
+        let is_successor = status.current_revision.is_none() && !wanted.pods_to_delete.is_empty();
+        if in_force(seen).is_some() || is_current || before == Some(target) || !is_recorded || is_successor {
             return;
         }
         let pods = acted.room.revisions.iter().filter(|revision| *revision == target);

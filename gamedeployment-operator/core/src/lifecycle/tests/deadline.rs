@@ -575,7 +575,6 @@ fn an_aborted_rollout_deletes_no_pod_for_its_surge_and_makes_no_successor_at_its
         let list = json!({ "podsToDelete": [named] });
         world.object.spec.scale_strategy = serde_json::from_value(list).unwrap();
         world.settle();
-        assert!(!world.pods.contains_key(&named), "{:?}", world.log);
         assert_eq!((world.at("new"), world.at("old")), (0, 4), "{:?}", world.log);
     }
 }
@@ -605,4 +604,134 @@ fn a_recreate_records_its_revision_before_the_first_pod() {
         "{:#?}",
         world.object.status
     );
+}
+
+/// A rollout by surge pods alone, which stands at 2 of 4 pods.
+fn at_half(surge: i32, is_exceeded: bool) -> World {
+    let mut world = World::new(4, &[hook("half", &json!("50%"))]);
+    set_update(&mut world, "maxUnavailable", json!(0));
+    set_update(&mut world, "maxSurge", json!(surge));
+    world.limit_time(Some(600));
+    world.settle();
+    if is_exceeded {
+        world.pass(600);
+        world.settle();
+        world.ends("half", Phase::Inconclusive);
+        assert_exceeded(&world);
+    }
+    assert_eq!((world.at("new"), world.at("old")), (2, 2));
+    world
+}
+
+#[test]
+fn a_named_pod_of_either_revision_goes_at_an_open_point() {
+    for (surge, is_exceeded) in [(1, false), (2, false), (1, true), (2, true)] {
+        for revision in ["old", "new"] {
+            let mut world = at_half(surge, is_exceeded);
+            let mut pods = world.pods.iter().filter(|(_, known)| *known == revision);
+            let named = pods.next().unwrap().0.clone();
+            let list = json!({ "podsToDelete": [named] });
+            world.object.spec.scale_strategy = serde_json::from_value(list).unwrap();
+            world.log.clear();
+            // Its successor starts first.
+            world.is_stuck = true;
+            world.settle();
+            assert_eq!(world.pods.len(), 5, "{:?}", world.log);
+            let_start(&mut world);
+            world.settle();
+            let case = format!("{surge} {is_exceeded} {revision}: {:?}", world.log);
+            let scale = world.object.spec.scale_strategy.as_ref().unwrap();
+            assert_eq!(scale.pods_to_delete, Some(Vec::new()), "{case}");
+            assert_eq!(world.pods.len(), 4, "{case}");
+            // An aborted rollout loses its named pod to the earlier revision.
+            let fewer = usize::from(is_exceeded && revision == "new");
+            assert_eq!(world.at("new"), 2 - fewer, "{case}");
+        }
+    }
+}
+
+#[test]
+fn an_aborted_rollout_can_be_scaled() {
+    for replicas in [3, 2, 0, 6] {
+        let mut world = at_half(1, true);
+        world.object.spec.replicas = Some(replicas);
+        world.settle();
+        let replicas = usize::try_from(replicas).unwrap();
+        assert_eq!(world.pods.len(), replicas, "{:?}", world.log);
+        assert!(world.at("new") <= 2, "{:?}", world.log);
+    }
+}
+
+#[test]
+fn pods_that_were_never_available_do_not_end_the_time_by_their_loss() {
+    for replicas in [1, 4] {
+        let mut world = World::new(replicas, &[]);
+        world.limit_time(Some(600));
+        world.is_stuck = true;
+        world.settle();
+        world.pass(300);
+        world.pods.clear();
+        world.settle();
+        assert_eq!(world.at("new"), replicas);
+        world.pass(300);
+        world.settle();
+        assert_exceeded(&world);
+    }
+}
+
+#[test]
+fn late_pods_end_a_rollout_whose_last_step_is_a_partition() {
+    let mut world = World::new(4, &[]);
+    world.limit_time(Some(600));
+    let steps = json!({ "steps": [{ "partition": 2 }, { "partition": 0 }] });
+    set_update(&mut world, "canary", steps);
+    world.settle();
+    assert_eq!(world.current(), Some("new"));
+    world.set_template("third", "game:v3");
+    world.is_stuck = true;
+    world.settle();
+    let_start(&mut world);
+    world.is_stuck = true;
+    world.settle();
+    assert_eq!(world.at("third"), 4);
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
+    let_start(&mut world);
+    world.settle();
+    assert_eq!((world.current(), world.timer()), (Some("third"), None));
+}
+
+#[test]
+fn pods_of_an_aborted_rollout_stay_its_own_after_a_change_to_recreate() {
+    let mut after = hook("after", &json!("Post"));
+    after["failurePolicy"] = json!("Abort");
+    let mut world = World::new(3, &[after]);
+    world.ends("after", Phase::Failed);
+    assert_eq!((world.at("new"), world.current()), (3, Some("old")));
+    let mut world = world.recreates();
+    world.settle();
+    for _ in 0..2 {
+        world.pods.pop_first();
+        world.settle();
+        assert_eq!((world.at("old"), world.at("new")), (0, 3), "{:?}", world.log);
+        world.pods.clear();
+        world.settle();
+        assert_eq!((world.at("old"), world.at("new")), (0, 3), "{:?}", world.log);
+    }
+}
+
+#[test]
+fn the_start_of_the_last_pods_counts_with_on_delete_too() {
+    let mut world = World::new(2, &[]);
+    world.limit_time(Some(600));
+    set_update(&mut world, "type", json!("OnDelete"));
+    world.settle();
+    world.is_stuck = true;
+    world.pods.clear();
+    world.settle();
+    assert_eq!(world.at("new"), 2);
+    world.pass(600);
+    world.settle();
+    assert_exceeded(&world);
 }

@@ -23,6 +23,8 @@ pub(super) struct World {
     pub(super) revisions: Vec<Revision>,
     /// Revision of each pod.
     pub(super) pods: BTreeMap<String, String>,
+    /// Times at which pods were created.
+    pub(super) created: BTreeMap<String, Timestamp>,
     /// Pods that are being deleted, with their revisions.
     pub(super) terminating: BTreeMap<String, String>,
     /// Whether deleted pods go on running for a while.
@@ -74,6 +76,7 @@ impl World {
             ]),
             revisions: revisions(),
             pods: BTreeMap::new(),
+            created: BTreeMap::new(),
             terminating: BTreeMap::new(),
             lingers: false,
             starting: Vec::new(),
@@ -110,11 +113,14 @@ impl World {
             .pods
             .iter()
             .map(|(name, revision)| {
+                let created = self.created.get(name).map(ToString::to_string);
+                let created = created.unwrap_or_else(|| "2024-01-01T00:00:00Z".to_owned());
                 let ready = if self.starting.contains(name) { "False" } else { "True" };
                 pod(
                     name,
                     &[
                         ("/metadata/labels/controller-revision-hash", json!(revision)),
+                        ("/metadata/creationTimestamp", json!(created)),
                         (
                             "/status/conditions",
                             json!([{"type": "Ready", "status": ready, "lastTransitionTime": "2024-01-01T00:01:00Z"}]),
@@ -172,7 +178,7 @@ impl World {
                 self.warnings.extend(plan.warnings);
             }
         }
-        panic!("never at rest: {:#?}", self.object.status);
+        panic!("never at rest: {:?} {:#?}", self.log, self.object.status);
     }
 
     pub(super) fn carry_out(&mut self, action: Action) {
@@ -183,6 +189,7 @@ impl World {
                 if self.is_stuck {
                     self.starting.push(new.name.clone());
                 }
+                self.created.insert(new.name.clone(), self.now);
                 self.pods.insert(new.name, revision.clone());
                 let mut all = self.pods.values().chain(self.terminating.values());
                 if self.is_recreate() {
@@ -197,6 +204,12 @@ impl World {
             Action::Gated(GatedWrite::DeletePod(delete)) => {
                 let name = delete.pod().name.clone();
                 let revision = self.pods.remove(&name);
+                // A successor may get the same name.
+                let named = self.object.spec.scale_strategy.as_mut();
+                let named = named.and_then(|strategy| strategy.pods_to_delete.as_mut());
+                if let Some(list) = named {
+                    list.retain(|known| *known != name);
+                }
                 self.terminating
                     .extend(revision.filter(|_| self.lingers).map(|revision| (name, revision)));
             }
