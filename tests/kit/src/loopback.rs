@@ -124,11 +124,19 @@ where
     H: Fn(Request<Incoming>, Ends) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Answered> + Send + 'static,
 {
+    accept_streams(listener, move |stream| converse(stream, handler.clone())).await;
+}
+
+/// Accepts connections like [`accept`], and leaves everything on them to the caller.
+pub(crate) async fn accept_streams<C>(listener: TcpListener, converse: impl Fn(TcpStream) -> C)
+where
+    C: Future<Output = ()> + Send + 'static,
+{
     let mut conversations = JoinSet::new();
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(conversations.spawn(converse(stream, handler.clone()))),
+                Ok((stream, _)) => drop(conversations.spawn(converse(stream))),
                 // Most likely out of file descriptors: some will become free.
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
             },

@@ -12,6 +12,7 @@ use super::Options;
 use super::behaviour::{Behaviour, Images, PodSelector, Rules};
 use super::game::Games;
 use super::history::{GameEvent, History};
+use super::kubelet::{Commands, Kubelet};
 use super::machine::Order;
 use super::view::PodView;
 use crate::address::Address;
@@ -32,6 +33,15 @@ pub(super) struct NodeState {
     pub(super) name: String,
     pub(super) address: Address,
     pub(super) power: Power,
+    pub(super) kubelet: Option<Arc<Kubelet>>,
+}
+
+/// Place where the API server reaches a node.
+#[derive(Debug)]
+pub(super) struct Endpoint {
+    pub(super) address: String,
+    /// Port of the kubelet, if the node has one.
+    pub(super) kubelet: Option<u16>,
 }
 
 /// Pod as last received from the API server.
@@ -54,10 +64,11 @@ pub(super) struct Fleet {
     pub(super) calls: Semaphore,
     pub(super) nodes: Mutex<Vec<NodeState>>,
     pub(super) games: Games,
+    pub(super) commands: Commands,
     pub(super) history: History,
     pub(super) images: Mutex<Images>,
     pub(super) views: Mutex<BTreeMap<String, PodView>>,
-    /// Announces every change of `views` and of the history.
+    /// Announces every change of `views`, of the commands and of the history.
     pub(super) changed: watch::Sender<()>,
     rules: Mutex<Rules>,
     orders: Mutex<HashMap<String, Vec<Order>>>,
@@ -76,6 +87,7 @@ impl Fleet {
             options,
             nodes: Mutex::default(),
             games: Games::new(),
+            commands: Commands::default(),
             history: History::default(),
             images: Mutex::default(),
             views: Mutex::default(),
@@ -112,6 +124,23 @@ impl Fleet {
         let nodes = lock(&self.nodes);
         let node = nodes.iter().find(|node| node.name == name)?;
         Some((node.power, node.address.ip().to_string()))
+    }
+
+    /// Returns the endpoint of one of our nodes.
+    pub(super) fn endpoint(&self, name: &str) -> Option<Endpoint> {
+        let nodes = lock(&self.nodes);
+        let node = nodes.iter().find(|node| node.name == name)?;
+        Some(Endpoint {
+            address: node.address.ip().to_string(),
+            kubelet: node.kubelet.as_ref().map(|kubelet| kubelet.port()),
+        })
+    }
+
+    /// Returns the kubelet of one of our nodes, if it has one.
+    pub(super) fn kubelet(&self, name: &str) -> Option<Arc<Kubelet>> {
+        let nodes = lock(&self.nodes);
+        let node = nodes.iter().find(|node| node.name == name)?;
+        node.kubelet.clone()
     }
 
     /// Runs an action that depends on a node's state, while the state cannot change.
@@ -169,6 +198,16 @@ impl Fleet {
         });
         records.insert(uid, Arc::clone(&record));
         Some(record)
+    }
+
+    /// Returns the newest pod with this name, if it is on this node.
+    pub(super) fn pod_on(&self, node: &str, name: &str) -> Option<Arc<Record>> {
+        let records = lock(&self.records);
+        let named = records.values().filter(|record| record.name == name);
+        let record = named.max_by_key(|record| record.number)?;
+        let pod = record.newest();
+        let bound = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+        (bound == Some(node)).then(|| Arc::clone(record))
     }
 
     /// Marks a pod as gone from the API.

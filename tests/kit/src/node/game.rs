@@ -146,7 +146,7 @@ impl GameServer {
 
 /// Listens, with retries: a program that this process is starting inherits all our sockets until its exec, so
 /// a returned address may stay in use that long.
-async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+pub(super) async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let patience = Instant::now() + Duration::from_secs(1);
     loop {
         match TcpListener::bind(address).await {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::behaviour::{Behaviour, PodSelector};
 use super::fleet::Fleet;
 use super::history::{Event, GameEvent};
+use super::kubelet::ExecScript;
 use super::machine::Order;
 use super::view::PodView;
 use crate::keeper::lock;
@@ -65,6 +66,13 @@ impl<'a> EveryPod<'a> {
     pub fn on(&self, path: &str, script: impl Into<Script>) {
         self.fleet.games.everywhere.on(path, script.into());
     }
+
+    /// Sets the script of the commands in all pods without their own. The pods share its turns. Without any
+    /// script, commands exit with code 0 and have no output. Needs
+    /// [`Options::kubelet`](super::Options::kubelet).
+    pub fn on_exec(&self, script: impl Into<ExecScript>) {
+        self.fleet.commands.set(None, script.into());
+    }
 }
 
 impl<'a> PodHandle<'a> {
@@ -96,6 +104,12 @@ impl<'a> PodHandle<'a> {
     /// Sets the script of its game server for paths without their own script, in place of the document.
     pub fn otherwise(&self, script: impl Into<Script>) {
         self.fleet.games.handler(&self.name).otherwise(script.into());
+    }
+
+    /// Sets the script of the commands in all its containers. Needs
+    /// [`Options::kubelet`](super::Options::kubelet).
+    pub fn on_exec(&self, script: impl Into<ExecScript>) {
+        self.fleet.commands.set(Some(&self.name), script.into());
     }
 
     /// Sets the pod's behaviour from now on. [`Behaviour::NeverReady`] removes its readiness and

@@ -1,5 +1,6 @@
 //! History of the pods, in order.
 
+use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::Instant;
 
@@ -77,12 +78,30 @@ pub enum EndReason {
 
 #[derive(Debug, Default)]
 pub(super) struct History {
-    events: Mutex<Vec<Event>>,
+    log: Mutex<Log>,
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    events: Vec<Event>,
+    /// Containers that run, by UID of the pod and name: the place of their start in `events`.
+    running: HashMap<(String, String), usize>,
 }
 
 impl History {
     pub(super) fn add(&self, pod: &str, uid: &str, what: GameEvent) {
-        lock(&self.events).push(Event {
+        let mut log = lock(&self.log);
+        let Log { events, running } = &mut *log;
+        match &what {
+            GameEvent::Started { container, .. } => {
+                running.insert((uid.to_owned(), container.clone()), events.len());
+            }
+            GameEvent::Terminated { container, .. } => {
+                running.remove(&(uid.to_owned(), container.clone()));
+            }
+            GameEvent::Scheduled { .. } | GameEvent::Ready | GameEvent::NotReady | GameEvent::Gone => {}
+        }
+        events.push(Event {
             at: Instant::now(),
             time: Timestamp::now(),
             pod: pod.to_owned(),
@@ -92,7 +111,13 @@ impl History {
     }
 
     pub(super) fn events(&self, wanted: impl Fn(&Event) -> bool) -> Vec<Event> {
-        let events = lock(&self.events);
-        events.iter().filter(|event| wanted(event)).cloned().collect()
+        let log = lock(&self.log);
+        log.events.iter().filter(|event| wanted(event)).cloned().collect()
+    }
+
+    /// Returns the number of a container's current run, by UID of the pod and name; `None` if it does not
+    /// run. Each run has its own number.
+    pub(super) fn run_of(&self, container: &(String, String)) -> Option<usize> {
+        lock(&self.log).running.get(container).copied()
     }
 }

@@ -21,8 +21,12 @@
 //! # }
 //! ```
 //!
+//! With [`Options::kubelet`], each node has a stand-in kubelet, so `exec` works through the API server: a
+//! command runs a script ([`Exec`]) instead of a program, and [`Nodes::commands`] returns the calls.
+//!
 //! Limits: no init containers, probes, volumes or lifecycle hooks; every container restarts regardless of the
-//! pod's restart policy; resources and affinity are ignored.
+//! pod's restart policy; resources and affinity are ignored. `exec` works over `WebSocket` with the protocol
+//! `v4.channel.k8s.io`, without input or a terminal; there are no logs, attachments or forwarded ports.
 
 mod behaviour;
 mod container;
@@ -31,6 +35,7 @@ mod fleet;
 mod game;
 mod handle;
 mod history;
+mod kubelet;
 mod machine;
 mod objects;
 mod options;
@@ -50,6 +55,7 @@ use kube::Config;
 pub use behaviour::{Behaviour, PodSelector};
 pub use handle::{EveryPod, PodHandle};
 pub use history::{EndReason, Event, GameEvent};
+pub use kubelet::{Exec, ExecCall, ExecFrame, ExecScript};
 pub use options::{Options, Timing};
 pub use view::{ContainerView, PodView};
 
@@ -104,9 +110,10 @@ fn api_error(action: &'static str, source: kube::Error) -> Error {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loss {
     /// The kubelet is silent: the Node's Ready is Unknown, it reports nothing, and terminating pods stay.
-    /// Containers keep running and answering, so players may be there.
+    /// Containers keep running and answering, so players may be there. Commands hang.
     Silent,
-    /// Like [`Silent`](Self::Silent), but nothing runs or answers any longer.
+    /// Like [`Silent`](Self::Silent), but nothing runs or answers any longer. Commands are cut off, and new
+    /// ones refused.
     Dead,
     /// Like [`Dead`](Self::Dead), and the Node object is deleted.
     Deleted,
@@ -233,11 +240,10 @@ impl Nodes {
     pub async fn return_node(&self, node: &str) -> Result<(), Error> {
         self.call("report a node as ready", node, |fleet, name| async move {
             match objects::set_ready(&fleet, &name, "True").await {
-                Err(kube::Error::Api(status)) if status.code == 404 => {
-                    let address = fleet.node(&name).map(|(_, address)| address);
-                    let address = address.unwrap_or_default();
-                    objects::create(&fleet, &name, &address, Timestamp::now()).await
-                }
+                Err(kube::Error::Api(status)) if status.code == 404 => match fleet.endpoint(&name) {
+                    Some(endpoint) => objects::create(&fleet, &name, &endpoint, Timestamp::now()).await,
+                    None => Ok(()),
+                },
                 other => other,
             }
         })
@@ -299,6 +305,25 @@ impl Nodes {
         self.terminations().into_iter().map(|event| event.pod).collect()
     }
 
+    /// Returns all commands that were called, in order of arrival. Needs [`Options::kubelet`].
+    #[must_use]
+    pub fn commands(&self) -> Vec<ExecCall> {
+        self.fleet.commands.calls()
+    }
+
+    /// Waits until the predicate holds for the [`commands`](Self::commands), and returns them. Checks at
+    /// every change, without polling.
+    pub async fn await_commands(
+        &self,
+        deadline: Duration,
+        holds: impl Fn(&[ExecCall]) -> bool,
+    ) -> Result<Vec<ExecCall>, TimedOut> {
+        let holds = || holds(&self.commands());
+        let seen = || format!("{:?}", self.commands());
+        changed_until(self.fleet.changed.subscribe(), deadline, holds, seen).await?;
+        Ok(self.commands())
+    }
+
     async fn call<F, A>(&self, action: &'static str, node: &str, work: F) -> Result<(), Error>
     where
         F: FnOnce(Arc<Fleet>, String) -> A,
@@ -318,11 +343,30 @@ impl Nodes {
     async fn set_power(&self, node: &str, power: Power) -> Result<(), Error> {
         let all = u32::try_from(self.fleet.options.concurrent_calls).unwrap_or(u32::MAX);
         let _quiet = self.fleet.calls.acquire_many(all).await;
+        // First, so that a kubelet does not report the end of containers that die with it.
+        self.switch_kubelet(node, power).await?;
         let mut nodes = lock(&self.fleet.nodes);
         let known = nodes.iter_mut().find(|known| known.name == node);
         known.ok_or_else(|| Error::UnknownNode(node.to_owned()))?.power = power;
         drop(nodes);
         self.fleet.wake_all();
         Ok(())
+    }
+
+    async fn switch_kubelet(&self, node: &str, power: Power) -> Result<(), Error> {
+        let Some(kubelet) = self.fleet.kubelet(node) else {
+            return Ok(());
+        };
+        let (fleet, node) = (Arc::clone(&self.fleet), node.to_owned());
+        let switch = async move {
+            match power {
+                Power::Up => kubelet.resume(&fleet, &node).await?,
+                Power::Silent => kubelet.fall_silent(),
+                Power::Dead => kubelet.stop().await,
+            }
+            Ok(())
+        };
+        // In the thread of the simulation, so that no connection sends anything at the same time.
+        self.engine.run(switch).await
     }
 }

@@ -1,5 +1,6 @@
 //! Node objects.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
@@ -7,7 +8,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
-use super::fleet::{Fleet, NodeState, Power};
+use super::fleet::{Endpoint, Fleet, NodeState, Power};
+use super::kubelet::Kubelet;
 use super::status::time;
 use super::{Error, api_error};
 use crate::address::Address;
@@ -19,18 +21,32 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 const READY_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// Creates a node with a unique name, without waiting for anything.
-pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
+pub(super) async fn add(fleet: &Arc<Fleet>, number: usize) -> Result<(), Error> {
     let address = Address::claim()?;
+    let kubelet = if fleet.options.kubelet {
+        Some(Kubelet::listen(address.ip()).await?)
+    } else {
+        None
+    };
+    let endpoint = Endpoint {
+        address: address.ip().to_string(),
+        kubelet: kubelet.as_ref().map(|(kubelet, _)| kubelet.port()),
+    };
     let mut number = number;
     loop {
         let name = format!("{}-{number}", fleet.namespace);
         let since = Timestamp::now() - READY_FOR;
-        match create(fleet, &name, &address.ip().to_string(), since).await {
+        match create(fleet, &name, &endpoint, since).await {
             Ok(()) => {
+                let kubelet = kubelet.map(|(kubelet, listener)| {
+                    kubelet.serve(fleet, &name, listener);
+                    Arc::new(kubelet)
+                });
                 lock(&fleet.nodes).push(NodeState {
                     name,
                     address,
                     power: Power::Up,
+                    kubelet,
                 });
                 return Ok(());
             }
@@ -45,7 +61,7 @@ pub(super) async fn add(fleet: &Fleet, number: usize) -> Result<(), Error> {
 pub(super) async fn create(
     fleet: &Fleet,
     name: &str,
-    address: &str,
+    endpoint: &Endpoint,
     since: Timestamp,
 ) -> Result<(), kube::Error> {
     let nodes = fleet.node_objects();
@@ -58,15 +74,18 @@ pub(super) async fn create(
         .map_err(kube::Error::SerdeError)?;
     nodes.create(&PostParams::default(), &node).await?;
     let room = json!({"cpu": "1000", "memory": "1000Gi", "pods": "10000"});
-    let status = json!({
+    let mut status = json!({
         "addresses": [
-            {"type": "InternalIP", "address": address},
+            {"type": "InternalIP", "address": endpoint.address},
             {"type": "Hostname", "address": name},
         ],
         "capacity": room,
         "allocatable": room,
         "conditions": [ready_condition("True", Some(since))],
     });
+    if let Some(port) = endpoint.kubelet {
+        status["daemonEndpoints"] = json!({"kubeletEndpoint": {"Port": port}});
+    }
     write(fleet, name, status).await?;
     // The API server taints every new node as not ready. Remove the taint, in case no controller does.
     let unmarked = Patch::Merge(json!({"spec": {"taints": null}}));

@@ -15,6 +15,8 @@ pub struct Options {
     pub timing: Timing,
     /// Maximum concurrent calls to the API server. 16 by default.
     pub concurrent_calls: usize,
+    /// Whether each node has a kubelet that the API server reaches for `exec`. Off by default.
+    pub kubelet: bool,
 }
 
 impl Default for Options {
@@ -25,6 +27,7 @@ impl Default for Options {
             game_container: None,
             timing: Timing::default(),
             concurrent_calls: 16,
+            kubelet: false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of the simulated nodes.
 
+mod commands;
 mod images;
 mod life;
 mod losses;
