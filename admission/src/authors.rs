@@ -1,7 +1,10 @@
-//! Rights of authors: a hook with a Job needs an author who may create Jobs, because hook-operator creates them.
+//! Rights of authors: a hook that acts in the cluster needs an author who may do the same, because hook-operator does
+//! it for every author: it creates Jobs, reads objects, and patches pods.
 //!
-//! The check looks at the write that introduces a Job. It does not replace the rights of the namespace's ServiceAccount
-//! `hookgate-hooks`, without which no Job is created.
+//! The check looks at the write that introduces such a hook. It does not replace the rights of the namespace's
+//! ServiceAccount `hookgate-hooks`, without which hook-operator does none of this.
+
+use std::fmt;
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use serde_json::Value;
@@ -9,8 +12,13 @@ use serde_json::Value;
 use crate::review::{AdmissionRequest, UserInfo};
 use crate::validate::{ValidatedKind, controlling_owner};
 
+/// Path of the provider that reads and patches objects, within a metric.
+const KUBERNETES: &str = "provider.kubernetes";
+/// Kind of the objects that such a provider reads by default.
+const POD: &str = "Pod";
+
 /// Right that the author of an object needs.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeededRight {
     /// Author.
     pub user: UserInfo,
@@ -18,30 +26,94 @@ pub struct NeededRight {
     pub namespace: String,
     /// First field that needs the right.
     pub path: String,
+    /// Action that the right allows.
+    pub action: HookAction,
 }
 
-/// Returns the right that a creation or an update needs, if it introduces a Job. `operators`: users whose HookRuns copy
-/// HookTemplates and GameDeployments, whose own authors were checked; if there are none, all HookRuns that a workload
-/// controls count as such.
+/// Action of a hook in the namespace of its run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HookAction {
+    /// Verb.
+    pub verb: HookVerb,
+    /// Objects.
+    pub target: HookTarget,
+    /// Name of the only object; `None` if it may be any object.
+    pub name: Option<String>,
+}
+
+/// Verb of an action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookVerb {
+    /// Creates objects.
+    Create,
+    /// Reads objects.
+    Get,
+    /// Changes objects.
+    Patch,
+    /// Function of a provider that does not exist. hook-operator does not run it, so this is the widest right.
+    Any,
+}
+
+/// Objects of an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HookTarget {
+    /// Objects of a resource.
+    Resource(Resource),
+    /// Objects of a kind, whose resource the API server knows.
+    Kind(TargetKind),
+}
+
+/// Resource of the API, as in a Role.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resource {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Plural name.
+    pub plural: String,
+}
+
+/// Kind of the objects that a hook reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version; `None` for the preferred one.
+    pub version: Option<String>,
+    /// Kind.
+    pub kind: String,
+}
+
+/// Returns the distinct rights that a creation or an update needs for the hooks that it introduces or changes, in the
+/// order of their first fields. `operators`: users whose HookRuns copy HookTemplates and GameDeployments, whose own
+/// authors were checked; if there are none, all HookRuns that a workload controls count as such.
 #[must_use]
-pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Option<NeededRight> {
-    let kind = ValidatedKind::of(&request.kind).filter(|_| request.is_whole())?;
+pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Vec<NeededRight> {
+    let Some(kind) = ValidatedKind::of(&request.kind).filter(|_| request.is_whole()) else {
+        return Vec::new();
+    };
     let (object, old) = (&request.object, &request.old_object);
     let ends = !object["metadata"]["deletionTimestamp"].is_null();
     if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
-        return None;
+        return Vec::new();
     }
     match kind {
-        ValidatedKind::HookRun if is_copy(request, operators) => return None,
+        ValidatedKind::HookRun if is_copy(request, operators) => return Vec::new(),
         ValidatedKind::GameDeployment | ValidatedKind::HookTemplate | ValidatedKind::HookRun => {}
     }
-    let (jobs, before) = (Jobs::of(kind, object), Jobs::of(kind, old));
-    let path = jobs.jobs.first()?.0.clone();
-    (!jobs.are_same(&before)).then(|| NeededRight {
-        user: request.user_info.clone(),
-        namespace: request.namespace().to_owned(),
-        path,
-    })
+    let (hooks, before) = (ActingHooks::of(kind, object), ActingHooks::of(kind, old));
+    let mut rights: Vec<NeededRight> = Vec::new();
+    for provider in hooks.new_since(&before) {
+        let action = provider.action(hooks.args);
+        if rights.iter().all(|right| right.action != action) {
+            rights.push(NeededRight {
+                user: request.user_info.clone(),
+                namespace: request.namespace().to_owned(),
+                path: provider.path.clone(),
+                action,
+            });
+        }
+    }
+    rights
 }
 
 fn is_copy(request: &AdmissionRequest, operators: &[String]) -> bool {
@@ -52,55 +124,226 @@ fn is_copy(request: &AdmissionRequest, operators: &[String]) -> bool {
     operators.iter().any(|known| known == user)
 }
 
-/// Jobs of an object, with the path of each.
-struct Jobs<'a> {
-    jobs: Vec<(String, &'a Value)>,
+/// Hooks of an object that act in the cluster.
+struct ActingHooks<'a> {
+    providers: Vec<ActingProvider<'a>>,
     /// Arguments that are filled into them.
     args: &'a Value,
 }
 
-impl<'a> Jobs<'a> {
+/// Provider that acts in the cluster.
+struct ActingProvider<'a> {
+    /// Path in the object.
+    path: String,
+    /// Path in the hook, which names the provider.
+    field: &'static str,
+    spec: &'a Value,
+    /// Settings of the metric that decide what the verdict shows of an object.
+    shown_by: Option<[&'a Value; 3]>,
+}
+
+impl<'a> ActingHooks<'a> {
     fn of(kind: ValidatedKind, object: &'a Value) -> Self {
         let spec = &object["spec"];
-        let (list, paths): (_, &[&str]) = match kind {
+        let (list, paths): (_, &[&'static str]) = match kind {
             ValidatedKind::GameDeployment => ("lifecycleHooks", &["execNewPod", "jobSpec"]),
-            ValidatedKind::HookTemplate | ValidatedKind::HookRun => ("metrics", &["provider.job"]),
+            ValidatedKind::HookTemplate | ValidatedKind::HookRun => {
+                ("metrics", &["provider.job", KUBERNETES])
+            }
         };
         let items = spec[list].as_array().into_iter().flatten().enumerate();
         let of_item = |(index, item): (usize, &'a Value)| {
-            let job = move |path: &&str| {
-                let job = path.split('.').fold(item, |at, field| &at[field]);
-                (!job.is_null()).then(|| (format!("spec.{list}[{index}].{path}"), job))
+            let provider = move |&field: &&'static str| {
+                let spec = field.split('.').fold(item, |at, field| &at[field]);
+                (!spec.is_null()).then(|| ActingProvider {
+                    path: format!("spec.{list}[{index}].{field}"),
+                    field,
+                    spec,
+                    shown_by: (field == KUBERNETES).then(|| shown_by(item)),
+                })
             };
-            paths.iter().filter_map(job)
+            paths.iter().filter_map(provider)
         };
         Self {
-            jobs: items.flat_map(of_item).collect(),
+            providers: items.flat_map(of_item).collect(),
             args: &spec["args"],
         }
     }
 
-    fn are_same(&self, other: &Self) -> bool {
-        let jobs = |of: &Self| -> Vec<&'a Value> { of.jobs.iter().map(|(_, job)| *job).collect() };
-        jobs(self) == jobs(other) && self.args == other.args
+    /// Returns the providers that are not among the others with the same arguments.
+    fn new_since(&self, before: &Self) -> impl Iterator<Item = &ActingProvider<'a>> {
+        let is_new = move |provider: &&ActingProvider<'a>| {
+            self.args != before.args || before.providers.iter().all(|old| !old.is_same(provider))
+        };
+        self.providers.iter().filter(is_new)
+    }
+}
+
+/// Returns the settings with which the author of a metric sees more of the object: quotes, and conditions that reveal
+/// whether a guess is right.
+fn shown_by(metric: &Value) -> [&Value; 3] {
+    ["successCondition", "failureCondition", "quoteAnswers"].map(|field| &metric[field])
+}
+
+impl ActingProvider<'_> {
+    fn is_same(&self, other: &Self) -> bool {
+        self.field == other.field && self.spec == other.spec && self.shown_by == other.shown_by
+    }
+
+    fn action(&self, args: &Value) -> HookAction {
+        if self.field == KUBERNETES {
+            return HookAction::of_kubernetes(self.spec, args);
+        }
+        HookAction {
+            verb: HookVerb::Create,
+            target: HookTarget::Resource(Resource::new("batch", "jobs")),
+            name: None,
+        }
+    }
+}
+
+impl HookAction {
+    fn of_kubernetes(provider: &Value, args: &Value) -> Self {
+        let target = &provider["target"];
+        let is_literal = |name: &&str| !name.contains("{{");
+        let name = text(&target["name"]).filter(is_literal).map(str::to_owned);
+        let (verb, target) = match text(&provider["function"]) {
+            Some("get") => (HookVerb::Get, HookTarget::of_get(target, args)),
+            Some("patch") => (HookVerb::Patch, HookTarget::pods()),
+            Some(_) | None => (HookVerb::Any, HookTarget::any()),
+        };
+        Self { verb, target, name }
+    }
+
+    fn quoted_name(&self) -> String {
+        let quoted = self.name.as_ref().map(|name| format!(" {name:?}"));
+        quoted.unwrap_or_default()
+    }
+}
+
+impl HookTarget {
+    fn pods() -> Self {
+        Self::Resource(Resource::new("", "pods"))
+    }
+
+    fn any() -> Self {
+        Self::Resource(Resource::new("*", "*"))
+    }
+
+    /// Returns the objects that a hook reads: those of its target, or else of the arguments with which the original
+    /// operator names a kind.
+    fn of_get(target: &Value, args: &Value) -> Self {
+        let (group, kind) = (text(&target["group"]), text(&target["kind"]));
+        if group.is_some() || kind.is_some() {
+            return Self::of_kind(group, None, kind);
+        }
+        let [group, version, kind] = ["Group", "Version", "Kind"].map(|name| argument(args, name));
+        let (Ok(group), Ok(version), Ok(kind)) = (group, version, kind) else {
+            return Self::any();
+        };
+        Self::of_kind(group, version, kind)
+    }
+
+    fn of_kind(group: Option<&str>, version: Option<&str>, kind: Option<&str>) -> Self {
+        let kind = kind.unwrap_or(POD);
+        if group.is_none() && kind == POD {
+            return Self::pods();
+        }
+        Self::Kind(TargetKind {
+            group: group.unwrap_or_default().to_owned(),
+            version: version.map(str::to_owned),
+            kind: kind.to_owned(),
+        })
+    }
+}
+
+impl Resource {
+    /// Returns the resource of this plural in an API group.
+    pub fn new(group: &str, plural: &str) -> Self {
+        Self {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+        }
+    }
+
+    fn is_any(&self) -> bool {
+        self.plural == "*"
+    }
+}
+
+/// Argument whose value others supply later: the creator of the run, or the writer of a ConfigMap.
+struct OpenArgument;
+
+/// Returns the value of an argument, if it has one that is not empty. The last one of a name counts, as in
+/// hook-operator.
+fn argument<'a>(args: &'a Value, name: &str) -> Result<Option<&'a str>, OpenArgument> {
+    let mut args = args.as_array().into_iter().flatten();
+    let Some(argument) = args.rfind(|argument| argument["name"] == name) else {
+        return Ok(None);
+    };
+    if !argument["valueFrom"].is_null() {
+        return Err(OpenArgument);
+    }
+    let value = argument["value"].as_str().ok_or(OpenArgument)?;
+    Ok(Some(value).filter(|value| !value.is_empty()))
+}
+
+fn text(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+impl fmt::Display for HookVerb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Create => "create",
+            Self::Get => "get",
+            Self::Patch => "patch",
+            Self::Any => "*",
+        })
+    }
+}
+
+impl fmt::Display for HookTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(resource) => write!(f, "{resource}"),
+            Self::Kind(TargetKind { group, kind, .. }) if group.is_empty() => {
+                write!(f, "objects of the core kind {kind:?}")
+            }
+            Self::Kind(TargetKind { group, kind, .. }) => {
+                write!(f, "objects of kind {kind:?} (API group {group:?})")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group, plural } = self;
+        if group.is_empty() || self.is_any() {
+            f.write_str(plural)
+        } else {
+            write!(f, "{plural}.{group}")
+        }
     }
 }
 
 impl NeededRight {
-    /// Returns the question to the API server.
+    /// Returns the question to the API server. `resource` is that of the target.
     #[must_use]
-    pub fn review(&self) -> SubjectAccessReview {
+    pub fn review(&self, resource: &Resource) -> SubjectAccessReview {
         let UserInfo {
             username,
             uid,
             groups,
             extra,
         } = self.user.clone();
-        let create_jobs = ResourceAttributes {
-            group: Some("batch".to_owned()),
-            resource: Some("jobs".to_owned()),
-            verb: Some("create".to_owned()),
+        let attributes = ResourceAttributes {
+            group: Some(resource.group.clone()),
+            resource: Some(resource.plural.clone()),
+            verb: Some(self.action.verb.to_string()),
             namespace: Some(self.namespace.clone()),
+            name: self.action.name.clone(),
             ..ResourceAttributes::default()
         };
         SubjectAccessReview {
@@ -109,26 +352,57 @@ impl NeededRight {
                 uid,
                 groups: Some(groups),
                 extra: Some(extra),
-                resource_attributes: Some(create_jobs),
+                resource_attributes: Some(attributes),
                 ..SubjectAccessReviewSpec::default()
             },
             ..SubjectAccessReview::default()
         }
     }
 
-    /// Returns the message of the refusal.
+    /// Returns the message of the refusal. `resource` is that of the target.
     #[must_use]
-    pub fn refusal(&self) -> String {
+    pub fn refusal(&self, resource: &Resource) -> String {
         let Self {
             user,
             namespace,
             path,
+            action,
         } = self;
         let user = user.username.as_deref().unwrap_or_default();
-        format!(
-            "{path}: {user:?} may not create Jobs (batch) in namespace {namespace}, and a hook would create them; use another \
-             provider, or ask for the right to create jobs"
-        )
+        let HookAction { verb, .. } = action;
+        let name = action.quoted_name();
+        let may_not =
+            |objects: &str| format!("{path}: {user:?} may not {verb} {objects} in namespace {namespace}");
+        match verb {
+            HookVerb::Create => format!(
+                "{}, and a hook would create them; use another provider, or ask for the right to create jobs",
+                may_not("Jobs (batch)")
+            ),
+            HookVerb::Get if resource.is_any() => format!(
+                "{}, and a hook would get objects of any kind, as Group, Version or Kind has no value in \
+                 args; set it, or name the kind in target, or ask for the right to get * of all API groups",
+                may_not(&format!("*{name}"))
+            ),
+            HookVerb::Get | HookVerb::Patch => format!(
+                "{}, and a hook would do so; use another provider, or ask for the right to {verb} {resource}",
+                may_not(&format!("{resource}{name}"))
+            ),
+            HookVerb::Any => format!("{path}.function: must be get or patch"),
+        }
+    }
+
+    /// Returns the message of the refusal if it cannot be found out whether the author has the right.
+    #[must_use]
+    pub fn unknown(&self, why: &str) -> String {
+        let Self {
+            user,
+            namespace,
+            path,
+            action,
+        } = self;
+        let user = user.username.as_deref().unwrap_or_default();
+        let HookAction { verb, target, .. } = action;
+        format!("{path}: whether {user:?} may {verb} {target} in namespace {namespace} is not known: {why}")
     }
 }
 
@@ -163,7 +437,24 @@ mod tests {
     }
 
     fn path(request: &AdmissionRequest, operators: &[String]) -> Option<String> {
-        needed(request, operators).map(|right| right.path)
+        let first = needed(request, operators).into_iter().next();
+        first.map(|right| right.path)
+    }
+
+    fn kubernetes(function: &str, target: Value) -> Value {
+        let provider =
+            json!({ "function": function, "target": target, "fields": [{ "path": "{.status.phase}" }] });
+        json!({ "name": "k", "provider": { "kubernetes": provider } })
+    }
+
+    /// Returns the rights that a HookTemplate needs in place of another one, as text.
+    fn rights(object: Value, old: Value) -> Vec<String> {
+        let rights = needed(&request("HookTemplate", object, old, "alice"), &[]);
+        let words = |right: NeededRight| {
+            let HookAction { verb, target, .. } = &right.action;
+            format!("{}: {verb} {target}{}", right.path, right.action.quoted_name())
+        };
+        rights.into_iter().map(words).collect()
     }
 
     #[test]
@@ -236,31 +527,231 @@ mod tests {
         ] {
             let request = request("HookRun", object.clone(), Value::Null, user);
             assert_eq!(
-                needed(&request, operators).is_some(),
+                !needed(&request, operators).is_empty(),
                 checked,
                 "{object} {user} {operators:?}"
             );
         }
         let template = request("HookTemplate", own, Value::Null, "alice");
-        assert!(needed(&template, &[]).is_some());
+        assert!(!needed(&template, &[]).is_empty());
+    }
+
+    #[test]
+    fn each_right_is_needed_once_and_named_with_its_first_path() {
+        let named = json!({ "name": "arena-0" });
+        let config = json!({ "kind": "ConfigMap", "name": "arena" });
+        let metrics = [
+            web(),
+            job("v1"),
+            kubernetes("get", json!({})),
+            job("v2"),
+            kubernetes("get", Value::Null),
+            kubernetes("get", json!({ "name": "{{ args.Pod }}" })),
+            kubernetes("get", named.clone()),
+            kubernetes("patch", json!({})),
+            kubernetes("patch", named),
+            kubernetes("get", config.clone()),
+            kubernetes("get", config),
+            kubernetes("delete", json!({})),
+        ];
+        let wanted = [
+            "spec.metrics[1].provider.job: create jobs.batch",
+            "spec.metrics[2].provider.kubernetes: get pods",
+            "spec.metrics[6].provider.kubernetes: get pods \"arena-0\"",
+            "spec.metrics[7].provider.kubernetes: patch pods",
+            "spec.metrics[8].provider.kubernetes: patch pods \"arena-0\"",
+            "spec.metrics[9].provider.kubernetes: get objects of the core kind \"ConfigMap\" \"arena\"",
+            "spec.metrics[11].provider.kubernetes: * *",
+        ];
+        let none = json!({});
+        assert_eq!(rights(object(&metrics, &none), Value::Null), wanted);
+        // A job and a reader that were there, and a pod that was not named.
+        let old = object(&[job("v2"), job("v1"), kubernetes("get", json!({}))], &none);
+        let more = object(&metrics[..7], &none);
+        let wanted = [
+            "spec.metrics[4].provider.kubernetes: get pods",
+            "spec.metrics[6].provider.kubernetes: get pods \"arena-0\"",
+        ];
+        assert_eq!(rights(more, old), wanted);
+    }
+
+    #[test]
+    fn the_kind_is_that_of_the_target_or_of_the_arguments() {
+        let arena = "get objects of kind \"Arena\" (API group \"games.example.com\")";
+        let pods = "get pods";
+        let any = "get *";
+        let of = |name: &str, value: &str| json!({ "name": name, "value": value });
+        let open = |name: &str| json!({ "name": name });
+        let reference = json!({ "configMapKeyRef": { "name": "c", "key": "k" } });
+        let referred = json!({ "name": "Kind", "valueFrom": reference });
+        let group = of("Group", "games.example.com");
+        for (target, args, wanted) in [
+            (json!({}), json!(null), pods),
+            (json!({ "kind": "Pod" }), json!([]), pods),
+            (json!({ "group": "", "kind": "" }), json!([]), pods),
+            (
+                json!({ "group": "games.example.com", "kind": "Arena" }),
+                json!([]),
+                arena,
+            ),
+            (
+                json!({ "kind": "Secret" }),
+                json!([]),
+                "get objects of the core kind \"Secret\"",
+            ),
+            (
+                json!({ "group": "games.example.com" }),
+                json!([]),
+                "get objects of kind \"Pod\" (API group \"games.example.com\")",
+            ),
+            (json!({}), json!([of("PodName", "a"), of("Version", "v1")]), pods),
+            (json!({}), json!([open("PodName")]), pods),
+            (json!({}), json!([open("PodName"), open("Version")]), any),
+            (json!({}), json!([of("Kind", "Pod"), of("Group", "")]), pods),
+            (
+                json!({}),
+                json!([group, of("Version", "v1"), of("Kind", "Arena")]),
+                arena,
+            ),
+            (
+                json!({}),
+                json!([group, of("Kind", "Pod"), of("Kind", "Arena")]),
+                arena,
+            ),
+            (json!({}), json!([group, open("Kind")]), any),
+            (json!({}), json!([open("Group"), of("Kind", "Arena")]), any),
+            (json!({}), json!([group, of("Kind", "Arena"), open("Kind")]), any),
+            (json!({}), json!([of("Kind", "Pod"), referred]), any),
+        ] {
+            let mut template = object(&[kubernetes("get", target.clone())], &json!({}));
+            template["spec"]["args"] = args.clone();
+            let wanted = format!("spec.metrics[0].provider.kubernetes: {wanted}");
+            assert_eq!(rights(template, Value::Null), [wanted], "{target} {args}");
+        }
+        let version = of("Version", "v1beta1");
+        let args = json!([group, version, of("Kind", "Arena")]);
+        let wanted = TargetKind {
+            group: "games.example.com".to_owned(),
+            version: Some("v1beta1".to_owned()),
+            kind: "Arena".to_owned(),
+        };
+        assert_eq!(HookTarget::of_get(&json!({}), &args), HookTarget::Kind(wanted));
+    }
+
+    #[test]
+    fn a_reader_needs_its_right_again_when_it_or_what_it_shows_changes() {
+        let old = object(&[web(), kubernetes("get", json!({}))], &json!({}));
+        for (pointer, value, asks) in [
+            ("/spec/metrics/1/interval", json!("5s"), false),
+            ("/spec/metrics/1/failureLimit", json!(3), false),
+            ("/spec/metrics/0/successCondition", json!("true"), false),
+            ("/spec/policy", json!("Ordered"), false),
+            ("/metadata/labels", json!({ "a": "b" }), false),
+            ("/spec/metrics/1/successCondition", json!("result > 1"), true),
+            ("/spec/metrics/1/failureCondition", json!("result > 1"), true),
+            ("/spec/metrics/1/quoteAnswers", json!(true), true),
+            (
+                "/spec/metrics/1/provider/kubernetes/fields/0/value",
+                json!("0"),
+                true,
+            ),
+            (
+                "/spec/metrics/1/provider/kubernetes/target/name",
+                json!("a"),
+                true,
+            ),
+            ("/spec/args/0/value", json!("2"), true),
+        ] {
+            let mut new = old.clone();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            new.pointer_mut(parent).unwrap()[field] = value;
+            assert_eq!(!rights(new, old.clone()).is_empty(), asks, "{pointer}");
+        }
+        let mut moved = old.clone();
+        moved["spec"]["metrics"].as_array_mut().unwrap().reverse();
+        assert_eq!(rights(moved, old), [""; 0]);
     }
 
     #[test]
     fn the_question_is_about_the_author_and_not_about_this_component() {
-        let request = request("HookRun", object(&[job("v1")], &json!({})), Value::Null, "alice");
-        let right = needed(&request, &[]).unwrap();
-        let spec = serde_json::to_value(right.review().spec).unwrap();
+        let named = kubernetes("get", json!({ "name": "arena-0" }));
+        let metrics = [job("v1"), named, kubernetes("patch", json!({}))];
+        let request = request("HookRun", object(&metrics, &json!({})), Value::Null, "alice");
+        let attributes = [
+            json!({ "group": "batch", "resource": "jobs", "verb": "create", "namespace": "games" }),
+            json!({ "group": "", "resource": "pods", "verb": "get", "namespace": "games", "name": "arena-0" }),
+            json!({ "group": "", "resource": "pods", "verb": "patch", "namespace": "games" }),
+        ];
+        let rights = needed(&request, &[]);
+        assert_eq!(rights.len(), attributes.len());
+        for (right, attributes) in rights.iter().zip(attributes) {
+            let HookTarget::Resource(resource) = &right.action.target else {
+                panic!("{right:?}");
+            };
+            let spec = serde_json::to_value(right.review(resource).spec).unwrap();
+            assert_eq!(
+                spec,
+                json!({
+                    "user": "alice", "groups": ["team"], "extra": { "scopes": ["a"] },
+                    "resourceAttributes": attributes,
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_path_user_verb_resource_namespace_and_remedy() {
+        let arena = json!({ "group": "games.example.com", "kind": "Arena" });
+        let arenas = Resource::new("games.example.com", "arenas");
+        let (pods, any) = (Resource::new("", "pods"), Resource::new("*", "*"));
+        for (metric, resource, wanted) in [
+            (
+                job("v1"),
+                Resource::new("batch", "jobs"),
+                "provider.job: \"alice\" may not create Jobs (batch) in namespace games, and a hook would create them; use \
+                 another provider, or ask for the right to create jobs",
+            ),
+            (
+                kubernetes("get", json!({ "name": "arena-0" })),
+                pods.clone(),
+                "provider.kubernetes: \"alice\" may not get pods \"arena-0\" in namespace games, and a hook would do so; use \
+                 another provider, or ask for the right to get pods",
+            ),
+            (
+                kubernetes("get", arena),
+                arenas,
+                "provider.kubernetes: \"alice\" may not get arenas.games.example.com in namespace games, and a hook would do \
+                 so; use another provider, or ask for the right to get arenas.games.example.com",
+            ),
+            (
+                kubernetes("get", json!({})),
+                any.clone(),
+                "provider.kubernetes: \"alice\" may not get * in namespace games, and a hook would get objects of any kind, \
+                 as Group, Version or Kind has no value in args; set it, or name the kind in target, or ask for the right to \
+                 get * of all API groups",
+            ),
+            (
+                kubernetes("patch", json!({})),
+                pods,
+                "provider.kubernetes: \"alice\" may not patch pods in namespace games, and a hook would do so; use another \
+                 provider, or ask for the right to patch pods",
+            ),
+            (
+                kubernetes("exec", json!({})),
+                any,
+                "provider.kubernetes.function: must be get or patch",
+            ),
+        ] {
+            let request = request("HookRun", object(&[metric], &json!({})), Value::Null, "alice");
+            let refusal = needed(&request, &[])[0].refusal(&resource);
+            assert_eq!(refusal, format!("spec.metrics[0].{wanted}"));
+        }
+        let kind = kubernetes("get", json!({ "kind": "Arena" }));
+        let request = request("HookRun", object(&[kind], &json!({})), Value::Null, "alice");
         assert_eq!(
-            spec,
-            json!({
-                "user": "alice", "groups": ["team"], "extra": { "scopes": ["a"] },
-                "resourceAttributes": { "group": "batch", "resource": "jobs", "verb": "create", "namespace": "games" },
-            })
-        );
-        assert!(
-            right
-                .refusal()
-                .contains("\"alice\" may not create Jobs (batch) in namespace games")
+            needed(&request, &[])[0].unknown("no answer"),
+            "spec.metrics[0].provider.kubernetes: whether \"alice\" may get objects of the core kind \"Arena\" in \
+             namespace games is not known: no answer"
         );
     }
 }

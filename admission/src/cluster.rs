@@ -1,10 +1,11 @@
-//! Requests to the API server. If a request fails, a deletion or a hook with a Job is rejected, and warnings about
-//! hooks are omitted.
+//! Requests to the API server. If a request fails, a deletion or a hook that acts in the cluster is rejected, and
+//! warnings about hooks are omitted.
 
 use std::time::Duration;
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
 use kube::core::DeserializeGuard;
 use kube::{Api, Client};
@@ -12,7 +13,7 @@ use operator_runtime::calls::CallLimiter;
 use shared_api::HookTemplate;
 use shared_api::names::GROUP;
 
-use crate::authors::NeededRight;
+use crate::authors::{HookTarget, NeededRight, Resource, TargetKind};
 use crate::guard::PendingDecision;
 use crate::review::AdmissionDecision;
 
@@ -21,12 +22,19 @@ const MAX_CONCURRENT_CALLS: usize = 16;
 /// Maximum timeout of one request. The API server waits 10 s for the guard's response, see
 /// `deploy/admission.yaml`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
+/// Version of the core API group.
+const CORE_VERSION: &str = "v1";
+/// Reason why a kind has no resource.
+const NOT_SERVED: &str =
+    "the API server serves no such kind in namespaces; correct the kind, or install its definition first";
 
 /// Parts of the cluster that decisions depend on.
 #[derive(Debug)]
 pub struct ClusterReader {
     client: ClientDebug,
     calls: CallLimiter,
+    /// Timeout of one request, and of all requests about the rights of an author.
+    timeout: Duration,
 }
 
 /// Wraps a client, which has no `Debug` implementation.
@@ -41,9 +49,11 @@ impl std::fmt::Debug for ClientDebug {
 impl ClusterReader {
     /// Creates a reader that uses this client. `timeout` applies to each request, and is capped.
     pub fn new(client: Client, timeout: Duration) -> Self {
+        let timeout = timeout.min(MAX_TIMEOUT);
         Self {
             client: ClientDebug(client),
-            calls: CallLimiter::new(MAX_CONCURRENT_CALLS, timeout.min(MAX_TIMEOUT)),
+            calls: CallLimiter::new(MAX_CONCURRENT_CALLS, timeout),
+            timeout,
         }
     }
 
@@ -87,23 +97,70 @@ impl ClusterReader {
         )
     }
 
-    /// Refuses a write whose author lacks a right, or whose rights cannot be read.
-    pub async fn authorize(&self, right: &NeededRight) -> AdmissionDecision {
+    /// Refuses a write whose author lacks one of these rights, or whose rights cannot be read.
+    pub async fn authorize(&self, rights: &[NeededRight]) -> AdmissionDecision {
+        // API servers before 1.28 store the object if the answer comes too late.
+        let deadline = tokio::time::Instant::now() + self.timeout;
+        for right in rights {
+            let refusal = tokio::time::timeout_at(deadline, self.refusal(right)).await;
+            let late = |_| Some(right.unknown(&format!("no answer within {}s", self.timeout.as_secs())));
+            if let Some(refusal) = refusal.unwrap_or_else(late) {
+                return AdmissionDecision::Forbidden(refusal);
+            }
+        }
+        AdmissionDecision::Allowed(Vec::new())
+    }
+
+    /// Returns the refusal if the author lacks the right, or if it cannot be read.
+    async fn refusal(&self, right: &NeededRight) -> Option<String> {
+        let resource = match &right.action.target {
+            HookTarget::Resource(resource) => resource.clone(),
+            HookTarget::Kind(kind) => match self.resource_of(&right.namespace, kind).await {
+                Ok(resource) => resource,
+                Err(why) => return Some(right.unknown(&why)),
+            },
+        };
         let api: Api<SubjectAccessReview> = Api::all(self.client.0.clone());
-        let (params, review) = (PostParams::default(), right.review());
+        let (params, review) = (PostParams::default(), right.review(&resource));
         let call = api.create(&params, &review);
         let answer = self.calls.call(&right.namespace, "review a right", call).await;
         let why = match answer.map(|review| review.status) {
-            Ok(Some(status)) if status.allowed => return AdmissionDecision::Allowed(Vec::new()),
+            Ok(Some(status)) if status.allowed => return None,
             Ok(status) => status.and_then(|status| status.reason).unwrap_or_default(),
             Err(error) => format!("the right is not known: {error}"),
         };
-        let refusal = right.refusal();
-        AdmissionDecision::Forbidden(if why.is_empty() {
+        let refusal = right.refusal(&resource);
+        Some(if why.is_empty() {
             refusal
         } else {
             format!("{refusal} ({why})")
         })
+    }
+
+    /// Returns the resource of a kind, or the reason why it is not known. A namespace has no objects of a kind that is
+    /// not namespaced.
+    async fn resource_of(&self, namespace: &str, target: &TargetKind) -> Result<Resource, String> {
+        let client = &self.client.0;
+        let served = if target.group.is_empty() {
+            let call = client.list_core_api_resources(CORE_VERSION);
+            self.calls
+                .call(namespace, "list the resources of the core group", call)
+                .await
+        } else {
+            let call = client.list_api_groups();
+            let groups = self.calls.call(namespace, "list the API groups", call).await;
+            let groups = groups.map_err(|error| error.to_string())?.groups;
+            // From the list, because the text of an author must not become part of a request path.
+            let version = group_version(&groups, target).ok_or(NOT_SERVED)?;
+            let call = client.list_api_group_resources(version);
+            self.calls
+                .call(namespace, "list the resources of an API group", call)
+                .await
+        };
+        let resources = served.map_err(|error| error.to_string())?.resources;
+        plural(&resources, &target.kind)
+            .map(|plural| Resource::new(&target.group, plural))
+            .ok_or_else(|| NOT_SERVED.to_owned())
     }
 
     async fn namespace_ends(&self, name: &str) -> Result<bool, String> {
@@ -128,5 +185,98 @@ impl ClusterReader {
             .await;
         let found = call.map_err(|error| format!("whether there are objects is not known: {error}"))?;
         Ok(found.items.is_empty())
+    }
+}
+
+/// Returns the group and version that serve a kind: the version that the hook names, or the preferred one.
+fn group_version<'g>(groups: &'g [APIGroup], target: &TargetKind) -> Option<&'g str> {
+    let group = groups.iter().find(|group| group.name == target.group)?;
+    let is_wanted = |served: &&GroupVersionForDiscovery| {
+        let version = target.version.as_ref();
+        version.is_none_or(|version| *version == served.version)
+    };
+    let mut served = group.preferred_version.iter().chain(&group.versions);
+    served.find(is_wanted).map(|served| served.group_version.as_str())
+}
+
+/// Returns the plural name of a kind whose objects have a namespace.
+fn plural<'r>(resources: &'r [APIResource], kind: &str) -> Option<&'r str> {
+    // Subresources have names such as `deployments/scale`.
+    let is_wanted =
+        |served: &&APIResource| served.kind == kind && served.namespaced && !served.name.contains('/');
+    resources
+        .iter()
+        .find(is_wanted)
+        .map(|served| served.name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn served(group: &str, version: &str) -> GroupVersionForDiscovery {
+        GroupVersionForDiscovery {
+            group_version: format!("{group}/{version}"),
+            version: version.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_kind_is_looked_up_in_the_version_that_a_hook_names_or_in_the_preferred_one() {
+        let versions = ["v1beta1", "v1"].map(|version| served("games.example.com", version));
+        let games = APIGroup {
+            name: "games.example.com".to_owned(),
+            preferred_version: Some(versions[1].clone()),
+            versions: versions.to_vec(),
+            ..APIGroup::default()
+        };
+        let apps = APIGroup {
+            name: "apps".to_owned(),
+            versions: vec![served("apps", "v1")],
+            ..APIGroup::default()
+        };
+        let groups = [games, apps];
+        for (group, version, wanted) in [
+            ("games.example.com", None, Some("games.example.com/v1")),
+            (
+                "games.example.com",
+                Some("v1beta1"),
+                Some("games.example.com/v1beta1"),
+            ),
+            ("games.example.com", Some("v2"), None),
+            ("apps", None, Some("apps/v1")),
+            ("example.com", None, None),
+            ("../api/v1", None, None),
+        ] {
+            let target = TargetKind {
+                group: group.to_owned(),
+                version: version.map(str::to_owned),
+                kind: "Arena".to_owned(),
+            };
+            assert_eq!(group_version(&groups, &target), wanted, "{group} {version:?}");
+        }
+    }
+
+    #[test]
+    fn a_kind_without_objects_in_namespaces_has_no_plural() {
+        let resource = |name: &str, kind: &str, namespaced| APIResource {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            namespaced,
+            ..APIResource::default()
+        };
+        let resources = [
+            resource("pods/eviction", "Eviction", true),
+            resource("pods", "Pod", true),
+            resource("nodes", "Node", false),
+        ];
+        for (kind, wanted) in [
+            ("Pod", Some("pods")),
+            ("pod", None),
+            ("Node", None),
+            ("Eviction", None),
+        ] {
+            assert_eq!(plural(&resources, kind), wanted, "{kind}");
+        }
     }
 }

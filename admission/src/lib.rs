@@ -6,7 +6,7 @@
 //! | [`config`] | flags and environment |
 //! | [`review`] | messages exchanged with the API server |
 //! | [`validate`] | the operators' own validation, limited to problems that a write introduces |
-//! | [`authors`] | rights of the authors of hooks with Jobs |
+//! | [`authors`] | rights of the authors of hooks that act in the cluster |
 //! | [`guard`] | the deletion guard: objects that can only be deleted if a label allows it |
 //! | [`hooks`] | warnings about hooks of a GameDeployment that cannot run |
 //! | [`cluster`] | requests to the API server |

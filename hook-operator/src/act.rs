@@ -1,5 +1,5 @@
 //! Everything that this operator writes: statuses and deletions, both with preconditions, and events. Jobs are
-//! written by [`crate::jobs`].
+//! written by [`crate::jobs`], and annotations by [`crate::objects`].
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -7,10 +7,13 @@ use std::sync::Arc;
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::decide::{Delay, DelayCause, MeasurementKey};
-use hook_core::request::JobRequest;
+use hook_core::request::{AnnotateRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
 use hook_driver::StoreError;
-use hook_session::backend::{EndedJob, EventSink, JobRunner, ReferenceSource, RunStore};
+use hook_providers::MemoryReservation;
+use hook_session::backend::{
+    ClusterProviders, EndedJob, EventSink, ReferenceSource, RunStore, kubernetes_is_off,
+};
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
 use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
@@ -25,13 +28,16 @@ use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
 use crate::jobs::{JobCalls, Jobs};
+use crate::objects::Objects;
 
 /// Backend that uses the API server.
 pub struct ApiBackend {
     client: Client,
     events: Events,
     calls: Arc<CallLimiter>,
+    enabled: OptionalProviders,
     jobs: Option<Jobs>,
+    objects: Option<Objects>,
 }
 
 impl ApiBackend {
@@ -41,11 +47,16 @@ impl ApiBackend {
         let jobs = enabled
             .job
             .then(|| Jobs::new(JobCalls::new(client.clone(), calls.clone())));
+        let objects = enabled
+            .kubernetes
+            .then(|| Objects::new(client.clone(), calls.clone()));
         Self {
             client,
             events,
             calls,
+            enabled,
             jobs,
+            objects,
         }
     }
 
@@ -290,11 +301,9 @@ impl ReferenceSource for ApiBackend {
     }
 }
 
-impl JobRunner for ApiBackend {
+impl ClusterProviders for ApiBackend {
     fn providers(&self) -> OptionalProviders {
-        OptionalProviders {
-            job: self.jobs.is_some(),
-        }
+        self.enabled.clone()
     }
 
     async fn run_job(
@@ -318,6 +327,25 @@ impl JobRunner for ApiBackend {
         match &self.jobs {
             Some(jobs) => jobs.delete(run, names).await,
             None => Ok(()),
+        }
+    }
+
+    async fn read_object(
+        &self,
+        run: &HookRun,
+        request: &ReadRequest,
+        reservation: &mut MemoryReservation,
+    ) -> Result<Vec<u8>, MeasurementFailure> {
+        match &self.objects {
+            Some(objects) => objects.read(run, request, reservation).await,
+            None => Err(kubernetes_is_off()),
+        }
+    }
+
+    async fn annotate_pod(&self, run: &HookRun, request: &AnnotateRequest) -> Result<(), MeasurementFailure> {
+        match &self.objects {
+            Some(objects) => objects.annotate(run, request).await,
+            None => Err(kubernetes_is_off()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Flags and environment.
 
 use clap::Parser;
-use hook_core::resolve::OptionalProviders;
+use hook_core::resolve::{AnnotationKey, OptionalProviders};
 use hook_providers::flags::Measuring;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
@@ -26,6 +26,19 @@ pub struct Config {
     /// Enable the provider `job`. Jobs are created by the ServiceAccount hookgate-hooks of each namespace
     #[arg(long)]
     pub provider_job: bool,
+
+    /// Enable the provider `kubernetes`. The ServiceAccount hookgate-hooks of each namespace reads and annotates objects
+    #[arg(long)]
+    pub provider_kubernetes: bool,
+
+    /// Annotations of pods that the provider `kubernetes` may set: keys, or prefixes that end with a slash
+    #[arg(
+        long,
+        value_name = "KEY",
+        value_delimiter = ',',
+        requires = "provider_kubernetes"
+    )]
+    pub patch_annotations: Vec<AnnotationKey>,
 }
 
 impl Config {
@@ -33,6 +46,8 @@ impl Config {
     pub fn optional_providers(&self) -> OptionalProviders {
         OptionalProviders {
             job: self.provider_job,
+            kubernetes: self.provider_kubernetes,
+            annotations: self.patch_annotations.clone(),
         }
     }
 }

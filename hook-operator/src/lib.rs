@@ -6,8 +6,10 @@
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
 //! | `latest_tasks` | at most one task for each object |
-//! | [`act`] | every write to the API server, except for Jobs |
+//! | [`act`] | every write to the API server, except for Jobs and annotations |
+//! | [`account`] | identity of hooks in the cluster |
 //! | [`jobs`] | Jobs of measurements |
+//! | [`objects`] | objects that measurements read or annotate |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | Prometheus metrics |
 //!
@@ -26,12 +28,14 @@ use operator_runtime::shell::{self, Operator, Shell};
 use prometheus_client::registry::Registry;
 use shared_api::names::HOOK_OPERATOR;
 
+pub mod account;
 pub mod act;
 pub mod config;
 pub mod controller;
 pub mod jobs;
 mod latest_tasks;
 pub mod metrics;
+pub mod objects;
 pub mod observe;
 pub mod template;
 

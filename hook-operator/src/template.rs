@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt};
 use hook_core::resolve::{OptionalProviders, template_unreadable, template_valid, template_warnings};
 use hook_core::value::cut;
 use hook_driver::StoreError;
-use hook_session::backend::JobRunner as _;
+use hook_session::backend::ClusterProviders as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::core::ObjectMeta;
@@ -85,7 +85,7 @@ pub async fn drive(
 async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: Invalid, compute: Compute) {
     let namespace = template.metadata.namespace.clone().unwrap_or_default();
     let enabled = backend.providers();
-    let check = move || (assess(&template, enabled, Timestamp::now()), template);
+    let check = move || (assess(&template, &enabled, Timestamp::now()), template);
     let (status, template) = compute.run(&namespace, check).await;
     invalid.set(key_of(&template.metadata), !is_valid(&status));
     if template.status.as_ref() != Some(&status) {
@@ -131,7 +131,7 @@ impl Invalid {
 }
 
 /// Returns the status that a template should have.
-fn assess(template: &HookTemplate, enabled: OptionalProviders, now: Timestamp) -> HookTemplateStatus {
+fn assess(template: &HookTemplate, enabled: &OptionalProviders, now: Timestamp) -> HookTemplateStatus {
     let problems = enabled.check_template(&template.spec);
     let (status, reason, message) = if problems.is_empty() {
         let warnings = template_warnings(&template.spec);
@@ -242,8 +242,6 @@ async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<Ap
 mod tests {
     use super::*;
 
-    const ON: OptionalProviders = OptionalProviders { job: true };
-
     fn template(condition: &str) -> HookTemplate {
         serde_json::from_value(serde_json::json!({
             "metadata": { "name": "t", "generation": 3 },
@@ -257,7 +255,11 @@ mod tests {
 
     #[test]
     fn all_problems_are_named_and_the_transition_time_moves_only_with_the_status() {
-        let first = assess(&template("result >"), ON, Timestamp::from_second(100).unwrap());
+        let first = assess(
+            &template("result >"),
+            &OptionalProviders::default(),
+            Timestamp::from_second(100).unwrap(),
+        );
         let condition = first.conditions.first().unwrap();
         assert_eq!(
             (condition.status.as_str(), condition.reason.as_str()),
@@ -277,6 +279,13 @@ mod tests {
             status: Some(first.clone()),
             ..template("result >")
         };
-        assert_eq!(assess(&again, ON, Timestamp::from_second(200).unwrap()), first);
+        assert_eq!(
+            assess(
+                &again,
+                &OptionalProviders::default(),
+                Timestamp::from_second(200).unwrap()
+            ),
+            first
+        );
     }
 }

@@ -10,6 +10,7 @@
 //! | [`reason`] | reasons of conditions, events and statuses |
 //! | [`time`] | timestamps in the API's format |
 //! | [`spelling`] | recognition of misspelt names |
+//! | [`syntax`] | syntax of names and keys, and keys that hooks must not write |
 //! | [`overdue`] | deadline by which hook-operator must record progress on a HookRun |
 //! | [`crd`] | the CustomResourceDefinitions, which `cargo xtask gen` writes |
 //!
@@ -31,6 +32,7 @@ pub mod names;
 pub mod overdue;
 pub mod reason;
 pub mod spelling;
+pub mod syntax;
 pub mod time;
 
 pub use game_deployment::{GameDeployment, GameDeploymentSpec, GameDeploymentStatus};

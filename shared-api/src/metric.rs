@@ -90,10 +90,9 @@ pub struct Provider {
     /// Job to run. Off unless hook-operator runs with `--provider-job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Box<JobProvider>>,
-    /// Not supported. Accepted for manifests of the original operator: a run that uses it ends in Error, and
-    /// the message names the alternative.
+    /// Object of the run's namespace to read or annotate. Off unless hook-operator runs with `--provider-kubernetes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kubernetes: Option<KubernetesProvider>,
+    pub kubernetes: Option<Box<KubernetesProvider>>,
     /// Not supported. Accepted for manifests of the original operator: a run that uses it ends in Error, and
     /// the message names the alternative.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -249,28 +248,63 @@ pub struct JobMetadata {
     pub unknown: UnknownFields,
 }
 
-/// Reads or patches annotations of pods in the original operator. Not supported here.
+/// An object of the run's namespace that is read or annotated, by default the run's pod, by the ServiceAccount
+/// `hookgate-hooks` of this namespace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesProvider {
-    /// Annotations to read or write.
+    /// `get` compares fields of the object with values, or lets conditions judge them. `patch` sets annotations of a
+    /// pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "function_schema")]
+    pub function: Option<String>,
+    /// Object. Unset: the object that the arguments `Group`, `Version`, `Kind` and `PodName` name, by default the pod
+    /// `PodName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<KubernetesTarget>,
+    /// Fields to read, or annotations to set; at most 32.
     #[serde(default)]
+    #[schemars(length(max = 32))]
     pub fields: Vec<KubernetesField>,
-    /// `get` or `patch`.
-    #[serde(default)]
-    pub function: String,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
-/// A field of the original operator's `kubernetes` provider.
+/// Object of a `kubernetes` provider.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KubernetesTarget {
+    /// API group. Unset: the core group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
+    /// Kind. Unset: Pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name; may contain placeholders. Unset: the argument `PodName`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// A field of an object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesField {
-    /// Path of the annotation: `metadata.annotations.KEY`.
+    /// Path of an annotation, `metadata.annotations.KEY`, or a JSON path in braces, for example `{.status.phase}`.
     #[serde(default)]
     pub path: String,
-    /// Value to compare with, or to write.
+    /// Value to compare with, or to write; may contain placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// Runs a command in a container in the original operator. Not supported here.
@@ -319,6 +353,10 @@ pub struct ArgumentSource {
 
 fn method_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["GET", "POST", "PUT"] })
+}
+
+fn function_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["get", "patch"] })
 }
 
 fn no_data_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -14,7 +14,8 @@ pub const GAMEDEPLOYMENT_OPERATOR: &str = "gamedeployment-operator";
 /// Target of the spans that are exported to an OpenTelemetry collector.
 pub const TRACE_TARGET: &str = "hookgate";
 
-/// ServiceAccount of a namespace that creates the Jobs of its HookRuns.
+/// ServiceAccount of a namespace as which its hooks act in the cluster: it creates their Jobs, and reads and annotates
+/// objects for them.
 pub const HOOKS_ACCOUNT: &str = "hookgate-hooks";
 
 /// Labels and annotations of Jobs that HookRuns create.
@@ -208,6 +209,8 @@ pub mod rollout_variable {
 pub mod argument {
     /// The pod's name.
     pub const POD_NAME: &str = "PodName";
+    /// Arguments that name the kind of the object of a provider `kubernetes` without a target.
+    pub const OF_KINDS: [&str; 3] = ["Group", "Version", "Kind"];
     /// The pod's namespace.
     pub const POD_NAMESPACE: &str = "PodNamespace";
     /// The pod's IP address.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
-use crate::metric::Metric;
+use crate::metric::{Metric, Provider};
 use crate::time::Time;
 
 /// Time that hook-operator has after a measurement is due.
@@ -20,6 +20,8 @@ const ERROR_RETRY: Duration = Duration::from_secs(10);
 const WEB_TIMEOUT: i64 = 10;
 /// Default timeout of a Prometheus query in seconds.
 const PROMETHEUS_TIMEOUT: i64 = 30;
+/// Default timeout of a call to the API server in seconds.
+const API_TIMEOUT: i64 = 10;
 
 /// Returns the time from which the run counts as not being measured, unless progress is recorded before.
 /// Returns `None` if the run has ended or is being deleted.
@@ -91,12 +93,20 @@ fn length(text: Option<&String>) -> Duration {
 
 /// Returns the timeout of one measurement; `None` for a Job, which may take any time.
 fn timeout(metric: &Metric) -> Option<Duration> {
-    let provider = &metric.provider;
-    let (seconds, default) = match (&provider.web, &provider.prometheus, &provider.job) {
-        (Some(web), _, _) => (web.timeout_seconds, WEB_TIMEOUT),
-        (None, Some(prometheus), _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
-        (None, None, Some(_)) => return None,
-        (None, None, None) => (None, 0),
+    let Provider {
+        web,
+        prometheus,
+        job,
+        kubernetes,
+        exec: _,
+        unknown: _,
+    } = &metric.provider;
+    let (seconds, default) = match (web, prometheus, job, kubernetes) {
+        (Some(web), _, _, _) => (web.timeout_seconds, WEB_TIMEOUT),
+        (None, Some(prometheus), _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
+        (None, None, Some(_), _) => return None,
+        (None, None, None, Some(_)) => (None, API_TIMEOUT),
+        (None, None, None, None) => (None, 0),
     };
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))

@@ -4,8 +4,8 @@
 
 mod audited_order;
 pub mod fleet;
+pub mod hook_rights;
 mod identity;
-pub mod job_rights;
 mod metric;
 mod operator;
 pub mod proof;

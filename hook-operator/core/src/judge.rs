@@ -53,6 +53,8 @@ pub fn judge(
         value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
         message: (!message.is_empty()).then(|| cut(&printable(&redactor.clean(&message)), KEPT_BYTES)),
     };
+    let shown =
+        |result: &MetricValue| Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
     let (result, origin, empty) = match outcome {
         Ok(ProviderResponse::Value { result, origin }) => (result, *origin, None),
         Ok(ProviderResponse::NoData {
@@ -60,17 +62,21 @@ pub fn judge(
             result,
             origin,
         }) => (result, *origin, Some(message)),
-        Ok(ProviderResponse::JobEnded { complete, message }) => {
-            let phase = if *complete {
+        Ok(ProviderResponse::Decided {
+            successful,
+            message,
+            value,
+        }) => {
+            let phase = if *successful {
                 Phase::Successful
             } else {
                 Phase::Failed
             };
-            return verdict(phase, None, message.clone());
+            return verdict(phase, value.as_ref().map(shown), message.clone());
         }
         Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
     };
-    let value = Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
+    let value = shown(result);
     let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
         return verdict(rules.on_no_data, Some(value), no_data(message));

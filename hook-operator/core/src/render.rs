@@ -6,16 +6,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use expr_conditions::Condition;
 use placeholder::Template;
 use redact::Redactor;
+use shared_api::syntax::is_subdomain;
 
 use crate::answer::{FailureKind, MeasurementFailure};
-use crate::request::{Body, HttpRequest, JobRequest, PrometheusRequest, ProviderRequest, WebRequest};
+use crate::request::{
+    AnnotateRequest, Body, HttpRequest, JobRequest, ObjectName, PrometheusRequest, ProviderRequest,
+    ReadRequest, WebRequest,
+};
 use crate::resolve::{
-    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, JobText, Reference, ResolvedJob,
-    ResolvedMetric, ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
+    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, JobText, Reference, ResolvedFunction,
+    ResolvedJob, ResolvedKubernetes, ResolvedMetric, ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
+    is_of_hooks, not_a_name, of_hooks,
 };
 
 /// Most bytes of a request, including its headers.
 pub const MAX_REQUEST: usize = 256 * 1024;
+
+/// Longest value of an annotation that a hook sets, in bytes.
+const MAX_ANNOTATION: usize = 32 * 1024;
+/// Most bytes of all annotations that a metric sets.
+const MAX_ANNOTATIONS: usize = 64 * 1024;
 
 /// Texts of the references that one measurement needs.
 pub type References = BTreeMap<Reference, String>;
@@ -77,30 +87,29 @@ fn templates(metric: &ResolvedMetric) -> impl Iterator<Item = &Template> {
         ConditionText::Open(template) => Some(template),
         ConditionText::Ready(_) => None,
     });
-    let of_provider = match &metric.provider {
+    let of_provider: Vec<&Template> = match &metric.provider {
         ResolvedProvider::Web(web) => {
             let body = web.body.as_ref().map(|body| match body {
                 BodyText::Plain(template) | BodyText::Json(template) => template,
             });
-            [Some(&web.url), body]
+            std::iter::once(&web.url).chain(body).collect()
         }
-        ResolvedProvider::Prometheus(prometheus) => [Some(&prometheus.address), Some(&prometheus.query)],
-        ResolvedProvider::Job(job) => [Some(&job.text), None],
+        ResolvedProvider::Prometheus(prometheus) => vec![&prometheus.address, &prometheus.query],
+        ResolvedProvider::Job(job) => vec![&job.text],
+        ResolvedProvider::Kubernetes(object) => object.templates().collect(),
     };
     let of_headers = headers(metric).iter().filter_map(|(_, value)| match value {
         HeaderText::Text(template) => Some(template),
         HeaderText::Secret(_) => None,
     });
-    conditions
-        .chain(of_provider.into_iter().flatten())
-        .chain(of_headers)
+    conditions.chain(of_provider).chain(of_headers)
 }
 
 fn headers(metric: &ResolvedMetric) -> &[(String, HeaderText)] {
     match &metric.provider {
         ResolvedProvider::Web(web) => &web.headers,
         ResolvedProvider::Prometheus(prometheus) => &prometheus.headers,
-        ResolvedProvider::Job(_) => &[],
+        ResolvedProvider::Job(_) | ResolvedProvider::Kubernetes(_) => &[],
     }
 }
 
@@ -124,7 +133,10 @@ pub fn render(
         _ if metric.quote_answers => redactor.quoting(),
         // The message of a container may show a Secret of its environment.
         ResolvedProvider::Job(_) => redactor.hiding(),
-        ResolvedProvider::Web(_) | ResolvedProvider::Prometheus(_) => redactor,
+        ResolvedProvider::Kubernetes(ref object) if object.may_read_spec() => redactor.hiding(),
+        ResolvedProvider::Kubernetes(_) | ResolvedProvider::Web(_) | ResolvedProvider::Prometheus(_) => {
+            redactor
+        }
     };
     let filler = Filler {
         arguments,
@@ -176,6 +188,54 @@ impl Filler<'_> {
                 ProviderRequest::Http(HttpRequest::Prometheus(self.prometheus(prometheus)?))
             }
             ResolvedProvider::Job(job) => ProviderRequest::Job(self.job(job, metric)?),
+            ResolvedProvider::Kubernetes(object) => self.kubernetes(object, metric)?,
+        })
+    }
+
+    fn kubernetes(
+        &self,
+        provider: &ResolvedKubernetes,
+        metric: &ResolvedMetric,
+    ) -> Result<ProviderRequest, String> {
+        let fill = |field: &str, text: &Template| {
+            let filled = text.render(&|name| self.lookup(name));
+            filled.map_err(|error| format!("{field}: {error}"))
+        };
+        let name = fill("target.name", &provider.name)?;
+        if !is_subdomain(&name) {
+            return Err(format!("target.name: {}", not_a_name(&name)));
+        }
+        let pod_of_run = ResolvedKubernetes::pod_of_run(self.arguments);
+        let object = ObjectName {
+            kind: provider.kind.clone(),
+            namespace: ResolvedKubernetes::namespace(self.arguments).map(str::to_owned),
+            is_pod_of_run: provider.kind.is_pod() && pod_of_run == Some(name.as_str()),
+            name,
+        };
+        Ok(match &provider.function {
+            ResolvedFunction::Get(fields) => {
+                let fields = fields.iter().map(|(path, value)| {
+                    let value = value.as_ref().map(|value| fill("value", value)).transpose()?;
+                    Ok((path.clone(), value))
+                });
+                ProviderRequest::Read(ReadRequest {
+                    object,
+                    fields: fields.collect::<Result<_, String>>()?,
+                    is_judged: metric.is_judged(),
+                    shows_values: !self.redactor.hides(),
+                })
+            }
+            ResolvedFunction::Patch(annotations) => {
+                let annotations = annotations
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), fill("value", value)?)));
+                let annotations = annotations.collect::<Result<_, String>>()?;
+                check_sizes(&annotations)?;
+                ProviderRequest::Annotate(AnnotateRequest {
+                    pod: object,
+                    annotations,
+                })
+            }
         })
     }
 
@@ -187,6 +247,9 @@ impl Filler<'_> {
             annotations,
             spec,
         } = serde_json::from_str(&text).map_err(|error| format!("job: {error}"))?;
+        if is_of_hooks(&spec) {
+            return Err(format!("job: {}", of_hooks()));
+        }
         Ok(JobRequest {
             labels,
             annotations,
@@ -303,6 +366,25 @@ impl Filler<'_> {
     }
 }
 
+fn check_sizes(annotations: &BTreeMap<String, String>) -> Result<(), String> {
+    let mut total = 0;
+    for (key, value) in annotations {
+        total += key.len() + value.len();
+        if value.len() > MAX_ANNOTATION {
+            return Err(format!(
+                "the value of annotation {key} is {} bytes long; the limit is {MAX_ANNOTATION}",
+                value.len()
+            ));
+        }
+    }
+    if total > MAX_ANNOTATIONS {
+        return Err(format!(
+            "the annotations are {total} bytes long together; the limit is {MAX_ANNOTATIONS}"
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -355,6 +437,28 @@ mod tests {
             assert_eq!(failure.kind, FailureKind::InvalidRequest);
             assert!(failure.message.starts_with(words), "{failure}");
         }
+    }
+
+    #[test]
+    fn a_job_whose_account_is_filled_in_does_not_run_as_the_hooks() {
+        let pod = json!({ "restartPolicy": "Never", "serviceAccountName": "{{ args.map }}",
+            "containers": [{ "name": "check", "image": "i" }] });
+        let spec = json!({
+            "args": [{ "name": "map", "valueFrom": { "configMapKeyRef": { "name": "n", "key": "k" } } }],
+            "metrics": [{ "name": "m", "provider": { "job": { "spec": { "template": { "spec": pod } } } } }],
+        });
+        let run = resolve_run(&serde_json::from_value(spec).unwrap()).unwrap();
+        let rendered = |account: &str| {
+            let texts = references(&run.metrics[0], &run.arguments).into_iter();
+            let texts = texts.map(|reference| (reference, account.to_owned()));
+            render(&run.metrics[0], &run.arguments, &texts.collect())
+        };
+        assert!(rendered("checks").is_ok());
+        let failure = rendered("hookgate-hooks").unwrap_err();
+        assert!(
+            failure.message.starts_with("job: hookgate-hooks is the account"),
+            "{failure}"
+        );
     }
 
     #[test]

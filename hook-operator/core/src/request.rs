@@ -14,6 +14,10 @@ pub enum ProviderRequest {
     Http(HttpRequest),
     /// Job to run.
     Job(JobRequest),
+    /// Object to read.
+    Read(ReadRequest),
+    /// Pod to annotate.
+    Annotate(AnnotateRequest),
 }
 
 impl ProviderRequest {
@@ -22,6 +26,8 @@ impl ProviderRequest {
         match self {
             Self::Http(request) => request.bytes(),
             Self::Job(job) => job.bytes,
+            Self::Read(request) => request.bytes(),
+            Self::Annotate(request) => request.bytes(),
         }
     }
 }
@@ -41,6 +47,125 @@ pub struct JobRequest {
     pub shows_messages: bool,
     /// Length of its JSON text, in bytes.
     pub bytes: usize,
+}
+
+/// Kind of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ObjectKind {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Version; `None` for the one that the API server prefers.
+    pub version: Option<String>,
+    /// Kind.
+    pub kind: String,
+}
+
+impl ObjectKind {
+    /// Returns whether these are pods.
+    pub fn is_pod(&self) -> bool {
+        self.group.is_empty() && self.kind == "Pod"
+    }
+}
+
+/// Object of the run's namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Kind.
+    pub kind: ObjectKind,
+    /// Name.
+    pub name: String,
+    /// Namespace that the run's arguments name. It must be the run's own.
+    pub namespace: Option<String>,
+    /// Whether it is the pod that the run is for.
+    pub is_pod_of_run: bool,
+}
+
+impl ObjectName {
+    fn bytes(&self) -> usize {
+        self.kind.group.len() + self.kind.kind.len() + self.name.len()
+    }
+}
+
+impl std::fmt::Display for ObjectName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind.kind, self.name)
+    }
+}
+
+/// Path of a field of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FieldPath {
+    /// Value of the annotation with this key.
+    Annotation(String),
+    /// What a JSON path finds.
+    Json(JsonPath),
+}
+
+impl FieldPath {
+    /// Returns the top-level field that it reads; `None` if it may read several.
+    pub fn first_field(&self) -> Option<&str> {
+        match self {
+            Self::Annotation(_) => Some("metadata"),
+            Self::Json(path) => path.first_field(),
+        }
+    }
+}
+
+impl std::fmt::Display for FieldPath {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Annotation(key) => write!(f, "metadata.annotations.{key}"),
+            Self::Json(path) => write!(f, "{path}"),
+        }
+    }
+}
+
+/// Object to read, and its fields.
+#[derive(Debug, Clone)]
+pub struct ReadRequest {
+    /// Object.
+    pub object: ObjectName,
+    /// Fields, each with the value that it must equal.
+    pub fields: Vec<(FieldPath, Option<String>)>,
+    /// Whether a condition judges what the fields hold.
+    pub is_judged: bool,
+    /// Whether what the fields hold may be shown.
+    pub shows_values: bool,
+}
+
+impl ReadRequest {
+    /// Returns whether all fields are metadata, so that the rest of the object need not be read.
+    pub fn reads_metadata(&self) -> bool {
+        let mut paths = self.fields.iter().map(|(path, _)| path);
+        paths.all(|path| path.first_field() == Some("metadata"))
+    }
+
+    fn bytes(&self) -> usize {
+        let values = self
+            .fields
+            .iter()
+            .map(|(_, value)| value.as_ref().map_or(0, String::len));
+        self.object.bytes() + values.sum::<usize>()
+    }
+}
+
+/// Pod to annotate.
+#[derive(Debug, Clone)]
+pub struct AnnotateRequest {
+    /// Pod.
+    pub pod: ObjectName,
+    /// Annotations to set.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl AnnotateRequest {
+    fn bytes(&self) -> usize {
+        let texts = self
+            .annotations
+            .iter()
+            .map(|(key, value)| key.len() + value.len());
+        self.pod.bytes() + texts.sum::<usize>()
+    }
 }
 
 /// Call of a server.

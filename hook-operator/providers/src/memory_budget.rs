@@ -134,7 +134,8 @@ impl MemoryReservation {
         }
     }
 
-    pub(crate) fn held(&self) -> usize {
+    /// Returns the reserved bytes. Those of a large reservation do not count.
+    pub fn held(&self) -> usize {
         self.held
     }
 

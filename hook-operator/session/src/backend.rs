@@ -1,4 +1,4 @@
-//! Backend of a session: records measurements, reads arguments, runs Jobs and emits events. The operator's backend is
+//! Backend of a session: records measurements, reads arguments, acts in the cluster and emits events. The operator's backend is
 //! the API server; the local runner of the kubectl plugin keeps everything in memory. The session is the same
 //! for both.
 
@@ -6,16 +6,17 @@ use std::future::Future;
 
 use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
 use hook_core::decide::{Delay, MeasurementKey};
-use hook_core::request::JobRequest;
+use hook_core::request::{AnnotateRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference};
 use hook_driver::StoreError;
+use hook_providers::MemoryReservation;
 use jiff::Timestamp;
 use shared_api::{HookRun, HookRunStatus};
 
 /// Everything that a session needs.
-pub trait Backend: RunStore + ReferenceSource + JobRunner + EventSink + Send + Sync + 'static {}
+pub trait Backend: RunStore + ReferenceSource + ClusterProviders + EventSink + Send + Sync + 'static {}
 
-impl<B: RunStore + ReferenceSource + JobRunner + EventSink + Send + Sync + 'static> Backend for B {}
+impl<B: RunStore + ReferenceSource + ClusterProviders + EventSink + Send + Sync + 'static> Backend for B {}
 
 /// Store of HookRuns. It never overwrites a newer state.
 pub trait RunStore {
@@ -54,8 +55,8 @@ pub struct EndedJob {
     pub ended_at: Timestamp,
 }
 
-/// Runner of Jobs. By default it runs none.
-pub trait JobRunner {
+/// Optional providers, which act in the cluster. By default all are off.
+pub trait ClusterProviders {
     /// Returns the optional providers that are on.
     fn providers(&self) -> OptionalProviders {
         OptionalProviders::default()
@@ -74,6 +75,25 @@ pub trait JobRunner {
         std::future::ready(Err(failure))
     }
 
+    /// Reads an object of the run's namespace as JSON text. The reservation grows with it.
+    fn read_object(
+        &self,
+        _run: &HookRun,
+        _request: &ReadRequest,
+        _reservation: &mut MemoryReservation,
+    ) -> impl Future<Output = Result<Vec<u8>, MeasurementFailure>> + Send {
+        std::future::ready(Err(kubernetes_is_off()))
+    }
+
+    /// Sets annotations of a pod of the run's namespace.
+    fn annotate_pod(
+        &self,
+        _run: &HookRun,
+        _request: &AnnotateRequest,
+    ) -> impl Future<Output = Result<(), MeasurementFailure>> + Send {
+        std::future::ready(Err(kubernetes_is_off()))
+    }
+
     /// Deletes the Jobs of these names that the run owns, with their pods.
     fn delete_jobs(
         &self,
@@ -82,6 +102,11 @@ pub trait JobRunner {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         std::future::ready(Ok(()))
     }
+}
+
+/// Returns the failure of a call without its provider. Such a run is refused before its first measurement.
+pub fn kubernetes_is_off() -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::ApiRefused, "provider.kubernetes is off")
 }
 
 /// Receiver of events for users.

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
+use hook_core::answer::{
+    FailureKind, MeasurementFailure, ProviderResponse, annotated, interpret_object, pod_uid,
+};
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, RenderedRules, longest, references, render};
-use hook_core::request::ProviderRequest;
+use hook_core::request::{ObjectName, ProviderRequest};
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
 use hook_providers::{MemoryReservation, Providers};
 use jiff::Timestamp;
 use redact::Redactor;
+use shared_api::names::argument::POD_NAMESPACE;
 use shared_api::{HookRun, Phase};
 
 use crate::backend::Backend;
@@ -136,6 +139,27 @@ impl<B: Backend> Measurer<B> {
                 let judged = self.providers.compute().run(namespace, judge).await;
                 Judged { times, ..judged }
             }
+            ProviderRequest::Read(request) => {
+                let object = match check_namespace(&request.object, namespace) {
+                    Ok(()) => self.backend.read_object(run, &request, &mut reservation).await,
+                    Err(failure) => Err(failure),
+                };
+                let run_pod = pod_uid(run).map(str::to_owned);
+                let judge = move || {
+                    let answer =
+                        object.and_then(|object| interpret_object(&request, run_pod.as_deref(), &object));
+                    judged(on_no_data, Some(&rules), answer)
+                };
+                self.providers.compute().run(namespace, judge).await
+            }
+            ProviderRequest::Annotate(request) => {
+                let written = match check_namespace(&request.pod, namespace) {
+                    Ok(()) => self.backend.annotate_pod(run, &request).await,
+                    Err(failure) => Err(failure),
+                };
+                let answer = written.map(|()| annotated(&request));
+                judged(on_no_data, Some(&rules), answer)
+            }
         }
     }
 
@@ -184,6 +208,19 @@ impl<B: Backend> Measurer<B> {
         let rendered = rendered.ok_or_else(unknown)??;
         reservation.hold_only(read + 2 * rendered.request.bytes());
         Ok(rendered)
+    }
+}
+
+/// Rejects an object that the arguments place in another namespace. It would be looked for in the run's own.
+fn check_namespace(object: &ObjectName, namespace: &str) -> Result<(), MeasurementFailure> {
+    match object.namespace.as_deref() {
+        Some(other) if other != namespace => {
+            let message = format!(
+                "argument {POD_NAMESPACE} is {other:?}; hooks read and annotate objects of their own namespace alone"
+            );
+            Err(MeasurementFailure::new(FailureKind::InvalidRequest, message))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

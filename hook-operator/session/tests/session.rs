@@ -18,7 +18,7 @@ use hook_driver::End;
 use hook_driver::StoreError;
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 use hook_session::SessionRunner;
-use hook_session::backend::{EventSink, JobRunner, ReferenceSource, RunStore};
+use hook_session::backend::{ClusterProviders, EventSink, ReferenceSource, RunStore};
 use hook_session::measure::Measurer;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookRunStatus, Phase};
@@ -106,7 +106,7 @@ impl ReferenceSource for Memory {
     }
 }
 
-impl JobRunner for Memory {}
+impl ClusterProviders for Memory {}
 
 impl EventSink for Memory {
     fn concluded(&self, _run: &HookRun) {

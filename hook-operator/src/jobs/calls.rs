@@ -9,9 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use operator_runtime::calls::{CallError, CallLimiter};
-use operator_runtime::client::acting_as;
 use serde_json::Value;
-use shared_api::names::{HOOKS_ACCOUNT, job::RUN_UID};
+use shared_api::names::job::RUN_UID;
+
+use crate::account;
 
 /// Makes the calls.
 #[derive(Clone)]
@@ -82,7 +83,6 @@ impl JobCalls {
     }
 
     fn acting(&self, namespace: &str) -> Client {
-        let user = format!("system:serviceaccount:{namespace}:{HOOKS_ACCOUNT}");
-        acting_as(&self.client, &user)
+        account::of_hooks(&self.client, namespace)
     }
 }

@@ -1,7 +1,6 @@
 //! Jobs of measurements: created once, watched until they end, deleted when their run is stopped.
 //!
-//! All calls are made as the ServiceAccount [`HOOKS_ACCOUNT`] of the run's namespace, so a hook can do nothing that the
-//! namespace has not granted to this account.
+//! All calls are made as the account of the run's namespace, see [`crate::account`].
 //!
 //! | module | job |
 //! | --- | --- |

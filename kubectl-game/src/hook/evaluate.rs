@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use expr_conditions::{Condition, EvalInput, Job};
 use hook_core::answer::{
-    AnswerHead, ContentType, MeasurementFailure, ProviderResponse, interpret_message, interpret_prometheus,
-    interpret_web,
+    AnswerHead, ContentType, MeasurementFailure, ProviderResponse, annotated, interpret_fields,
+    interpret_message, interpret_prometheus, interpret_web,
 };
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
@@ -153,7 +153,7 @@ fn steps(
         {
             (result, *origin)
         }
-        Ok(ProviderResponse::NoData { .. } | ProviderResponse::JobEnded { .. }) | Err(_) => return vec![],
+        Ok(ProviderResponse::NoData { .. } | ProviderResponse::Decided { .. }) | Err(_) => return vec![],
     };
     let value = cut(&result.text(), MAX_VALUE_BYTES);
     let input = EvalInput {
@@ -205,10 +205,13 @@ fn answer(
             };
             interpret_message(container, body, counts)
         }
-        ProviderRequest::Job(_) => Ok(ProviderResponse::JobEnded {
-            complete: true,
+        ProviderRequest::Job(_) => Ok(ProviderResponse::Decided {
+            successful: true,
             message: "the Job is complete".to_owned(),
+            value: None,
         }),
+        ProviderRequest::Read(request) => interpret_fields(request, body),
+        ProviderRequest::Annotate(request) => Ok(annotated(request)),
     }
 }
 

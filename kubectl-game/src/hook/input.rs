@@ -7,7 +7,8 @@ use hook_core::render::{References, Rendered, references, render};
 use hook_core::request::{HttpRequest, Method, ProviderRequest};
 use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::{Argument, KeyRef, Metric};
+use shared_api::metric::{Argument, KeyRef, KubernetesProvider, Metric};
+use shared_api::names::argument::POD_NAME;
 
 use crate::manifest::{self, Document, HookDocument};
 
@@ -197,6 +198,8 @@ impl Chosen {
                     format!("{} for {}", prometheus.address, prometheus.query)
                 }
                 ProviderRequest::Job(_) => "a Job".to_owned(),
+                ProviderRequest::Read(request) => request.object.to_string(),
+                ProviderRequest::Annotate(request) => request.pod.to_string(),
             }),
         }
     }
@@ -227,6 +230,7 @@ fn stand_in(spec: &mut HookRunSpec) {
             metric.provider.prometheus.as_ref().map(|server| &server.address)
         }))
         .collect();
+    supply_pod(spec);
     for arg in spec.args.iter_mut().flatten() {
         let tag = format!("args.{}", arg.name);
         let is_seen = conditions.iter().any(|condition| condition.contains(&tag));
@@ -238,6 +242,27 @@ fn stand_in(spec: &mut HookRunSpec) {
             .find_map(|url| stand_in_of_url(url, &tag))
             .unwrap_or("0");
         arg.value = Some(value.to_owned());
+    }
+}
+
+/// Adds the argument that names the pod of a run, which a template need not declare, if an object is named by it.
+fn supply_pod(spec: &mut HookRunSpec) {
+    let objects = spec
+        .metrics
+        .iter()
+        .filter_map(|metric| metric.provider.kubernetes.as_deref());
+    let is_named = |object: &KubernetesProvider| {
+        let name = object.target.as_ref().and_then(|target| target.name.as_deref());
+        name.is_some_and(|name| !name.is_empty())
+    };
+    let needs_pod = objects.into_iter().any(|object| !is_named(object));
+    let args = spec.args.get_or_insert_default();
+    if needs_pod && !args.iter().any(|arg| arg.name == POD_NAME) {
+        args.push(Argument {
+            name: POD_NAME.to_owned(),
+            value: Some("pod".to_owned()),
+            ..Argument::default()
+        });
     }
 }
 

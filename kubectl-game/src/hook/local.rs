@@ -9,7 +9,7 @@ use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
 use hook_driver::StoreError;
-use hook_session::backend::{EventSink, JobRunner, ReferenceSource, RunStore};
+use hook_session::backend::{ClusterProviders, EventSink, ReferenceSource, RunStore};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::{HookRun, HookRunStatus};
@@ -146,7 +146,7 @@ impl ReferenceSource for LocalBackend {
     }
 }
 
-impl JobRunner for LocalBackend {}
+impl ClusterProviders for LocalBackend {}
 
 impl EventSink for LocalBackend {}
 

@@ -45,11 +45,12 @@ impl LocalRun {
     pub(super) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let chosen = self.input.choose()?;
         let mut metrics = chosen.resolved.metrics.iter();
-        if let Some(metric) = metrics.find(|metric| metric.provider.is_job()) {
+        if let Some(metric) = metrics.find(|metric| metric.provider.acts_in_the_cluster()) {
             return Err(format!(
-                "metric {} runs a Job, and Jobs run in the cluster only; use hook evaluate --result MESSAGE, or create a \
-                 HookRun",
-                metric.name
+                "metric {} uses the provider {}, which acts in the cluster only; use hook evaluate --result TEXT, or \
+                 create a HookRun",
+                metric.name,
+                metric.provider.name()
             )
             .into());
         }

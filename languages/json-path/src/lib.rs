@@ -182,6 +182,21 @@ impl JsonPath {
         self.blocks.iter().any(of)
     }
 
+    /// Returns the field of the document that the path reads; `None` if it may read several.
+    pub fn first_field(&self) -> Option<&str> {
+        let [Block::Path(steps)] = self.blocks.as_slice() else {
+            return None;
+        };
+        match &steps.first()?.kind {
+            StepKind::Field(name) => Some(name),
+            StepKind::Wildcard
+            | StepKind::Descend
+            | StepKind::Slice(_)
+            | StepKind::Union(_)
+            | StepKind::Filter(_) => None,
+        }
+    }
+
     /// Returns the source text.
     pub fn source(&self) -> &str {
         &self.source

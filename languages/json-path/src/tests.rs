@@ -481,3 +481,21 @@ fn hostile_paths_and_documents_end_in_an_error() {
     // Dropping the document would recurse.
     std::mem::forget(deep);
 }
+
+#[test]
+fn the_first_field_is_known_where_the_path_can_read_no_other() {
+    for (path, first) in [
+        ("{.metadata.labels['a/b']}", Some("metadata")),
+        ("{$.status.phase}", Some("status")),
+        (".status.items[*].ready", Some("status")),
+        ("{['metadata'].name}", Some("metadata")),
+        ("{['metadata','spec']}", None),
+        ("{.*}", None),
+        ("{..name}", None),
+        ("{$}", None),
+        ("{.metadata.name}{.spec}", None),
+        ("{range .metadata}{end}", None),
+    ] {
+        assert_eq!(JsonPath::parse(path).unwrap().first_field(), first, "{path}");
+    }
+}

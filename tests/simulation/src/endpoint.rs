@@ -159,7 +159,9 @@ impl World {
             Ok(rendered) => match &rendered.request {
                 ProviderRequest::Http(HttpRequest::Web(web)) => host_of(&web.url).to_owned(),
                 ProviderRequest::Http(HttpRequest::Prometheus(server)) => host_of(&server.address).to_owned(),
-                ProviderRequest::Job(_) => unreachable!("no hook of the simulation runs Jobs"),
+                ProviderRequest::Job(_) | ProviderRequest::Read(_) | ProviderRequest::Annotate(_) => {
+                    unreachable!("no hook of the simulation acts in the cluster")
+                }
             },
             Err(_) => String::new(),
         };
@@ -251,7 +253,9 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
             let (code, body) = reply(answer.to_string());
             interpret_prometheus(server, head(code), body.as_bytes())
         }
-        ProviderRequest::Job(_) => unreachable!("no hook of the simulation runs Jobs"),
+        ProviderRequest::Job(_) | ProviderRequest::Read(_) | ProviderRequest::Annotate(_) => {
+            unreachable!("no hook of the simulation acts in the cluster")
+        }
     }
 }
 
@@ -298,7 +302,10 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
     let (success, failure) = (call.conditions.0.as_deref(), call.conditions.1.as_deref());
     let path = match &rendered.request {
         ProviderRequest::Http(HttpRequest::Web(web)) => web.json_path.as_ref().map(JsonPath::source),
-        ProviderRequest::Http(HttpRequest::Prometheus(_)) | ProviderRequest::Job(_) => None,
+        ProviderRequest::Http(HttpRequest::Prometheus(_))
+        | ProviderRequest::Job(_)
+        | ProviderRequest::Read(_)
+        | ProviderRequest::Annotate(_) => None,
     };
     let answers = match manner {
         Manner::Answers => true,

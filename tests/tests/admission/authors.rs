@@ -1,4 +1,4 @@
-//! A hook with a Job needs an author who may create Jobs.
+//! A hook that acts in the cluster needs an author who may do the same.
 
 use operator_tests::SOON;
 use serde_json::{Value, json};
@@ -17,25 +17,64 @@ fn with_job(kind: &str, name: &str, image: &str) -> Value {
     hook
 }
 
-/// Grants a user of the namespace these verbs.
-async fn grant(installation: &Installation<'_>, user: &str, name: &str, group: &str, resources: &[&str]) {
+/// Rule of a Role.
+#[derive(Debug, Clone, Copy)]
+struct Rule<'a> {
+    group: &'a str,
+    resources: &'a [&'a str],
+    verbs: &'a [&'a str],
+    /// Names of the only objects; empty for all.
+    names: &'a [&'a str],
+}
+
+/// Lets a user write these kinds of hooks and workloads.
+fn writes<'a>(resources: &'a [&'a str]) -> Rule<'a> {
+    Rule {
+        group: "tkex.tencent.com",
+        resources,
+        verbs: &["create", "get", "patch", "update"],
+        names: &[],
+    }
+}
+
+/// Lets a user do this to pods.
+fn pods<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
+    Rule {
+        group: "",
+        resources: &["pods"],
+        verbs,
+        names,
+    }
+}
+
+/// Grants a user of the namespace a rule, and waits until the API server knows it.
+async fn grant(installation: &Installation<'_>, user: &str, name: &str, rule: Rule<'_>) {
+    let Rule {
+        group,
+        resources,
+        verbs,
+        names,
+    } = rule;
     let rbac = "rbac.authorization.k8s.io";
-    let granted = json!({ "apiGroups": [group], "resources": resources, "verbs": ["create", "get", "patch", "update"] });
+    let granted =
+        json!({ "apiGroups": [group], "resources": resources, "verbs": verbs, "resourceNames": names });
     let metadata = json!({ "name": name, "namespace": installation.namespace });
-    let role = json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": [granted] });
+    let rights = json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": [granted] });
     let binding = json!({ "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
         "roleRef": { "apiGroup": rbac, "kind": "Role", "name": name },
         "subjects": [{ "apiGroup": rbac, "kind": "User", "name": user }] });
-    for manifest in [role, binding] {
+    for manifest in [rights, binding] {
         installation.must(&["apply", "--filename", "-"], &manifest.to_string());
     }
-    let resource = if group.is_empty() {
-        resources[0].to_owned()
+    let of_group = if group.is_empty() {
+        String::new()
     } else {
-        format!("{}.{group}", resources[0])
+        format!(".{group}")
     };
+    let object = names.first().map(|name| format!("/{name}"));
+    let resource = format!("{}{of_group}{}", resources[0], object.unwrap_or_default());
     eventually(SOON, || async {
-        installation.kubectl(&["auth", "can-i", "patch", &resource, "--as", user], "")
+        installation.kubectl(&["auth", "can-i", verbs[0], &resource, "--as", user], "")
     })
     .await;
 }
@@ -46,9 +85,15 @@ async fn nobody_gains_jobs_by_a_hook() {
     let (installation, _replica) = Installation::running(shared().await, &flags).await;
     let hooks = ["hooktemplates", "hookruns", "gamedeployments"];
     for (user, name) in [("alice", "alice"), ("bob", "bob"), (OPERATOR, "operator")] {
-        grant(&installation, user, name, "tkex.tencent.com", &hooks).await;
+        grant(&installation, user, name, writes(&hooks)).await;
     }
-    grant(&installation, "bob", "bob-jobs", "batch", &["jobs"]).await;
+    let jobs = Rule {
+        group: "batch",
+        resources: &["jobs"],
+        verbs: &["create"],
+        names: &[],
+    };
+    grant(&installation, "bob", "bob-jobs", jobs).await;
     let apply = |user: &str, hook: &Value| {
         let command = ["apply", "--as", user, "--filename", "-"];
         installation.kubectl(&command, &hook.to_string())
@@ -88,4 +133,158 @@ async fn nobody_gains_jobs_by_a_hook() {
     apply(OPERATOR, &with_job("HookRun", "copied", "check:v1")).unwrap();
     let refused = apply(OPERATOR, &with_job("HookTemplate", "own", "check:v1")).unwrap_err();
     assert!(refused.contains("may not create Jobs"), "{refused}");
+}
+
+/// Hook that reads or patches an object.
+fn with_object(kind: &str, name: &str, function: &str, target: &Value) -> Value {
+    let mut hook = hook(kind, name, "true");
+    let mut fields = json!([{ "path": "metadata.annotations.games.example.com/players", "value": "0" }]);
+    if function == "patch" {
+        fields[0]["path"] = json!("metadata.annotations.games.example.com/drain");
+    }
+    let provider = json!({ "function": function, "target": target, "fields": fields });
+    hook["spec"] = json!({
+        "args": [{ "name": "PodName", "value": "arena-0" }],
+        "metrics": [{ "name": "object", "provider": { "kubernetes": provider } }]
+    });
+    hook
+}
+
+/// Lets alice read and patch one pod, bob read all pods, and carol patch all pods. Carol may not read HookTemplates.
+async fn granted(installation: &Installation<'_>) {
+    let hooks = ["hooktemplates", "hookruns"];
+    for (user, name) in [("alice", "alice"), ("bob", "bob"), (OPERATOR, "operator")] {
+        grant(installation, user, name, writes(&hooks)).await;
+    }
+    grant(installation, "carol", "carol", writes(&["hookruns"])).await;
+    grant(
+        installation,
+        "alice",
+        "alices-pod",
+        pods(&["get", "patch"], &["arena-0"]),
+    )
+    .await;
+    grant(installation, "bob", "bob-reads", pods(&["get"], &[])).await;
+    grant(installation, "carol", "carol-patches", pods(&["patch"], &[])).await;
+}
+
+#[tokio::test]
+async fn nobody_reads_or_patches_objects_by_a_hook() {
+    let flags = ["--workload-operator-user", OPERATOR];
+    let (installation, _replica) = Installation::running(shared().await, &flags).await;
+    granted(&installation).await;
+    let apply = |user: &str, hook: &Value| {
+        let command = ["apply", "--as", user, "--filename", "-"];
+        installation.kubectl(&command, &hook.to_string())
+    };
+    let may_not = |user: &str, action: &str| {
+        let namespace = &installation.namespace;
+        format!(
+            "spec.metrics[0].provider.kubernetes: {user:?} may not {action} in namespace {namespace}, and a hook"
+        )
+    };
+    let no_target = json!({});
+    let named = json!({ "name": "arena-0" });
+    let other = json!({ "name": "arena-1" });
+    let template = json!({ "group": "tkex.tencent.com", "kind": "HookTemplate", "name": "arena" });
+    for (user, function, target, missing) in [
+        ("alice", "get", &no_target, Some("get pods")),
+        ("alice", "get", &other, Some("get pods \"arena-1\"")),
+        ("alice", "get", &named, None),
+        ("alice", "patch", &no_target, Some("patch pods")),
+        ("alice", "patch", &named, None),
+        ("bob", "get", &no_target, None),
+        ("bob", "get", &other, None),
+        ("bob", "patch", &named, Some("patch pods \"arena-0\"")),
+        ("bob", "get", &template, None),
+        ("carol", "get", &no_target, Some("get pods")),
+        ("carol", "patch", &no_target, None),
+        (
+            "carol",
+            "get",
+            &template,
+            Some("get hooktemplates.tkex.tencent.com \"arena\""),
+        ),
+        // It copies a HookTemplate whose author was checked.
+        (OPERATOR, "get", &no_target, None),
+    ] {
+        let create = ["create", "--dry-run=server", "--as", user, "--filename", "-"];
+        let run = with_object("HookRun", "run", function, target).to_string();
+        let said = installation.kubectl(&create, &run);
+        match missing {
+            None => assert!(said.is_ok(), "{user} {function} {target}: {said:?}"),
+            Some(action) => {
+                let refused = said.unwrap_err();
+                assert!(refused.contains(&may_not(user, action)), "{refused}");
+            }
+        }
+    }
+    let of_bob = with_object("HookTemplate", "bobs", "get", &no_target);
+    apply("bob", &of_bob).unwrap();
+    let command = ["label", "hooktemplate", "bobs", "team=arena", "--as", "alice"];
+    installation.kubectl(&command, "").unwrap();
+    let mut slower = of_bob.clone();
+    slower["spec"]["metrics"][0]["interval"] = json!("10s");
+    apply("alice", &slower).unwrap();
+    let mut quoted = slower.clone();
+    quoted["spec"]["metrics"][0]["quoteAnswers"] = json!(true);
+    let mut argument = slower.clone();
+    argument["spec"]["args"][0]["value"] = json!("arena-1");
+    for changed in [quoted, argument] {
+        let refused = apply("alice", &changed).unwrap_err();
+        assert!(refused.contains(&may_not("alice", "get pods")), "{refused}");
+        apply("bob", &changed).unwrap();
+    }
+    let refused = apply(OPERATOR, &with_object("HookTemplate", "own", "get", &no_target)).unwrap_err();
+    assert!(refused.contains(&may_not(OPERATOR, "get pods")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_kind_that_is_open_or_not_served_is_not_read_by_a_hook() {
+    let (installation, _replica) = Installation::running(shared().await, &[]).await;
+    let hooks = ["hooktemplates", "hookruns"];
+    grant(&installation, "bob", "bob", writes(&hooks)).await;
+    grant(&installation, "bob", "bob-reads", pods(&["get"], &[])).await;
+    let anything = Rule {
+        group: "*",
+        resources: &["*"],
+        verbs: &["get"],
+        names: &[],
+    };
+    grant(&installation, "dave", "dave", writes(&hooks)).await;
+    grant(&installation, "dave", "dave-reads", anything).await;
+    let create = |user: &str, hook: &Value| {
+        let command = ["create", "--dry-run=server", "--as", user, "--filename", "-"];
+        installation.kubectl(&command, &hook.to_string())
+    };
+    let mut open = with_object("HookTemplate", "open", "get", &json!({}));
+    open["spec"]["args"] = json!([{ "name": "PodName" }, { "name": "Kind" }]);
+    let refused = create("bob", &open).unwrap_err();
+    assert!(
+        refused.contains("\"bob\" may not get * in namespace"),
+        "{refused}"
+    );
+    create("dave", &open).unwrap();
+    open["spec"]["args"][1]["value"] = json!("Pod");
+    create("bob", &open).unwrap();
+    for (group, kind, words) in [
+        (
+            "games.example.com",
+            "Arena",
+            "may get objects of kind \"Arena\" (API group \"games.example.com\")",
+        ),
+        (
+            "tkex.tencent.com",
+            "Arena",
+            "may get objects of kind \"Arena\" (API group \"tkex.tencent.com\")",
+        ),
+        ("", "Node", "may get objects of the core kind \"Node\""),
+    ] {
+        let target = json!({ "group": group, "kind": kind, "name": "arena" });
+        for user in ["bob", "dave"] {
+            let refused = create(user, &with_object("HookRun", "run", "get", &target)).unwrap_err();
+            let served = "the API server serves no such kind in namespaces";
+            assert!(refused.contains(words) && refused.contains(served), "{refused}");
+        }
+    }
 }

@@ -273,43 +273,67 @@ fn metrics_are_found() {
     }
 }
 
-/// Impersonation is granted only where it is asked for, with the rule of `deploy/rbac-jobs.yaml`.
-#[test]
-fn jobs_are_off_unless_they_are_asked_for() {
-    let plain: Vec<Value> =
-        serde_saphyr::from_multiple(include_str!("../../../deploy/rbac-jobs.yaml")).unwrap();
-    let wanted = &of_kind(&plain, "ClusterRole")[0]["rules"][0];
-    assert_eq!(wanted["verbs"], json!(["impersonate"]));
-    let found = |values: &str, kind: &str| {
-        let documents = rendered(&["--set", values]);
-        let deployments = of_kind(&documents, "Deployment");
-        let flags = deployments
-            .iter()
-            .any(|document| document.to_string().contains("--provider-job"));
-        let roles = of_kind(&documents, kind);
-        let mut granted = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
-        (flags, granted.any(|rule| rule == wanted))
-    };
-    let is_granted = |values: &str, kind: &str| found(values, kind).1;
-    assert_eq!(found("log.level=info", "ClusterRole"), (false, false));
-    assert_eq!(
-        found("hookOperator.providerJob=true", "ClusterRole"),
-        (true, true)
-    );
-    assert!(!is_granted("hookOperator.providerJob=true", "Role"));
-    assert_eq!(
-        found("namespaced=true,hookOperator.providerJob=true", "Role"),
-        (true, true)
-    );
-    assert!(!is_granted(
-        "namespaced=true,hookOperator.providerJob=true",
-        "ClusterRole"
-    ));
+/// Returns the flags of hook-operator that begin with one of these texts.
+fn flags_of_hooks(documents: &[Value], beginnings: &[&str]) -> Vec<String> {
+    let deployments = of_kind(documents, "Deployment");
+    let hooks = deployments
+        .iter()
+        .find(|one| one["metadata"]["name"] == "hook-operator");
+    let flags = hooks.unwrap()["spec"]["template"]["spec"]["containers"][0]["args"].clone();
+    let flags: Vec<String> = serde_json::from_value(flags).unwrap();
+    let is_wanted = |flag: &String| beginnings.iter().any(|beginning| flag.starts_with(beginning));
+    flags.into_iter().filter(is_wanted).collect()
 }
 
-/// A webhook that fails closed must be called for hooks with Jobs alone, which only newer API servers can do.
+/// Impersonation is granted only where it is asked for, with the rule of `deploy/rbac-hooks.yaml`.
 #[test]
-fn authors_are_checked_with_failure_closed_where_the_api_server_can_tell_jobs() {
+fn optional_providers_are_off_unless_they_are_asked_for() {
+    let plain: Vec<Value> =
+        serde_saphyr::from_multiple(include_str!("../../../deploy/rbac-hooks.yaml")).unwrap();
+    let wanted = &of_kind(&plain, "ClusterRole")[0]["rules"][0];
+    assert_eq!(wanted["verbs"], json!(["impersonate"]));
+    let is_granted = |documents: &[Value], kind: &str| {
+        let roles = of_kind(documents, kind);
+        let mut granted = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
+        granted.any(|rule| rule == wanted)
+    };
+    let (job, kubernetes) = (
+        "hookOperator.providerJob=true",
+        "hookOperator.providerKubernetes=true",
+    );
+    let both = format!("{job},{kubernetes}");
+    for (values, flags) in [
+        ("log.level=info", &[][..]),
+        (job, &["--provider-job"][..]),
+        (kubernetes, &["--provider-kubernetes"][..]),
+        (both.as_str(), &["--provider-job", "--provider-kubernetes"][..]),
+    ] {
+        for (namespaced, kind, other) in [(false, "ClusterRole", "Role"), (true, "Role", "ClusterRole")] {
+            let documents = rendered(&["--set", &format!("namespaced={namespaced},{values}")]);
+            assert_eq!(flags_of_hooks(&documents, &["--provider"]), flags, "{values}");
+            assert_eq!(is_granted(&documents, kind), !flags.is_empty(), "{values} {kind}");
+            assert!(!is_granted(&documents, other), "{values} {other}");
+        }
+    }
+}
+
+#[test]
+fn hooks_may_set_only_the_annotations_that_are_listed() {
+    let found = |values: &str| {
+        let values = format!("hookOperator.providerKubernetes=true,{values}");
+        flags_of_hooks(&rendered(&["--set", &values]), &["--patch"])
+    };
+    assert_eq!(found("log.level=info"), [""; 0]);
+    assert_eq!(
+        found("hookOperator.patchAnnotations={games.example.com/,drain}"),
+        ["--patch-annotations=games.example.com/,drain"]
+    );
+}
+
+/// A webhook that fails closed must be called only for hooks that act in the cluster. Older API servers cannot select
+/// them.
+#[test]
+fn authors_are_checked_with_failure_closed_where_the_api_server_can_select_hooks() {
     for (kubernetes, policy, conditions) in [
         ("1.20.2", "Ignore", 0),
         ("1.27.9", "Ignore", 0),
@@ -327,6 +351,17 @@ fn authors_are_checked_with_failure_closed_where_the_api_server_can_tell_jobs() 
         let found = authors["matchConditions"].as_array().map_or(0, Vec::len);
         assert_eq!(found, conditions, "{kubernetes}");
         if conditions > 0 {
+            let acts = &authors["matchConditions"][0];
+            assert_eq!(acts["name"], "acts-in-the-cluster");
+            for provider in [
+                "h.jobSpec",
+                "h.execNewPod",
+                "m.provider.job",
+                "m.provider.kubernetes",
+            ] {
+                let expression = acts["expression"].as_str().unwrap();
+                assert!(expression.contains(&format!("has({provider})")), "{expression}");
+            }
             let users = authors["matchConditions"][2]["expression"].as_str().unwrap();
             assert!(users.contains(r#"in ["a","b"]"#), "{users}");
         }

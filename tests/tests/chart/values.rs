@@ -31,6 +31,14 @@ fn a_wrong_value_is_refused_by_its_name() {
             "gameDeploymentOperator.extraArgs",
         ),
         ("hookOperator.providerJob=maybe", "hookOperator.providerJob"),
+        (
+            "hookOperator.providerKubernetes=maybe",
+            "hookOperator.providerKubernetes",
+        ),
+        (
+            "hookOperator.providerKubernetes=true,hookOperator.patchAnnotations={a/b/c}",
+            "hookOperator.patchAnnotations",
+        ),
         ("admission.enabled=yes please", "admission.enabled"),
         ("crds.keep=false", "keep"),
         ("image.pullPolicy=Sometimes", "image.pullPolicy"),
@@ -46,6 +54,10 @@ fn a_wrong_value_is_refused_by_its_name() {
         // The schema cannot reject these: it takes two values to be wrong.
         ("namespaced=true,admission.enabled=true", "admission.enabled"),
         ("namespaced=true,hookOperator.shards=2", "set shards to 1"),
+        (
+            "hookOperator.patchAnnotations={drain}",
+            "set hookOperator.providerKubernetes: true",
+        ),
     ];
     for (value, name) in wrong {
         let complaint = helm(&["template", "x", CHART, "--set", value]).expect_err(value);

@@ -7,7 +7,7 @@ use std::process::Command;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use operator_tests::Fleet;
-use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
+use operator_tests::hook_rights::{grant_patches, grant_reads, grant_to_namespace, start_with};
 use serde_json::{Value, json};
 use test_kit::{Answer, Webhook, eventually};
 
@@ -95,7 +95,14 @@ async fn every_example_comes_up_and_lets_one_pod_go() {
     let control_plane = crate::shared().await;
     let mut fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
     grant_to_namespace(control_plane, &fleet.namespace).await;
-    start_with_jobs(&mut fleet).await;
+    grant_reads(control_plane, &fleet.namespace).await;
+    grant_patches(control_plane, &fleet.namespace).await;
+    let providers = [
+        "--provider-job",
+        "--provider-kubernetes",
+        "--patch-annotations=games.example.com/",
+    ];
+    start_with(&mut fleet, &providers).await;
     fleet.nodes.every_pod().set_document(content());
     let server = Webhook::start().unwrap();
     server.otherwise(Answer::json(content()));
@@ -174,6 +181,15 @@ async fn lets_one_go(fleet: &Fleet<'_>, workload: &Value) {
         })
         .await;
     let _ = fleet.kubectl(&["delete", "hpa", "--all"], "");
+    // As the matchmaker does when the last player has left.
+    let empty = [
+        "annotate",
+        "pods",
+        "--all",
+        "--overwrite",
+        "games.example.com/players=0",
+    ];
+    let _ = fleet.kubectl(&empty, "");
     let _ = fleet.kubectl(
         &[
             "scale",

@@ -4,7 +4,7 @@ use k8s_openapi::api::batch::v1::Job;
 use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use operator_tests::fleet::{GAME, game, hooked};
-use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
+use operator_tests::hook_rights::{grant_to_namespace, start_with};
 use operator_tests::{SOON, assert_has};
 use serde_json::{Value, json};
 use shared_api::Phase;
@@ -31,7 +31,7 @@ fn template() -> Value {
 async fn a_pod_goes_only_after_its_job_is_complete() {
     let mut fleet = fleet("job-hooks").await;
     grant_to_namespace(fleet.control_plane, &fleet.namespace).await;
-    start_with_jobs(&mut fleet).await;
+    start_with(&mut fleet, &["--provider-job"]).await;
     fleet.hook("save", template()).await;
     fleet.launch(&game(3, hooked("save"))).await;
     fleet.scale(2);
@@ -100,7 +100,7 @@ async fn a_pod_goes_only_after_its_job_is_complete() {
 #[tokio::test]
 async fn a_failed_job_holds_its_pod_and_says_why() {
     let mut fleet = fleet("job-hooks").await;
-    start_with_jobs(&mut fleet).await;
+    start_with(&mut fleet, &["--provider-job"]).await;
     let mut template = template();
     template["metrics"][0]["consecutiveErrorLimit"] = json!(0);
     fleet.hook("save", template).await;

@@ -35,6 +35,7 @@ mod misbehaving_pods;
 mod no_players;
 mod node_returns;
 mod nothing_to_do;
+mod object_hooks;
 mod observed_generation;
 mod operator_restarted;
 mod original_fleets;

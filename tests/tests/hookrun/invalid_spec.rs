@@ -79,14 +79,17 @@ async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
     let kubernetes =
         json!({ "fields": [{ "path": "metadata.annotations.ready", "value": "yes" }], "function": "get" });
     let exec = json!({ "container": "game", "command": ["true"] });
-    for (name, provider) in [("kubernetes", kubernetes), ("exec", exec)] {
+    for (name, provider, remedy) in [
+        ("kubernetes", kubernetes, "--provider-kubernetes"),
+        ("exec", exec, "web"),
+    ] {
         env.measure(name, json!({ "name": "old", "provider": { name: provider } }))
             .await;
         let status = env.settled(name).await;
         assert_ended(&status, Phase::Error, "InvalidSpec");
         let message = status.message.unwrap();
         assert_has(&message, &format!("metrics[0].provider.{name}: "));
-        assert!(message.contains("web"), "no remedy: {message}");
+        assert_has(&message, remedy);
     }
 }
 

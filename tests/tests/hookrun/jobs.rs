@@ -6,7 +6,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams};
-use operator_tests::job_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
+use operator_tests::hook_rights::{grant_to_namespace, grant_to_operator, hooks_kubeconfig_with_token};
 use operator_tests::{Operator, SOON, Start, TestEnv, assert_ended, assert_has, kubectl};
 use serde_json::{Value, json};
 use shared_api::Phase;

@@ -24,6 +24,7 @@ mod jobs;
 mod kubectl;
 mod manifests;
 mod misspelt;
+mod objects;
 mod observability;
 mod one_shot;
 mod policy;

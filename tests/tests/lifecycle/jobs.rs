@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
 use operator_tests::SOON;
 use operator_tests::fleet::GAME;
-use operator_tests::job_rights::{grant_to_namespace, start_with_jobs};
+use operator_tests::hook_rights::{grant_to_namespace, start_with};
 use serde_json::{Value, json};
 use shared_api::names::hook_run_label;
 use test_kit::eventually;
@@ -16,7 +16,7 @@ use crate::{Rollouts, rollout};
 async fn with_jobs(name: &str) -> Rollouts {
     let mut rollouts = Rollouts::start(name).await;
     grant_to_namespace(rollouts.fleet.control_plane, &rollouts.fleet.namespace).await;
-    start_with_jobs(&mut rollouts.fleet).await;
+    start_with(&mut rollouts.fleet, &["--provider-job"]).await;
     rollouts
 }
 

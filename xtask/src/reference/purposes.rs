@@ -29,7 +29,7 @@ const fn purpose(
 }
 
 const HOOKS: &str = "hook-operator";
-const JOBS: &str = "hookgate-hooks";
+const NAMESPACE_HOOKS: &str = "hookgate-hooks";
 const WORKLOADS: &str = "gamedeployment-operator";
 const ADMISSION: &str = "hookgate-admission";
 const REFUSED: &str = "`WriteFailed`";
@@ -85,8 +85,8 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "serviceaccounts",
         "impersonate",
-        "the provider `job`, if it is on; of the one name `hookgate-hooks`",
-        "hooks that use it end in Error, with `JobRefused`",
+        "the providers `job` and `kubernetes`, if one of them is on; of the one name `hookgate-hooks`",
+        "hooks that use them end in Error, with `JobRefused` or `ApiRefused`",
     ),
     purpose(
         HOOKS,
@@ -110,39 +110,53 @@ pub(super) const ALL: &[Purpose] = &[
         LEASES,
     ),
     purpose(
-        JOBS,
+        NAMESPACE_HOOKS,
         "jobs",
         "create",
         "running the Jobs of hooks",
         "hooks that use the provider `job` end in Error, with `JobRefused`",
     ),
     purpose(
-        JOBS,
+        NAMESPACE_HOOKS,
         "jobs",
         "get",
         "finding a Job again after a restart; reading it before it is deleted, and when the watch has shown nothing",
         "after a restart, hooks whose Jobs run end in Error, with `JobRefused`. Jobs of stopped runs go on: `JobsLeft`",
     ),
     purpose(
-        JOBS,
+        NAMESPACE_HOOKS,
         "jobs",
         "list watch",
         "noticing at once that a Job has ended",
         "it is noticed up to 5 min later",
     ),
     purpose(
-        JOBS,
+        NAMESPACE_HOOKS,
         "jobs",
         "delete",
         "ending the Jobs of stopped runs; removing the Job of the measurement before",
         "they stay or go on: `JobsLeft`. They are deleted with their HookRun",
     ),
     purpose(
-        JOBS,
+        NAMESPACE_HOOKS,
         "pods",
         "list",
         "results, exit codes, and why a Job has not ended",
         "hooks whose condition judges a Job end in Error, with `JobLost`; messages lack the container and its exit code",
+    ),
+    purpose(
+        NAMESPACE_HOOKS,
+        "pods",
+        "get",
+        "the function `get` of the provider `kubernetes`. Other kinds need a grant of their own",
+        "hooks that use it end in Error, with `ApiRefused`",
+    ),
+    purpose(
+        NAMESPACE_HOOKS,
+        "pods",
+        "patch",
+        "the function `patch` of the provider `kubernetes`. A right to open gates: see [security](../security.md#objects)",
+        "hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         WORKLOADS,
@@ -322,7 +336,7 @@ pub(super) const ALL: &[Purpose] = &[
         ADMISSION,
         "subjectaccessreviews",
         "create",
-        "whether the author of a hook with a Job may create Jobs",
-        "hooks with Jobs are rejected",
+        "whether the author of a hook may create Jobs, get objects or patch pods as the hook does",
+        "hooks with the providers `job` and `kubernetes` are rejected, and those with `execNewPod` or `jobSpec`",
     ),
 ];

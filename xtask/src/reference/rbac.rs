@@ -13,16 +13,20 @@ use super::{beginning, cell};
 
 /// Manifests with cluster-wide permissions.
 const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
-/// Manifests that are not generated, with the permissions of the provider `job`.
-const JOB_MANIFESTS: [&str; 2] = [
-    include_str!("../../../deploy/rbac-jobs.yaml"),
+/// Manifests that are not generated, with the permissions of the providers `job` and `kubernetes`.
+const HOOK_MANIFESTS: [&str; 4] = [
+    include_str!("../../../deploy/rbac-hooks.yaml"),
     include_str!("../../../deploy/hookgate-hooks.yaml"),
+    include_str!("../../../deploy/hookgate-hooks-get.yaml"),
+    include_str!("../../../deploy/hookgate-hooks-patch.yaml"),
 ];
 
 /// Role that several accounts have.
 const SHARED: &str = "leader-election";
-/// Role of hook-operator for the provider `job`.
-const JOBS: &str = "hook-operator-jobs";
+/// Role of hook-operator for the providers `job` and `kubernetes`.
+const HOOKS: &str = "hook-operator-hooks";
+/// Roles of the account of a namespace for the provider `kubernetes`.
+const OBJECTS: [&str; 2] = ["hookgate-hooks-get", "hookgate-hooks-patch"];
 
 const INTRODUCTION: &str = "
 The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
@@ -30,9 +34,11 @@ The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators o
 [`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
 the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
 
-Those of the provider `job`, which is off by default, stand in [`deploy/rbac-jobs.yaml`](../../deploy/rbac-jobs.yaml) and,
-for each namespace whose hooks run Jobs, in [`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml):
-[Jobs](../security.md#jobs).
+Those of the providers `job` and `kubernetes`, which are off by default, stand in
+[`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in three files for the namespaces whose hooks use them:
+[`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml) for [Jobs](../security.md#jobs),
+[`deploy/hookgate-hooks-get.yaml`](../../deploy/hookgate-hooks-get.yaml) and
+[`deploy/hookgate-hooks-patch.yaml`](../../deploy/hookgate-hooks-patch.yaml) for [objects](../security.md#objects).
 ";
 
 /// Permission of an account for one verb and one kind of object.
@@ -81,7 +87,7 @@ fn permissions(purpose: &'static Purpose) -> impl Iterator<Item = Permission> {
 /// Returns the permissions that the manifests grant to each account.
 fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn Error>> {
     let mut granted = BTreeSet::new();
-    let mut texts = JOB_MANIFESTS.to_vec();
+    let mut texts = HOOK_MANIFESTS.to_vec();
     for manifest in MANIFESTS {
         let made = files.iter().find(|(path, _)| *path == Path::new(manifest));
         let (_, text) = made.ok_or(format!("{manifest} is not made"))?;
@@ -93,7 +99,8 @@ fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn 
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
             let accounts = match name {
                 SHARED => vec!["hook-operator", "gamedeployment-operator"],
-                JOBS => vec!["hook-operator"],
+                HOOKS => vec!["hook-operator"],
+                name if OBJECTS.contains(&name) => vec!["hookgate-hooks"],
                 name => vec![name],
             };
             for rule in role["rules"].as_array().into_iter().flatten() {

@@ -78,6 +78,27 @@ fn check(step: &HookStep, cluster: &dyn Cluster, subject: Subject) -> Option<Hoo
     problem.or_else(|| open_arguments(step, template, subject))
 }
 
+/// Returns the argument by which a workload names the kind of an object that its hook reads. Only what the template
+/// leaves open is the workload's choice: admission has checked that the template's author may read such objects.
+fn kind_of_step<'s>(step: &'s HookStep, template: &HookTemplateSpec) -> Option<&'s str> {
+    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+    let mut objects = template
+        .metrics
+        .iter()
+        .filter_map(|metric| metric.provider.kubernetes.as_ref());
+    let by_arguments = objects.any(|object| {
+        let target = object.target.as_ref();
+        !target.is_some_and(|target| is_set(&target.group) || is_set(&target.kind))
+    });
+    let is_open = |name: &str| {
+        let mut declared = template.args.iter().flatten();
+        declared.any(|arg| arg.name == name && arg.value.is_none() && arg.value_from.is_none())
+    };
+    let mut own = step.args.iter().flatten().filter(|own| own.value.is_some());
+    let chosen = own.find(|own| argument::OF_KINDS.contains(&own.name.as_str()) && !is_open(&own.name))?;
+    by_arguments.then_some(&chosen.name)
+}
+
 /// Returns the template of a hook.
 pub(super) fn find<'a>(
     step: &HookStep,
@@ -85,7 +106,18 @@ pub(super) fn find<'a>(
 ) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
     let message = match template {
-        FoundTemplate::Found(template) => return Ok(template),
+        FoundTemplate::Found(template) => match kind_of_step(step, template) {
+            None => return Ok(template),
+            Some(argument) => {
+                return Err(HookBlocker {
+                    reason: WorkloadReason::HookArgumentsUnresolved,
+                    message: format!(
+                        "argument {argument} names the kind of the object that HookTemplate {name} reads, which only the \
+                         template may choose; remove it, or declare it there without a value"
+                    ),
+                });
+            }
+        },
         FoundTemplate::Missing => format!("HookTemplate {name} does not exist; create it"),
         FoundTemplate::Misspelt(near) => {
             format!(
@@ -276,5 +308,54 @@ mod tests {
         let found = unresolved(&workload(&[("/spec/updateStrategy", steps)]), &around).unwrap();
         assert_eq!(found[0].path, "spec.updateStrategy.canary.steps[1].hook");
         assert_eq!(found[0].blocker.reason, WorkloadReason::HookArgumentsUnresolved);
+    }
+
+    /// Admission has checked that the author of the template may read objects of its kind, and not of any other.
+    #[test]
+    fn a_workload_chooses_the_kind_of_an_object_only_where_its_template_leaves_it_open() {
+        let said = |args: Value, target: Value, own: Value| {
+            let object = json!({"function": "get", "fields": [], "target": target});
+            let metrics = json!([{"name": "m", "provider": {"kubernetes": object}}]);
+            let template = serde_json::from_value(json!({"metrics": metrics, "args": args})).unwrap();
+            let hook = json!({"hook": {"templateName": "ask", "args": own}});
+            let workload = workload(&[("/spec/preDeleteUpdateStrategy", hook)]);
+            let unresolved = unresolved(&workload, &One(template, None)).unwrap();
+            unresolved
+                .first()
+                .map(|found| found.blocker.message.clone())
+                .unwrap_or_default()
+        };
+        let (none, kind) = (json!([]), json!([{"name": "Kind", "value": "ConfigMap"}]));
+        let refused = "argument Kind names the kind of the object that HookTemplate ask reads";
+        for (args, target, own, allowed) in [
+            (none.clone(), json!(null), kind.clone(), false),
+            (none.clone(), json!({"name": "a"}), kind.clone(), false),
+            (
+                json!([{"name": "Kind", "value": "Pod"}]),
+                json!(null),
+                kind.clone(),
+                false,
+            ),
+            (json!([{"name": "Kind"}]), json!(null), kind.clone(), true),
+            // These runs are refused: target and argument exclude each other.
+            (none.clone(), json!({"kind": "Pod"}), kind.clone(), true),
+            (
+                none.clone(),
+                json!(null),
+                json!([{"name": "room", "value": "1"}]),
+                true,
+            ),
+            (none.clone(), json!(null), none, true),
+        ] {
+            let said = said(args.clone(), target.clone(), own.clone());
+            assert_eq!(said.is_empty(), allowed, "{args} {target} {own}: {said}");
+            assert!(allowed || said.starts_with(refused), "{said}");
+        }
+        let web = json!({"metrics": [{"name": "m", "provider": {"web": {"url": "http://game/{{ args.Kind }}"}}}],
+            "args": [{"name": "Kind", "value": "a"}]});
+        let hook = json!({"hook": {"templateName": "ask", "args": kind}});
+        let around = One(serde_json::from_value(web).unwrap(), None);
+        let workload = workload(&[("/spec/preDeleteUpdateStrategy", hook)]);
+        assert_eq!(unresolved(&workload, &around), Some(vec![]));
     }
 }

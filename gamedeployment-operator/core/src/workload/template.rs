@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
+use shared_api::syntax::{is_name, is_qualified_name};
 
 use super::FieldError;
 
@@ -41,7 +42,7 @@ pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
 
 fn check_labels(template: &Value, problems: &mut Vec<FieldError>) {
     for (key, path, value) in texts(template, "labels", &RESERVED_LABELS, problems) {
-        if !is_qualified(key) {
+        if !is_qualified_name(key) {
             problems.push(FieldError::new(&path, key, KEY));
         }
         if !value.is_empty() && !is_name(value) {
@@ -54,7 +55,7 @@ fn check_annotations(template: &Value, problems: &mut Vec<FieldError>) {
     let mut bytes = 0;
     for (key, path, value) in texts(template, "annotations", &RESERVED_ANNOTATIONS, problems) {
         bytes += key.len() + value.len();
-        if !is_qualified(&key.to_lowercase()) {
+        if !is_qualified_name(&key.to_lowercase()) {
             problems.push(FieldError::new(&path, key, KEY));
         }
     }
@@ -92,30 +93,6 @@ fn texts<'a>(
         }
     }
     texts
-}
-
-/// Returns whether the key is a Kubernetes qualified name: `[dns.name/]name`.
-fn is_qualified(key: &str) -> bool {
-    match key.split_once('/') {
-        Some((prefix, name)) => is_dns_name(prefix) && is_name(name),
-        None => is_name(key),
-    }
-}
-
-fn is_name(text: &str) -> bool {
-    (1..=63).contains(&text.len()) && is_made_of(text, |c| c.is_ascii_alphanumeric(), "-_.")
-}
-
-fn is_dns_name(text: &str) -> bool {
-    let is_letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    (1..=253).contains(&text.len()) && text.split('.').all(|part| is_made_of(part, is_letter, "-"))
-}
-
-/// Whether both ends satisfy `is_letter` and everything between does so or is one of the `marks`.
-fn is_made_of(text: &str, is_letter: impl Fn(char) -> bool, marks: &str) -> bool {
-    text.starts_with(&is_letter)
-        && text.ends_with(&is_letter)
-        && text.chars().all(|c| is_letter(c) || marks.contains(c))
 }
 
 #[cfg(test)]

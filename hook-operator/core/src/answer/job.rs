@@ -65,14 +65,16 @@ pub fn interpret_job(
         (Some(reason), _) => {
             let container = last_failure(pods)
                 .map_or_else(String::new, |failure| failure.describe(request.shows_messages));
-            Ok(ProviderResponse::JobEnded {
-                complete: false,
+            Ok(ProviderResponse::Decided {
+                successful: false,
                 message: format!("Job {name} failed: {reason}{container}"),
+                value: None,
             })
         }
-        (None, None) => Ok(ProviderResponse::JobEnded {
-            complete: true,
+        (None, None) => Ok(ProviderResponse::Decided {
+            successful: true,
             message: format!("Job {name} is complete"),
+            value: None,
         }),
         (None, Some(container)) => result(name, job, pods, container),
     }
@@ -452,9 +454,10 @@ mod tests {
             &pods,
         )
         .unwrap();
-        let ProviderResponse::JobEnded {
-            complete: false,
+        let ProviderResponse::Decided {
+            successful: false,
             message,
+            value: None,
         } = hidden
         else {
             panic!("{hidden:?}")

@@ -6,10 +6,12 @@
 mod excerpt;
 mod job;
 mod json_or_text;
+mod object;
 mod prometheus;
 mod web;
 
 pub use job::{JobEnd, interpret_job, interpret_message, pod_state};
+pub use object::{annotated, interpret_fields, interpret_object, pod_uid};
 pub use prometheus::interpret_prometheus;
 pub use web::interpret_web;
 
@@ -89,12 +91,15 @@ pub enum ProviderResponse {
         /// Exchange or Job that returned the value.
         origin: Option<Origin>,
     },
-    /// Job that is its own verdict: it failed, or no condition judges its result.
-    JobEnded {
-        /// Whether the Job is complete.
-        complete: bool,
-        /// Name of the Job, and how it ended.
+    /// Verdict that no condition judges: a Job that failed or whose result nothing judges, fields of an object that
+    /// differ from their values or that nothing else judges.
+    Decided {
+        /// Whether the measurement is Successful; otherwise it is Failed.
+        successful: bool,
+        /// Object or Job that was measured, and the outcome.
         message: String,
+        /// Value that was compared.
+        value: Option<MetricValue>,
     },
 }
 
@@ -147,13 +152,17 @@ pub enum FailureKind {
     JobRefused,
     /// The Job was deleted before it ended, or the API server does not say how it ended.
     JobLost,
+    /// The API server refused to read or annotate the object, or knows no such kind.
+    ApiRefused,
+    /// The object does not exist, or another pod has its name.
+    ObjectGone,
     /// No call was made because capacity ran out. This does not count as a measurement and is retried.
     NotAsked,
 }
 
 impl FailureKind {
     /// All classes.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -166,6 +175,8 @@ impl FailureKind {
         Self::AnswerDropped,
         Self::JobRefused,
         Self::JobLost,
+        Self::ApiRefused,
+        Self::ObjectGone,
         Self::NotAsked,
     ];
 
@@ -184,6 +195,8 @@ impl FailureKind {
             Self::AnswerDropped => "AnswerDropped",
             Self::JobRefused => "JobRefused",
             Self::JobLost => "JobLost",
+            Self::ApiRefused => "ApiRefused",
+            Self::ObjectGone => "ObjectGone",
             Self::NotAsked => "NotAsked",
         }
     }

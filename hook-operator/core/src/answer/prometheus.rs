@@ -195,7 +195,7 @@ mod tests {
         match interpret(200, &format!(r#"{{"status":"success","data":{data}}}"#))? {
             ProviderResponse::Value { result, .. } => Ok(result.text()),
             ProviderResponse::NoData { message, result, .. } => Ok(format!("{message}: {}", result.text())),
-            ProviderResponse::JobEnded { message, .. } => panic!("{message}"),
+            ProviderResponse::Decided { message, .. } => panic!("{message}"),
         }
     }
 

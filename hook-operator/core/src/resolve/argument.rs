@@ -83,7 +83,10 @@ impl std::fmt::Display for Reference {
 
 /// All arguments by name. Of two with the same name the later one counts, as in the original operator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Arguments(BTreeMap<String, ArgumentValue>);
+pub struct Arguments {
+    values: BTreeMap<String, ArgumentValue>,
+    is_complete: bool,
+}
 
 impl Arguments {
     pub(super) fn resolve(args: &[Argument], resolve_for: ResolveFor, errors: &mut FieldErrors) -> Self {
@@ -93,12 +96,20 @@ impl Arguments {
                 values.insert(arg.name.clone(), value);
             }
         }
-        Self(values)
+        Self {
+            values,
+            is_complete: resolve_for == ResolveFor::Run,
+        }
     }
 
     /// Returns the value of an argument.
     pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
-        self.0.get(name)
+        self.values.get(name)
+    }
+
+    /// Returns whether the creator of the run has supplied them. A template may get arguments that it does not declare.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Returns the reference that must be read before this name can be filled in.

@@ -99,6 +99,18 @@ const JOB_METADATA: Level = Level {
     name: "the metadata of provider.job",
     fields: &["labels", "annotations"],
 };
+const KUBERNETES: Level = Level {
+    name: "provider.kubernetes",
+    fields: &["function", "target", "fields"],
+};
+const KUBERNETES_TARGET: Level = Level {
+    name: "the target of provider.kubernetes",
+    fields: &["group", "kind", "name"],
+};
+const KUBERNETES_FIELD: Level = Level {
+    name: "a field of provider.kubernetes",
+    fields: &["path", "value"],
+};
 const HEADER: Level = Level {
     name: "a header",
     fields: &["key", "value", "valueFrom"],
@@ -108,7 +120,7 @@ const ARGUMENT: Level = Level {
     fields: &["name", "value", "valueFrom"],
 };
 /// Levels that a misplaced field of a metric may belong to.
-const OF_METRICS: [&Level; 5] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB];
+const OF_METRICS: [&Level; 6] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB, &KUBERNETES];
 
 /// Parts of a spec that keep unknown fields.
 #[derive(Clone, Copy)]
@@ -251,6 +263,16 @@ fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
                 of("job.metadata", &JOB_METADATA, &metadata.unknown, None);
             }
         }
+        if let Some(object) = &provider.kubernetes {
+            of("kubernetes", &KUBERNETES, &object.unknown, None);
+            if let Some(target) = &object.target {
+                of("kubernetes.target", &KUBERNETES_TARGET, &target.unknown, None);
+            }
+            for (index, field) in object.fields.iter().enumerate() {
+                let name = format!("kubernetes.fields[{index}]");
+                of(&name, &KUBERNETES_FIELD, &field.unknown, None);
+            }
+        }
     }
     found
 }
@@ -268,6 +290,7 @@ mod tests {
         let web = &format!("{metric}/properties/provider/properties/web");
         let prometheus = &format!("{metric}/properties/provider/properties/prometheus");
         let job = &format!("{metric}/properties/provider/properties/job");
+        let kubernetes = &format!("{metric}/properties/provider/properties/kubernetes");
         for (kind, path, level) in [
             ("HookRun", String::new(), &RUN),
             ("HookTemplate", String::new(), &TEMPLATE),
@@ -277,6 +300,17 @@ mod tests {
             ("HookRun", job.clone(), &JOB),
             ("HookRun", format!("{job}/properties/metadata"), &JOB_METADATA),
             ("HookRun", prometheus.clone(), &PROMETHEUS),
+            ("HookRun", kubernetes.clone(), &KUBERNETES),
+            (
+                "HookRun",
+                format!("{kubernetes}/properties/target"),
+                &KUBERNETES_TARGET,
+            ),
+            (
+                "HookRun",
+                format!("{kubernetes}/properties/fields/items"),
+                &KUBERNETES_FIELD,
+            ),
             ("HookRun", format!("{web}/properties/headers/items"), &HEADER),
             (
                 "HookRun",

@@ -7,6 +7,7 @@ use placeholder::Template;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_api::metric::JobProvider;
+use shared_api::names::HOOKS_ACCOUNT;
 use shared_api::names::job::RESERVED_PREFIX;
 
 use super::provider::Parser;
@@ -164,6 +165,9 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
             "must name at least one container",
         );
     }
+    if is_of_hooks(spec) {
+        errors.add(format!("{path}.template.spec.serviceAccountName"), of_hooks());
+    }
     let policy = pod.restart_policy.as_deref().unwrap_or_default();
     if !matches!(policy, "Never" | "OnFailure") {
         errors.add(
@@ -172,6 +176,19 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         );
     }
     Some(parsed)
+}
+
+/// Returns whether the pods of a Job would run as the account with which hooks act. What this account may do is meant
+/// for hook-operator, which limits it, and not for the code in a container.
+pub(crate) fn is_of_hooks(spec: &Value) -> bool {
+    let pod = &spec["template"]["spec"];
+    let mut names = ["serviceAccountName", "serviceAccount"].iter();
+    names.any(|name| pod[name] == HOOKS_ACCOUNT)
+}
+
+/// Returns the message about such a Job.
+pub(crate) fn of_hooks() -> String {
+    format!("{HOOKS_ACCOUNT} is the account of the hooks, and not of pods; use a ServiceAccount of your own")
 }
 
 fn result_container(
@@ -294,6 +311,14 @@ mod tests {
                 "restartPolicy: \"Always\" is not allowed",
             ),
             (json!({ "containers": [] }), "containers: must name at least one"),
+            (
+                json!({ "serviceAccountName": "hookgate-hooks" }),
+                "serviceAccountName: hookgate-hooks is the account of the hooks",
+            ),
+            (
+                json!({ "serviceAccount": "hookgate-hooks" }),
+                "serviceAccountName: hookgate-hooks is the account of the hooks",
+            ),
         ] {
             refused(&job(pod), None, wanted);
         }

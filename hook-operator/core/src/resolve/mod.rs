@@ -8,6 +8,7 @@ mod argument;
 mod field_error;
 mod fields;
 mod job;
+mod kubernetes;
 mod metric;
 mod optional;
 mod provider;
@@ -28,8 +29,11 @@ pub use field_error::{
 };
 use fields::SpecParts;
 pub use job::{JobText, ResolvedJob};
+pub(crate) use job::{is_of_hooks, of_hooks};
+pub(crate) use kubernetes::not_a_name;
+pub use kubernetes::{ResolvedFunction, ResolvedKubernetes};
 pub use metric::{ConditionText, ResolvedMetric};
-pub use optional::OptionalProviders;
+pub use optional::{AnnotationKey, OptionalProviders};
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 pub use warning::{run_warnings, template_warnings};
 

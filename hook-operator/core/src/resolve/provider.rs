@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use json_path::JsonPath;
 use placeholder::Template;
-use shared_api::metric::{Header, KubernetesProvider, PrometheusProvider, Provider, WebProvider};
+use shared_api::metric::{Header, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
 use super::job::{self, ResolvedJob};
+use super::kubernetes::{self, ResolvedKubernetes};
 use super::{Arguments, FieldErrors, target};
 use crate::request::{Method, Tls};
 
@@ -25,15 +26,25 @@ pub enum ResolvedProvider {
     Prometheus(Box<ResolvedPrometheus>),
     /// Job to run.
     Job(Box<ResolvedJob>),
+    /// Object to read or annotate.
+    Kubernetes(Box<ResolvedKubernetes>),
 }
 
 impl ResolvedProvider {
     /// All values of [`ResolvedProvider::name`].
-    pub const NAMES: [&'static str; 3] = ["web", "prometheus", "job"];
+    pub const NAMES: [&'static str; 4] = ["web", "prometheus", "job", "kubernetes"];
 
     /// Returns whether a measurement runs a Job.
     pub fn is_job(&self) -> bool {
         matches!(self, Self::Job(_))
+    }
+
+    /// Returns whether a measurement needs the API server and the account of the run's namespace.
+    pub fn acts_in_the_cluster(&self) -> bool {
+        match self {
+            Self::Job(_) | Self::Kubernetes(_) => true,
+            Self::Web(_) | Self::Prometheus(_) => false,
+        }
     }
 
     /// Name in metrics and logs.
@@ -42,6 +53,7 @@ impl ResolvedProvider {
             Self::Web(_) => "web",
             Self::Prometheus(_) => "prometheus",
             Self::Job(_) => "job",
+            Self::Kubernetes(_) => "kubernetes",
         }
     }
 }
@@ -123,7 +135,10 @@ pub(super) fn resolve(
         exec.is_some(),
     ];
     match named.iter().filter(|set| **set).count() {
-        0 => errors.add(path, "no provider specified; set web, prometheus or job"),
+        0 => errors.add(
+            path,
+            "no provider specified; set web, prometheus, job or kubernetes",
+        ),
         1 => {}
         _ => errors.add(path, "multiple providers specified; keep one"),
     }
@@ -144,13 +159,9 @@ pub(super) fn resolve(
         let job = job::resolve(&format!("{path}.job"), job, judged, &mut parser);
         return job.map(|job| ResolvedProvider::Job(Box::new(job)));
     }
-    if kubernetes.is_some() {
-        let KubernetesProvider { function, .. } = kubernetes.clone().unwrap_or_default();
-        let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        errors.add(
-            format!("{path}.kubernetes"),
-            format!("function {function:?} is not supported; {remedy}"),
-        );
+    if let Some(object) = kubernetes {
+        let object = kubernetes::resolve(&format!("{path}.kubernetes"), object, judged, &mut parser);
+        return object.map(|object| ResolvedProvider::Kubernetes(Box::new(object)));
     }
     if exec.is_some() {
         let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
@@ -255,7 +266,7 @@ impl Parser<'_> {
     }
 
     /// Parses a path. Rejects one that ignores a part of its text or reads nothing of the answer.
-    fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
+    pub(super) fn json_path(&mut self, path: &str, text: &str) -> Option<JsonPath> {
         let parsed = self.errors.take(path, JsonPath::parse(text))?;
         if let Some(notice) = parsed.notice() {
             self.errors

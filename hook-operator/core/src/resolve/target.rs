@@ -6,11 +6,12 @@ use std::net::IpAddr;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use shared_api::metric::KeyRef;
+use shared_api::syntax::is_subdomain;
 
 use crate::address::{Class, classify, faces};
 
-/// Longest name of an object, and of a key in it, in bytes.
-const MAX_NAME_BYTES: usize = 253;
+/// Longest key in a Secret or ConfigMap, in bytes.
+const MAX_KEY_BYTES: usize = 253;
 /// Host names of cloud metadata services.
 const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata"];
 
@@ -91,13 +92,13 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
 /// of a request path.
 pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, String)> {
     let KeyRef { name, key } = reference;
-    if !is_object_name(name) {
+    if !is_subdomain(name) {
         let message =
             format!("{name:?} is not a name of an object; use lower case letters, digits, dashes and dots");
         return Some(("name", message));
     }
     let bytes = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    let is_key = (1..=MAX_NAME_BYTES).contains(&key.len())
+    let is_key = (1..=MAX_KEY_BYTES).contains(&key.len())
         && key.bytes().all(bytes)
         && !key.starts_with("..")
         && key != ".";
@@ -105,15 +106,6 @@ pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, 
         let message = format!("{key:?} is not a key; use letters, digits, dashes, dots and underscores");
         ("key", message)
     })
-}
-
-/// Returns whether the name is a DNS subdomain (RFC 1123), as the API server requires.
-fn is_object_name(name: &str) -> bool {
-    let is_label = |label: &str| {
-        let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && label.bytes().all(inner) && !label.starts_with('-') && !label.ends_with('-')
-    };
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && name.split('.').all(is_label)
 }
 
 #[cfg(test)]

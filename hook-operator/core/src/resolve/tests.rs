@@ -72,7 +72,7 @@ fn every_problem_is_named_with_its_path() {
         bad numbers | { "metrics": [{ "name": "m", "failureLimit": -2, "consecutiveSuccessfulLimit": 0, "inconclusiveLimit": -1, WEB }] } | metrics[0].failureLimit metrics[0].inconclusiveLimit metrics[0].consecutiveSuccessfulLimit
         bad texts | { "metrics": [{ "name": "m", "interval": "60", "initialDelay": "-1s", "onNoData": "ok", WEB }], "policy": "x" } | policy metrics[0].interval metrics[0].initialDelay metrics[0].onNoData
         no provider | { "metrics": [{ "name": "m", "provider": {} }] } | metrics[0].provider
-        the original's kubernetes provider | { "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] } | metrics[0].provider.kubernetes
+        the original's kubernetes provider | { "metrics": [{ "name": "m", "provider": { "kubernetes": { "function": "get", "fields": [] } } }] } | metrics[0].provider.kubernetes.target.name metrics[0].provider.kubernetes.fields
         an argument without value | { "metrics": [{ "name": "m", WEB }], "args": [{ "name": "PodIP" }] } | args[0]
         a placeholder for nothing | { "metrics": [{ "name": "m", "provider": { "web": { "url": "http://{{ args.PodIP }}:{{ args.Port }}" } } }] } | metrics[0].provider.web.url
         a body with GET, twice | { "metrics": [{ "name": "m", "provider": { "web": { "url": "ftp://x", "body": "a", "jsonBody": {} } } }] } | metrics[0].provider.web.url metrics[0].provider.web.method metrics[0].provider.web.body

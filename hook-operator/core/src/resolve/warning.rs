@@ -51,8 +51,8 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         (".successCondition", metric.success_condition.as_ref()),
         (".failureCondition", metric.failure_condition.as_ref()),
     ];
-    // A Job without conditions is its own verdict.
-    let judges_itself = metric.provider.job.is_some();
+    // Jobs and fields of objects without conditions are their own verdict.
+    let judges_itself = metric.provider.job.is_some() || metric.provider.kubernetes.is_some();
     if !judges_itself && conditions.iter().all(|(_, text)| !is_set(*text)) {
         add("", NO_CONDITION.to_owned());
     }

@@ -113,6 +113,8 @@ fn templates() -> Vec<Value> {
                 "spec": {"template": {"spec": {"z": [null, 1.5], "containers": [{"name": "check"}]}}, "backoffLimit": 0},
             }}},
             {"name": "empty", "provider": {"job": {"metadata": {}}}},
+            {"name": "object", "provider": {"kubernetes": {"function": "get", "fields": [],
+                "target": {"group": "games.example.com", "kind": "Room", "name": "{{ args.PodName }}"}}}},
         ]}),
         json!({"metrics": [{"name": "new", "quoteAnswers": true, "provider": {"prometheus": {
             "query": "", "address": "", "acceptPartial": true, "headers": [

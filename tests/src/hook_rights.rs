@@ -1,4 +1,4 @@
-//! Grants for hooks that run Jobs: those of hook-operator, and those of a namespace.
+//! Grants for hooks that act in the cluster: those of hook-operator, and those of a namespace.
 
 use std::path::PathBuf;
 
@@ -9,8 +9,10 @@ use tokio::sync::Mutex;
 use crate::fleet::Who;
 use crate::{Fleet, SOON, fail, hooks_kubeconfig, kubectl};
 
-const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac-jobs.yaml");
-const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks.yaml");
+const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac-hooks.yaml");
+const JOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks.yaml");
+const READS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-get.yaml");
+const PATCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-patch.yaml");
 
 /// Held while objects of the whole cluster are applied: concurrent creations of one object fail.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -61,9 +63,24 @@ pub async fn hooks_kubeconfig_with_token(control_plane: &ControlPlane) -> PathBu
 
 /// Lets the hooks of a namespace run Jobs.
 pub async fn grant_to_namespace(control_plane: &ControlPlane, namespace: &str) {
-    let _ = kubectl(control_plane, &["apply", "-n", namespace, "-f", NAMESPACE], "");
+    grant(control_plane, namespace, JOBS, ["create", "jobs"]).await;
+}
+
+/// Lets the hooks of a namespace read pods.
+pub async fn grant_reads(control_plane: &ControlPlane, namespace: &str) {
+    grant(control_plane, namespace, READS, ["get", "pods"]).await;
+}
+
+/// Lets the hooks of a namespace annotate pods.
+pub async fn grant_patches(control_plane: &ControlPlane, namespace: &str) {
+    grant(control_plane, namespace, PATCHES, ["patch", "pods"]).await;
+}
+
+/// Applies a file with a grant, and waits until the account of the namespace has this right of it.
+async fn grant(control_plane: &ControlPlane, namespace: &str, file: &str, [verb, resource]: [&str; 2]) {
+    let _ = kubectl(control_plane, &["apply", "-n", namespace, "-f", file], "");
     let account = format!("system:serviceaccount:{namespace}:hookgate-hooks");
-    allowed(control_plane, &["create", "jobs", "-n", namespace], &account).await;
+    allowed(control_plane, &[verb, resource, "-n", namespace], &account).await;
 }
 
 /// Waits until the API server has seen a grant.
@@ -82,12 +99,12 @@ async fn allowed(control_plane: &ControlPlane, right: &[&str], user: &str) {
     .await;
 }
 
-/// Starts hook-operator with the provider of Jobs, in place of the running one. The namespace grants its hooks nothing
-/// yet.
-pub async fn start_with_jobs(fleet: &mut Fleet<'_>) {
+/// Starts hook-operator with these flags of optional providers, in place of the running one. Grants it the right to act
+/// as the accounts of namespaces; these grant their hooks nothing yet.
+pub async fn start_with(fleet: &mut Fleet<'_>, providers: &[&str]) {
     grant_to_operator(fleet.control_plane).await;
     let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
-    let flags = ["--provider-job", "--egress-allow-loopback"];
+    let flags = [providers, &["--egress-allow-loopback"]].concat();
     let start = fleet.start_of(Who::Hooks, None);
     let start = start.kubeconfig(&kubeconfig).flags(&flags);
     fleet.start(Who::Hooks, &start).await;
