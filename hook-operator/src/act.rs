@@ -41,15 +41,21 @@ pub struct ApiBackend {
 }
 
 impl ApiBackend {
-    /// Creates a backend that uses `client`.
-    pub fn new(client: Client, events: Events, calls: CallLimiter, enabled: OptionalProviders) -> Self {
+    /// Creates a backend that uses `client`. Hooks read and annotate objects by calls of their own number.
+    pub fn new(
+        client: Client,
+        events: Events,
+        calls: CallLimiter,
+        calls_of_hooks: CallLimiter,
+        enabled: OptionalProviders,
+    ) -> Self {
         let calls = Arc::new(calls);
         let jobs = enabled
             .job
             .then(|| Jobs::new(JobCalls::new(client.clone(), calls.clone())));
         let objects = enabled
             .kubernetes
-            .then(|| Objects::new(client.clone(), calls.clone()));
+            .then(|| Objects::new(client.clone(), Arc::new(calls_of_hooks)));
         Self {
             client,
             events,
@@ -171,7 +177,7 @@ fn class_of(error: CallError) -> StoreError {
         CallError::Gone => StoreError::Gone,
         // Writes here have no deadline.
         CallError::Conflict | CallError::Lapsed => StoreError::Conflict,
-        CallError::Refused { step, message } | CallError::Unknown { step, message } => {
+        CallError::Refused { step, message, .. } | CallError::Unknown { step, message } => {
             StoreError::Failed { step, message }
         }
     }

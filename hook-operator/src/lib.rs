@@ -83,6 +83,7 @@ impl Operator for Config {
             client.clone(),
             events,
             self.operator.call_limiter(),
+            self.operator.tenant_call_limiter(),
             self.optional_providers(),
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);

@@ -22,6 +22,8 @@ pub enum CallError {
     Refused {
         /// Step that failed.
         step: &'static str,
+        /// Status code.
+        code: u16,
         /// Message of the API server.
         message: String,
     },
@@ -51,6 +53,14 @@ impl CallLimiter {
     pub fn new(at_once: usize, timeout: Duration) -> Self {
         Self {
             semaphore: FairSemaphore::new(at_once),
+            timeout,
+        }
+    }
+
+    /// Limits calls as [`CallLimiter::new`]. A namespace may begin a call only while it has fewer than there is room for.
+    pub fn with_reserve(at_once: usize, timeout: Duration) -> Self {
+        Self {
+            semaphore: FairSemaphore::with_reserve(at_once),
             timeout,
         }
     }
@@ -89,7 +99,7 @@ impl CallLimiter {
                     let message = format!("{} ({code})", status.message);
                     // Unlike a 429, a 5xx may come after the write was done.
                     if code < 500 {
-                        CallError::Refused { step, message }
+                        CallError::Refused { step, code, message }
                     } else {
                         unknown(message)
                     }

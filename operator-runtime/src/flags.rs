@@ -77,6 +77,11 @@ impl OperatorArgs {
         CallLimiter::new(self.api_concurrency, self.process.api_timeout)
     }
 
+    /// Creates the limiter of calls on behalf of tenants, which take no turns of the operator's own calls.
+    pub fn tenant_call_limiter(&self) -> CallLimiter {
+        CallLimiter::with_reserve(self.api_concurrency, self.process.api_timeout)
+    }
+
     /// Returns the settings for logs and traces.
     pub fn telemetry(&self, name: &'static str, version: &'static str) -> Telemetry {
         Telemetry {

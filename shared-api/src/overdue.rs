@@ -20,8 +20,9 @@ const ERROR_RETRY: Duration = Duration::from_secs(10);
 const WEB_TIMEOUT: i64 = 10;
 /// Default timeout of a Prometheus query in seconds.
 const PROMETHEUS_TIMEOUT: i64 = 30;
-/// Default timeout of a call to the API server in seconds.
-const API_TIMEOUT: i64 = 10;
+/// Time of the calls to the API server of one measurement, in seconds: two for the kind of the object, and one for the
+/// object.
+const API_TIMEOUT: i64 = 30;
 
 /// Returns the time from which the run counts as not being measured, unless progress is recorded before.
 /// Returns `None` if the run has ended or is being deleted.

@@ -57,6 +57,8 @@ impl Caller {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &target.key.0, &kind);
         let object: DynamicObject = serde_json::from_value(manifest).map_err(|error| CallError::Refused {
             step,
+            // The manifest is not sent.
+            code: 400,
             message: error.to_string(),
         })?;
         self.calls

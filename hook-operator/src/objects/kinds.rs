@@ -1,7 +1,7 @@
 //! Resources of kinds, as the API server announces them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
@@ -10,10 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceLis
 use kube::Client;
 use operator_runtime::calls::{CallError, CallLimiter};
 
-use super::failed;
-
 /// Time for which a known resource is not looked up again.
 const KNOWN_FOR: Duration = Duration::from_mins(10);
+/// Time for which a kind that does not exist is not looked up again.
+const UNKNOWN_FOR: Duration = Duration::from_secs(10);
+/// Most kinds that are remembered.
+const MOST_KNOWN: usize = 1000;
 /// Version of the core group.
 const CORE_VERSION: &str = "v1";
 
@@ -50,13 +52,28 @@ impl ApiResource {
     }
 }
 
-/// Looks up kinds as the operator itself, because the account of a namespace gets no answer to tell a kind that does not
-/// exist from one that it may not read.
+/// Looks up kinds as the operator itself: every account may, and the answer is the same for all namespaces.
 pub(super) struct Kinds {
     client: Client,
     limiter: Arc<CallLimiter>,
-    /// Kinds that exist, so their number is limited.
-    known: Mutex<HashMap<ObjectKind, (ApiResource, Instant)>>,
+    known: Mutex<HashMap<ObjectKind, Known>>,
+}
+
+/// Result of a lookup.
+struct Known {
+    outcome: Result<ApiResource, MeasurementFailure>,
+    since: Instant,
+}
+
+impl Known {
+    fn is_fresh(&self) -> bool {
+        let lasts = if self.outcome.is_ok() {
+            KNOWN_FOR
+        } else {
+            UNKNOWN_FOR
+        };
+        self.since.elapsed() < lasts
+    }
 }
 
 impl Kinds {
@@ -68,6 +85,10 @@ impl Kinds {
         }
     }
 
+    /// Returns the resource of a kind.
+    ///
+    /// # Errors
+    /// `ApiRefused` if there is none whose objects are in namespaces. `Unreachable` if the API server does not say.
     pub(super) async fn resource(
         &self,
         namespace: &str,
@@ -76,79 +97,111 @@ impl Kinds {
         if kind.is_pod() {
             return Ok(ApiResource::pods());
         }
-        if let Some(known) = self.known(kind) {
-            return Ok(known);
+        if let Some(known) = self.known().get(kind).filter(|known| known.is_fresh()) {
+            return known.outcome.clone();
         }
-        let version = self.version(namespace, kind).await?;
-        let resources = self.resources(namespace, kind, &version).await?;
-        let resource = ApiResource {
-            group: kind.group.clone(),
-            plural: namespaced(kind, &resources)?.to_owned(),
-            version,
-        };
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(kind.clone(), (resource.clone(), Instant::now()));
-        Ok(resource)
+        self.look_up(namespace, kind).await
     }
 
-    fn known(&self, kind: &ObjectKind) -> Option<ApiResource> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (resource, since) = known.get(kind)?;
-        (since.elapsed() < KNOWN_FOR).then(|| resource.clone())
-    }
-
-    /// Returns the version of the kind, by default the one that the API server prefers.
-    async fn version(&self, namespace: &str, kind: &ObjectKind) -> Result<String, MeasurementFailure> {
-        if let Some(version) = &kind.version {
-            return Ok(version.clone());
-        }
-        if kind.group.is_empty() {
-            return Ok(CORE_VERSION.to_owned());
-        }
-        let call = self.client.list_api_groups();
-        let groups = self.limiter.call(namespace, "list the API groups", call).await;
-        let groups = groups.map_err(|error| failed(&kind.kind, error))?.groups;
-        let group = groups.into_iter().find(|group| group.name == kind.group);
-        let version = group.and_then(|group| {
-            let first = group.versions.into_iter().next();
-            group.preferred_version.or(first)
-        });
-        version
-            .map(|version| version.version)
-            .ok_or_else(|| unknown(kind))
-    }
-
-    async fn resources(
+    /// Looks up a kind again after its resource had no object. Returns the resource if it is another one now.
+    ///
+    /// # Errors
+    /// As [`Kinds::resource`].
+    pub(super) async fn resource_now(
         &self,
         namespace: &str,
         kind: &ObjectKind,
-        version: &str,
-    ) -> Result<Vec<APIResource>, MeasurementFailure> {
-        let of_group = format!("{}/{version}", kind.group);
-        let call = async {
-            if kind.group.is_empty() {
-                self.client.list_core_api_resources(version).await
-            } else {
-                self.client.list_api_group_resources(&of_group).await
-            }
-        };
-        match self
-            .limiter
-            .call(namespace, "list the kinds of an API group", call)
-            .await
-        {
-            Ok(APIResourceList { resources, .. }) => Ok(resources),
-            Err(CallError::Gone) => Err(unknown(kind)),
-            Err(error) => Err(failed(&kind.kind, error)),
+        before: &ApiResource,
+    ) -> Result<Option<ApiResource>, MeasurementFailure> {
+        let is_old = |known: &Known| known.since.elapsed() >= UNKNOWN_FOR;
+        if kind.is_pod() || !self.known().get(kind).is_none_or(is_old) {
+            return Ok(None);
         }
+        let now = self.look_up(namespace, kind).await?;
+        Ok((now != *before).then_some(now))
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<ObjectKind, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn look_up(&self, namespace: &str, kind: &ObjectKind) -> Result<ApiResource, MeasurementFailure> {
+        let outcome = match self.found(namespace, kind).await {
+            Ok(Some((version, found))) => namespaced(kind, &found).map(|plural| ApiResource {
+                group: kind.group.clone(),
+                plural: plural.to_owned(),
+                version,
+            }),
+            Ok(None) => Err(unknown(kind)),
+            Err(error) => return Err(undiscovered(kind, &error)),
+        };
+        let mut known = self.known();
+        if known.len() >= MOST_KNOWN {
+            known.retain(|_, known| known.is_fresh());
+        }
+        if known.len() < MOST_KNOWN {
+            let (outcome, since) = (outcome.clone(), Instant::now());
+            known.insert(kind.clone(), Known { outcome, since });
+        }
+        outcome
+    }
+
+    /// Returns the first version that has the kind, and its resource.
+    async fn found(
+        &self,
+        namespace: &str,
+        kind: &ObjectKind,
+    ) -> Result<Option<(String, APIResource)>, CallError> {
+        for version in self.versions(namespace, kind).await? {
+            let of_group = format!("{}/{version}", kind.group);
+            let call = async {
+                if kind.group.is_empty() {
+                    self.client.list_core_api_resources(&version).await
+                } else {
+                    self.client.list_api_group_resources(&of_group).await
+                }
+            };
+            let step = "list the kinds of an API group";
+            let resources = match self.limiter.call(namespace, step, call).await {
+                Ok(APIResourceList { resources, .. }) => resources,
+                Err(CallError::Gone) => continue,
+                Err(error) => return Err(error),
+            };
+            // A slash is in the names of subresources.
+            let is_kind = |resource: &APIResource| resource.kind == kind.kind && !resource.name.contains('/');
+            if let Some(resource) = resources.into_iter().find(is_kind) {
+                return Ok(Some((version, resource)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the version of the kind, or all versions of its group, the preferred one first.
+    async fn versions(&self, namespace: &str, kind: &ObjectKind) -> Result<Vec<String>, CallError> {
+        if let Some(version) = &kind.version {
+            return Ok(vec![version.clone()]);
+        }
+        if kind.group.is_empty() {
+            return Ok(vec![CORE_VERSION.to_owned()]);
+        }
+        let call = self.client.list_api_groups();
+        let groups = self
+            .limiter
+            .call(namespace, "list the API groups", call)
+            .await?
+            .groups;
+        let group = groups.into_iter().find(|group| group.name == kind.group);
+        Ok(group.map_or_else(Vec::new, |group| {
+            let preferred = group.preferred_version.map(|version| version.version);
+            let others = group.versions.into_iter().map(|version| version.version);
+            let others = others.filter(|version| Some(version) != preferred.as_ref());
+            preferred.clone().into_iter().chain(others).collect()
+        }))
     }
 }
 
-/// Returns the plural of a kind whose objects are in namespaces.
-fn namespaced<'r>(kind: &ObjectKind, resources: &'r [APIResource]) -> Result<&'r str, MeasurementFailure> {
-    // A slash is in the names of subresources.
-    let is_kind = |resource: &&APIResource| resource.kind == kind.kind && !resource.name.contains('/');
-    let resource = resources.iter().find(is_kind).ok_or_else(|| unknown(kind))?;
+/// Returns the plural of a resource whose objects are in namespaces.
+fn namespaced<'r>(kind: &ObjectKind, resource: &'r APIResource) -> Result<&'r str, MeasurementFailure> {
     if resource.namespaced {
         return Ok(&resource.name);
     }
@@ -157,6 +210,12 @@ fn namespaced<'r>(kind: &ObjectKind, resources: &'r [APIResource]) -> Result<&'r
         kind.kind
     );
     Err(MeasurementFailure::new(FailureKind::ApiRefused, message))
+}
+
+/// Returns the failure of a lookup, which the operator makes as itself.
+fn undiscovered(kind: &ObjectKind, error: &CallError) -> MeasurementFailure {
+    let message = format!("kind {} is not looked up: {error}", kind.kind);
+    MeasurementFailure::new(FailureKind::Unreachable, message)
 }
 
 fn unknown(kind: &ObjectKind) -> MeasurementFailure {

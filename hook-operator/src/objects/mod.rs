@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use futures::{AsyncRead, AsyncReadExt as _};
+use futures::AsyncReadExt as _;
 use hook_core::answer::{FailureKind, MAX_ANSWER_BYTES, MeasurementFailure, pod_uid};
 use hook_core::request::{AnnotateRequest, ObjectName, ReadRequest};
 use hook_core::value::cut;
@@ -28,12 +28,12 @@ mod kinds;
 
 use kinds::Kinds;
 
-/// Bytes that are read at a time.
-const CHUNK_BYTES: usize = 16 * 1024;
+/// Bytes that are read of an object: one more than it may have.
+const LONGEST: u64 = MAX_ANSWER_BYTES as u64 + 1;
 /// Bytes that are quoted of a message of the API server, which may hold a whole object.
 const QUOTED_BYTES: usize = 300;
-/// Representation of an object without spec and status.
-const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// Representation of an object without spec and status, where the API server knows it.
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1, application/json";
 
 /// Reads and annotates objects.
 pub struct Objects {
@@ -65,24 +65,53 @@ impl Objects {
     ) -> Result<Vec<u8>, MeasurementFailure> {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let ObjectName { kind, name, .. } = &request.object;
+        // Reserved before the call, which would otherwise wait for memory while it takes a turn of others.
+        let before = reservation.held();
+        reservation.grow_to(before + MAX_ANSWER_BYTES).await?;
         let resource = self.kinds.resource(namespace, kind).await?;
+        let mut read = self
+            .fetch(namespace, &resource.path(namespace, name), request)
+            .await;
+        if read == Err(CallError::Gone)
+            && let Some(newer) = self.kinds.resource_now(namespace, kind, &resource).await?
+        {
+            read = self.fetch(namespace, &newer.path(namespace, name), request).await;
+        }
+        let read = read.map_err(|error| failed(&request.object.to_string(), error))?;
+        let bytes = read.ok_or_else(|| {
+            let message = format!("{} is larger than 1 MiB", request.object);
+            MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+        })?;
+        reservation.hold_only(before + bytes.len());
+        Ok(bytes)
+    }
+
+    /// Reads the text of an object; `None` if it is too long.
+    async fn fetch(
+        &self,
+        namespace: &str,
+        path: &str,
+        request: &ReadRequest,
+    ) -> Result<Option<Vec<u8>>, CallError> {
         let accept = if request.reads_metadata() {
             METADATA
         } else {
             "application/json"
         };
-        let call = Request::get(resource.path(namespace, name))
-            .header(ACCEPT, accept)
-            .body(Vec::new());
+        let call = Request::get(path).header(ACCEPT, accept).body(Vec::new());
         let client = account::of_hooks(&self.client, namespace);
         let call = async move {
-            let stream = client
+            let body = client
                 .request_stream(call.map_err(kube::Error::HttpError)?)
                 .await?;
-            read_all(stream, reservation).await
+            let mut bytes = Vec::new();
+            let mut body = body.take(LONGEST);
+            body.read_to_end(&mut bytes)
+                .await
+                .map_err(kube::Error::ReadEvents)?;
+            Ok((bytes.len() <= MAX_ANSWER_BYTES).then_some(bytes))
         };
-        let read = self.limiter.call(namespace, "read an object", call).await;
-        read.map_err(|error| failed(&request.object.to_string(), error))?
+        self.limiter.call(namespace, "read an object", call).await
     }
 
     /// Sets annotations of a pod, if it is still the run's.
@@ -109,39 +138,11 @@ impl Objects {
             Ok(_) => Ok(()),
             // API servers answer another UID with a conflict, and those before 1.21 with an invalid field.
             Err(CallError::Conflict) => Err(another_pod(pod)),
-            Err(CallError::Refused { message, .. }) if message.contains("metadata.uid") => {
-                Err(another_pod(pod))
-            }
+            Err(CallError::Refused {
+                code: 422, message, ..
+            }) if message.contains("metadata.uid: Invalid value") => Err(another_pod(pod)),
             Err(error) => Err(failed(&pod.to_string(), error)),
         }
-    }
-}
-
-/// Reads the body of an answer. The outer error is the connection's.
-async fn read_all(
-    mut body: impl AsyncRead + Unpin,
-    reservation: &mut MemoryReservation,
-) -> Result<Result<Vec<u8>, MeasurementFailure>, kube::Error> {
-    let before = reservation.held();
-    let mut bytes = Vec::new();
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        let read = body.read(&mut chunk).await.map_err(kube::Error::ReadEvents)?;
-        let chunk = chunk.get(..read).unwrap_or_default();
-        if chunk.is_empty() {
-            return Ok(Ok(bytes));
-        }
-        if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
-            let message = "the object is larger than 1 MiB";
-            return Ok(Err(MeasurementFailure::new(
-                FailureKind::MalformedAnswer,
-                message,
-            )));
-        }
-        if let Err(full) = reservation.grow_to(before + bytes.len() + chunk.len()).await {
-            return Ok(Err(full.into()));
-        }
-        bytes.extend_from_slice(chunk);
     }
 }
 
@@ -152,23 +153,73 @@ fn another_pod(pod: &ObjectName) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::ObjectGone, message)
 }
 
-/// Returns the failure of a call about an object or a kind.
+/// Returns the failure of a call that was made as the account of the namespace.
 fn failed(about: &str, error: CallError) -> MeasurementFailure {
-    let (kind, why) = match error {
+    match error {
         CallError::Gone => {
             let message = format!("{about} does not exist in the namespace of this run");
-            return MeasurementFailure::new(FailureKind::ObjectGone, message);
+            MeasurementFailure::new(FailureKind::ObjectGone, message)
         }
-        CallError::Refused { step, message } => {
+        // A server that is too busy says nothing about rights.
+        CallError::Refused {
+            code: 429, message, ..
+        } => unreachable(about, &message),
+        CallError::Refused { step, message, .. } => {
             let message = cut(&message, QUOTED_BYTES);
-            (
-                FailureKind::ApiRefused,
-                format!("the API server refuses ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"),
-            )
+            let message = format!(
+                "{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"
+            );
+            MeasurementFailure::new(FailureKind::ApiRefused, message)
         }
         error @ (CallError::Conflict | CallError::Lapsed | CallError::Unknown { .. }) => {
-            (FailureKind::Unreachable, cut(&error.to_string(), QUOTED_BYTES))
+            unreachable(about, &error.to_string())
         }
-    };
-    MeasurementFailure::new(kind, format!("{about}: {why}"))
+    }
+}
+
+fn unreachable(about: &str, why: &str) -> MeasurementFailure {
+    let message = format!("{about}: {}", cut(why, QUOTED_BYTES));
+    MeasurementFailure::new(FailureKind::Unreachable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_of_the_api_server_decides_what_went_wrong() {
+        let refused = |code: u16, message: &str| CallError::Refused {
+            step: "read an object",
+            code,
+            message: message.to_owned(),
+        };
+        let unknown = CallError::Unknown {
+            step: "read an object",
+            message: "no answer within 10s".to_owned(),
+        };
+        for (error, kind, words) in [
+            (CallError::Gone, FailureKind::ObjectGone, "Pod a does not exist"),
+            (
+                refused(403, "no"),
+                FailureKind::ApiRefused,
+                "hookgate-hooks to read an object: no",
+            ),
+            (
+                refused(422, &"x".repeat(9000)),
+                FailureKind::ApiRefused,
+                "xxx… (cut)",
+            ),
+            (refused(429, "busy"), FailureKind::Unreachable, "Pod a: busy"),
+            (CallError::Conflict, FailureKind::Unreachable, "Pod a: "),
+            (CallError::Lapsed, FailureKind::Unreachable, "Pod a: "),
+            (unknown, FailureKind::Unreachable, "no answer within 10s"),
+        ] {
+            let failure = failed("Pod a", error);
+            assert_eq!(failure.kind, kind, "{failure}");
+            assert!(
+                failure.message.contains(words) && failure.message.len() < 500,
+                "{failure}"
+            );
+        }
+    }
 }

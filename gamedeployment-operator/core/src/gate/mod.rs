@@ -17,6 +17,7 @@ use crate::workload::Workload;
 
 mod age;
 mod approval;
+mod chosen_object;
 mod draft;
 mod hook_request;
 mod intent;

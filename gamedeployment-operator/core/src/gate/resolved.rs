@@ -7,6 +7,7 @@ use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
 
 use super::HookBlocker;
+use super::chosen_object::{chosen_by_workload, needs_pod};
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
 use crate::workload::{Carrier, Workload};
@@ -78,27 +79,6 @@ fn check(step: &HookStep, cluster: &dyn Cluster, subject: Subject) -> Option<Hoo
     problem.or_else(|| open_arguments(step, template, subject))
 }
 
-/// Returns the argument by which a workload names the kind of an object that its hook reads. Only what the template
-/// leaves open is the workload's choice: admission has checked that the template's author may read such objects.
-fn kind_of_step<'s>(step: &'s HookStep, template: &HookTemplateSpec) -> Option<&'s str> {
-    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-    let mut objects = template
-        .metrics
-        .iter()
-        .filter_map(|metric| metric.provider.kubernetes.as_ref());
-    let by_arguments = objects.any(|object| {
-        let target = object.target.as_ref();
-        !target.is_some_and(|target| is_set(&target.group) || is_set(&target.kind))
-    });
-    let is_open = |name: &str| {
-        let mut declared = template.args.iter().flatten();
-        declared.any(|arg| arg.name == name && arg.value.is_none() && arg.value_from.is_none())
-    };
-    let mut own = step.args.iter().flatten().filter(|own| own.value.is_some());
-    let chosen = own.find(|own| argument::OF_KINDS.contains(&own.name.as_str()) && !is_open(&own.name))?;
-    by_arguments.then_some(&chosen.name)
-}
-
 /// Returns the template of a hook.
 pub(super) fn find<'a>(
     step: &HookStep,
@@ -106,14 +86,14 @@ pub(super) fn find<'a>(
 ) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
     let message = match template {
-        FoundTemplate::Found(template) => match kind_of_step(step, template) {
+        FoundTemplate::Found(template) => match chosen_by_workload(step, template) {
             None => return Ok(template),
             Some(argument) => {
                 return Err(HookBlocker {
                     reason: WorkloadReason::HookArgumentsUnresolved,
                     message: format!(
-                        "argument {argument} names the kind of the object that HookTemplate {name} reads, which only the \
-                         template may choose; remove it, or declare it there without a value"
+                        "argument {argument} chooses the object of HookTemplate {name}, which does not leave it open; remove \
+                         it from hook.args, or declare it in the template without a value"
                     ),
                 });
             }
@@ -146,7 +126,7 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
         Subject::CanaryStep => false,
         Subject::Rollout => argument::OF_ROLLOUTS.contains(&name),
     };
-    let open: Vec<&str> = template
+    let mut open: Vec<&str> = template
         .args
         .iter()
         .flatten()
@@ -154,6 +134,11 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
         .map(|argument| argument.name.as_str())
         .filter(|name| !is_added(name))
         .collect();
+    let mut declared = template.args.iter().flatten();
+    let is_undeclared = declared.all(|argument| argument.name != argument::POD_NAME);
+    if is_undeclared && needs_pod(template) && !is_added(argument::POD_NAME) {
+        open.push(argument::POD_NAME);
+    }
     (!open.is_empty()).then(|| without_values(&step.template_name, &open))
 }
 
@@ -312,7 +297,7 @@ mod tests {
 
     /// Admission has checked that the author of the template may read objects of its kind, and not of any other.
     #[test]
-    fn a_workload_chooses_the_kind_of_an_object_only_where_its_template_leaves_it_open() {
+    fn a_workload_chooses_an_object_only_where_its_template_leaves_it_open() {
         let said = |args: Value, target: Value, own: Value| {
             let object = json!({"function": "get", "fields": [], "target": target});
             let metrics = json!([{"name": "m", "provider": {"kubernetes": object}}]);
@@ -326,7 +311,8 @@ mod tests {
                 .unwrap_or_default()
         };
         let (none, kind) = (json!([]), json!([{"name": "Kind", "value": "ConfigMap"}]));
-        let refused = "argument Kind names the kind of the object that HookTemplate ask reads";
+        let pod = json!([{"name": "PodName", "value": "other"}]);
+        let refused = "chooses the object of HookTemplate ask, which does not leave it open";
         for (args, target, own, allowed) in [
             (none.clone(), json!(null), kind.clone(), false),
             (none.clone(), json!({"name": "a"}), kind.clone(), false),
@@ -345,11 +331,20 @@ mod tests {
                 json!([{"name": "room", "value": "1"}]),
                 true,
             ),
+            (none.clone(), json!(null), pod.clone(), false),
+            (
+                json!([{"name": "PodName", "value": "a"}]),
+                json!(null),
+                pod.clone(),
+                false,
+            ),
+            (json!([{"name": "PodName"}]), json!(null), pod.clone(), true),
+            (none.clone(), json!({"name": "a"}), pod, true),
             (none.clone(), json!(null), none, true),
         ] {
             let said = said(args.clone(), target.clone(), own.clone());
             assert_eq!(said.is_empty(), allowed, "{args} {target} {own}: {said}");
-            assert!(allowed || said.starts_with(refused), "{said}");
+            assert!(allowed || said.contains(refused), "{said}");
         }
         let web = json!({"metrics": [{"name": "m", "provider": {"web": {"url": "http://game/{{ args.Kind }}"}}}],
             "args": [{"name": "Kind", "value": "a"}]});
@@ -357,5 +352,27 @@ mod tests {
         let around = One(serde_json::from_value(web).unwrap(), None);
         let workload = workload(&[("/spec/preDeleteUpdateStrategy", hook)]);
         assert_eq!(unresolved(&workload, &around), Some(vec![]));
+    }
+
+    /// Only runs for pods get the name of a pod.
+    #[test]
+    fn a_hook_of_a_canary_step_has_no_pod_to_read() {
+        let said = |target: Value, own: Value| {
+            let object = json!({"function": "get", "fields": [], "target": target});
+            let metrics = json!([{"name": "m", "provider": {"kubernetes": object}}]);
+            let template = serde_json::from_value(json!({"metrics": metrics, "args": own})).unwrap();
+            let steps = json!({"canary": {"steps": [{"hook": {"templateName": "ask"}}]}});
+            let workload = workload(&[("/spec/updateStrategy", steps)]);
+            let found = unresolved(&workload, &One(template, None)).unwrap();
+            found
+                .first()
+                .map(|found| found.blocker.message.clone())
+                .unwrap_or_default()
+        };
+        let open = "arguments of HookTemplate ask have no value: PodName;";
+        assert!(said(json!(null), json!([])).starts_with(open));
+        assert!(said(json!(null), json!([{"name": "PodName"}])).starts_with(open));
+        assert_eq!(said(json!(null), json!([{"name": "PodName", "value": "a"}])), "");
+        assert_eq!(said(json!({"name": "a"}), json!([])), "");
     }
 }

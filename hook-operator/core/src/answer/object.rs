@@ -10,6 +10,9 @@ use super::{FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, empty, ma
 use crate::request::{AnnotateRequest, FieldPath, ObjectName, ReadRequest};
 use crate::value::{MetricValue, cut};
 
+/// Annotation with which kubectl repeats the manifest that it applied.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
 /// Most annotation keys that a message lists.
@@ -29,9 +32,7 @@ pub fn interpret_object(
     let mut object: Value =
         object.map_err(|error| malformed(format!("{} is not JSON: {error}", request.object)))?;
     check_pod(&request.object, run_pod, &object)?;
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        metadata.remove("managedFields");
-    }
+    remove_copies(&mut object);
     let paths = request.fields.iter().map(|(path, _)| path);
     let values = paths.map(|path| find(request, path, &object));
     compare(request, values.collect::<Result<_, _>>()?)
@@ -118,6 +119,16 @@ fn check_pod(name: &ObjectName, run_pod: Option<&str>, object: &Value) -> Result
             format!("{name} is not the pod of this run: another pod has its name now"),
         )),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Removes the parts of the metadata that repeat the spec, which may hold more than may be shown.
+fn remove_copies(object: &mut Value) {
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.remove("managedFields");
+        if let Some(Value::Object(annotations)) = metadata.get_mut("annotations") {
+            annotations.remove(LAST_APPLIED);
+        }
     }
 }
 
@@ -262,7 +273,8 @@ mod tests {
         json!({
             "metadata": {
                 "uid": UID, "name": "arena-x", "labels": { "app": "arena" },
-                "annotations": { "players": "3", "none": "", "data": "{\"rooms\": [1, 2]}", "broken": "{\"rooms\"", "null": null },
+                "annotations": { "players": "3", "none": "", "data": "{\"rooms\": [1, 2]}", "broken": "{\"rooms\"", "null": null,
+                    "kubectl.kubernetes.io/last-applied-configuration": "{\"spec\": 1}" },
                 "managedFields": [{ "manager": "kubelet" }],
             },
             "spec": { "priority": 3, "containers": [{ "name": "game" }, { "name": "proxy" }] },
@@ -340,6 +352,10 @@ mod tests {
             (
                 vec!["metadata.annotations.none"],
                 "no data: the field holds an empty text",
+            ),
+            (
+                vec!["metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"],
+                "PathNotFound",
             ),
             (vec!["{.spec.containers[*].name}"], "value [\"game\",\"proxy\"]"),
             (

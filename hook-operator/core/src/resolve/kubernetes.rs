@@ -61,7 +61,7 @@ impl ResolvedKubernetes {
 
     /// Returns the argument that names the namespace of the object in manifests of the original operator.
     pub(crate) fn namespace(arguments: &Arguments) -> Option<&str> {
-        text(arguments, POD_NAMESPACE)
+        text(arguments, POD_NAMESPACE).filter(|namespace| !namespace.is_empty())
     }
 
     /// Returns the argument that names the pod of the run.
