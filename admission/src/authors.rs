@@ -1,5 +1,5 @@
 //! Rights of authors: a hook that acts in the cluster needs an author who may do the same, because hook-operator does
-//! it for every author: it creates Jobs, reads objects, and patches pods.
+//! it for every author: it creates Jobs, reads objects, patches pods, and runs commands in their containers.
 //!
 //! The check looks at the write that introduces such a hook. It does not replace the rights of the namespace's
 //! ServiceAccount `hookgate-hooks`, without which hook-operator does none of this.
@@ -12,9 +12,7 @@ use serde_json::Value;
 use crate::review::{AdmissionRequest, UserInfo};
 use crate::validate::{ValidatedKind, controlling_owner};
 
-/// Path of the provider that reads and patches objects, within a metric.
-const KUBERNETES: &str = "provider.kubernetes";
-/// Kind of the objects that such a provider reads by default.
+/// Kind of the objects that the provider `kubernetes` reads by default.
 const POD: &str = "Pod";
 
 /// Right that the author of an object needs.
@@ -44,7 +42,7 @@ pub struct HookAction {
 /// Verb of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookVerb {
-    /// Creates objects.
+    /// Creates objects, or runs commands in them.
     Create,
     /// Reads objects.
     Get,
@@ -70,6 +68,8 @@ pub struct Resource {
     pub group: String,
     /// Plural name.
     pub plural: String,
+    /// Subresource of these objects; `None` for the objects themselves.
+    pub subresource: Option<String>,
 }
 
 /// Kind of the objects that a hook reads.
@@ -92,8 +92,8 @@ pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Vec<NeededRig
         return Vec::new();
     };
     let (object, old) = (&request.object, &request.old_object);
-    let ends = !object["metadata"]["deletionTimestamp"].is_null();
-    if ends || !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
+    // An object that is being deleted is still used, for as long as a finalizer keeps it.
+    if !matches!(request.operation.as_str(), "CREATE" | "UPDATE") {
         return Vec::new();
     }
     match kind {
@@ -135,34 +135,68 @@ struct ActingHooks<'a> {
 struct ActingProvider<'a> {
     /// Path in the object.
     path: String,
-    /// Path in the hook, which names the provider.
-    field: &'static str,
+    field: ActingField,
     spec: &'a Value,
-    /// Settings of the metric that decide what the verdict shows of an object.
+    /// Settings of the metric that decide what the verdict shows of an object or an output.
     shown_by: Option<[&'a Value; 3]>,
+}
+
+/// Field of a hook that holds a provider that acts in the cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ActingField {
+    ExecNewPod,
+    JobSpec,
+    Job,
+    Kubernetes,
+    Exec,
+}
+
+impl ActingField {
+    /// Returns the path in the hook.
+    const fn path(self) -> &'static str {
+        match self {
+            Self::ExecNewPod => "execNewPod",
+            Self::JobSpec => "jobSpec",
+            Self::Job => "provider.job",
+            Self::Kubernetes => "provider.kubernetes",
+            Self::Exec => "provider.exec",
+        }
+    }
+
+    /// Reports whether a verdict can show authors what they may not read themselves.
+    const fn reveals(self) -> bool {
+        match self {
+            Self::ExecNewPod | Self::JobSpec | Self::Job => false,
+            Self::Kubernetes | Self::Exec => true,
+        }
+    }
 }
 
 impl<'a> ActingHooks<'a> {
     fn of(kind: ValidatedKind, object: &'a Value) -> Self {
         let spec = &object["spec"];
-        let (list, paths): (_, &[&'static str]) = match kind {
-            ValidatedKind::GameDeployment => ("lifecycleHooks", &["execNewPod", "jobSpec"]),
-            ValidatedKind::HookTemplate | ValidatedKind::HookRun => {
-                ("metrics", &["provider.job", KUBERNETES])
+        let (list, fields): (_, &[ActingField]) = match kind {
+            ValidatedKind::GameDeployment => {
+                ("lifecycleHooks", &[ActingField::ExecNewPod, ActingField::JobSpec])
             }
+            ValidatedKind::HookTemplate | ValidatedKind::HookRun => (
+                "metrics",
+                &[ActingField::Job, ActingField::Kubernetes, ActingField::Exec],
+            ),
         };
         let items = spec[list].as_array().into_iter().flatten().enumerate();
         let of_item = |(index, item): (usize, &'a Value)| {
-            let provider = move |&field: &&'static str| {
-                let spec = field.split('.').fold(item, |at, field| &at[field]);
+            let provider = move |&field: &ActingField| {
+                let path = field.path();
+                let spec = path.split('.').fold(item, |at, name| &at[name]);
                 (!spec.is_null()).then(|| ActingProvider {
-                    path: format!("spec.{list}[{index}].{field}"),
+                    path: format!("spec.{list}[{index}].{path}"),
                     field,
                     spec,
-                    shown_by: (field == KUBERNETES).then(|| shown_by(item)),
+                    shown_by: field.reveals().then(|| shown_by(item)),
                 })
             };
-            paths.iter().filter_map(provider)
+            fields.iter().filter_map(provider)
         };
         Self {
             providers: items.flat_map(of_item).collect(),
@@ -179,8 +213,8 @@ impl<'a> ActingHooks<'a> {
     }
 }
 
-/// Returns the settings with which the author of a metric sees more of the object: quotes, and conditions that reveal
-/// whether a guess is right.
+/// Returns the settings with which the author of a metric sees more of the object or the output: quotes, and conditions
+/// that reveal whether a guess is right.
 fn shown_by(metric: &Value) -> [&Value; 3] {
     ["successCondition", "failureCondition", "quoteAnswers"].map(|field| &metric[field])
 }
@@ -191,18 +225,25 @@ impl ActingProvider<'_> {
     }
 
     fn action(&self, args: &Value) -> HookAction {
-        if self.field == KUBERNETES {
-            return HookAction::of_kubernetes(self.spec, args);
-        }
-        HookAction {
-            verb: HookVerb::Create,
-            target: HookTarget::Resource(Resource::new("batch", "jobs")),
-            name: None,
+        match self.field {
+            ActingField::ExecNewPod | ActingField::JobSpec | ActingField::Job => {
+                HookAction::create(Resource::new("batch", "jobs"))
+            }
+            ActingField::Kubernetes => HookAction::of_kubernetes(self.spec, args),
+            ActingField::Exec => HookAction::create(Resource::pod_exec()),
         }
     }
 }
 
 impl HookAction {
+    fn create(resource: Resource) -> Self {
+        Self {
+            verb: HookVerb::Create,
+            target: HookTarget::Resource(resource),
+            name: None,
+        }
+    }
+
     fn of_kubernetes(provider: &Value, args: &Value) -> Self {
         let target = &provider["target"];
         let is_literal = |name: &&str| !name.contains("{{");
@@ -263,6 +304,15 @@ impl Resource {
         Self {
             group: group.to_owned(),
             plural: plural.to_owned(),
+            subresource: None,
+        }
+    }
+
+    /// Returns the resource of commands in the containers of pods.
+    fn pod_exec() -> Self {
+        Self {
+            subresource: Some("exec".to_owned()),
+            ..Self::new("", "pods")
         }
     }
 
@@ -319,12 +369,19 @@ impl fmt::Display for HookTarget {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { group, plural } = self;
+        let Self {
+            group,
+            plural,
+            subresource,
+        } = self;
         if group.is_empty() || self.is_any() {
-            f.write_str(plural)
+            f.write_str(plural)?;
         } else {
-            write!(f, "{plural}.{group}")
+            write!(f, "{plural}.{group}")?;
         }
+        subresource
+            .as_ref()
+            .map_or(Ok(()), |subresource| write!(f, "/{subresource}"))
     }
 }
 
@@ -341,6 +398,7 @@ impl NeededRight {
         let attributes = ResourceAttributes {
             group: Some(resource.group.clone()),
             resource: Some(resource.plural.clone()),
+            subresource: resource.subresource.clone(),
             verb: Some(self.action.verb.to_string()),
             namespace: Some(self.namespace.clone()),
             name: self.action.name.clone(),
@@ -374,6 +432,11 @@ impl NeededRight {
         let may_not =
             |objects: &str| format!("{path}: {user:?} may not {verb} {objects} in namespace {namespace}");
         match verb {
+            HookVerb::Create if *resource == Resource::pod_exec() => format!(
+                "{}, and a hook would run a command in a container; use another provider, or ask for the right to \
+                 create {resource}",
+                may_not(&resource.to_string())
+            ),
             HookVerb::Create => format!(
                 "{}, and a hook would create them; use another provider, or ask for the right to create jobs",
                 may_not("Jobs (batch)")
@@ -447,6 +510,11 @@ mod tests {
         json!({ "name": "k", "provider": { "kubernetes": provider } })
     }
 
+    fn exec(command: &str) -> Value {
+        let provider = json!({ "container": "game", "command": ["game-server", command] });
+        json!({ "name": "e", "provider": { "exec": provider, "kubernetes": null } })
+    }
+
     /// Returns the rights that a HookTemplate needs in place of another one, as text.
     fn rights(object: Value, old: Value) -> Vec<String> {
         let rights = needed(&request("HookTemplate", object, old, "alice"), &[]);
@@ -481,7 +549,7 @@ mod tests {
                 (args.clone(), old.clone(), second.clone()),
                 (labelled.clone(), old.clone(), None),
                 (object(&[web()], &none), old.clone(), None),
-                (ending.clone(), old.clone(), None),
+                (ending.clone(), old.clone(), first.clone()),
             ] {
                 let request = request(kind, object.clone(), old, "alice");
                 assert_eq!(path(&request, &[OPERATOR.to_owned()]), wanted, "{kind} {object}");
@@ -553,6 +621,8 @@ mod tests {
             kubernetes("get", config.clone()),
             kubernetes("get", config),
             kubernetes("delete", json!({})),
+            exec("players"),
+            exec("drain"),
         ];
         let wanted = [
             "spec.metrics[1].provider.job: create jobs.batch",
@@ -562,6 +632,7 @@ mod tests {
             "spec.metrics[8].provider.kubernetes: patch pods \"arena-0\"",
             "spec.metrics[9].provider.kubernetes: get objects of the core kind \"ConfigMap\" \"arena\"",
             "spec.metrics[11].provider.kubernetes: * *",
+            "spec.metrics[12].provider.exec: create pods/exec",
         ];
         let none = json!({});
         assert_eq!(rights(object(&metrics, &none), Value::Null), wanted);
@@ -572,6 +643,11 @@ mod tests {
             "spec.metrics[4].provider.kubernetes: get pods",
             "spec.metrics[6].provider.kubernetes: get pods \"arena-0\"",
         ];
+        assert_eq!(rights(more, old), wanted);
+        // The same command in another place, and a new one.
+        let old = object(&[exec("players")], &none);
+        let more = object(&[web(), exec("players"), exec("drain")], &none);
+        let wanted = ["spec.metrics[2].provider.exec: create pods/exec"];
         assert_eq!(rights(more, old), wanted);
     }
 
@@ -673,14 +749,43 @@ mod tests {
     }
 
     #[test]
+    fn a_command_needs_its_right_again_when_it_or_what_it_shows_changes() {
+        let old = object(&[web(), exec("players")], &json!({}));
+        for (pointer, value, asks) in [
+            ("/spec/metrics/1/interval", json!("5s"), false),
+            ("/spec/metrics/1/failureLimit", json!(3), false),
+            ("/spec/metrics/0/successCondition", json!("true"), false),
+            ("/spec/policy", json!("Ordered"), false),
+            ("/metadata/labels", json!({ "a": "b" }), false),
+            ("/spec/metrics/1/successCondition", json!("result == 0"), true),
+            (
+                "/spec/metrics/1/failureCondition",
+                json!("exec.exitCode == 3"),
+                true,
+            ),
+            ("/spec/metrics/1/quoteAnswers", json!(true), true),
+            ("/spec/metrics/1/provider/exec/container", json!("proxy"), true),
+            ("/spec/metrics/1/provider/exec/timeoutSeconds", json!(20), true),
+            ("/spec/args/0/value", json!("2"), true),
+        ] {
+            let mut new = old.clone();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            new.pointer_mut(parent).unwrap()[field] = value;
+            assert_eq!(!rights(new, old.clone()).is_empty(), asks, "{pointer}");
+        }
+        assert_eq!(rights(object(&[exec("drain")], &json!({})), old).len(), 1);
+    }
+
+    #[test]
     fn the_question_is_about_the_author_and_not_about_this_component() {
         let named = kubernetes("get", json!({ "name": "arena-0" }));
-        let metrics = [job("v1"), named, kubernetes("patch", json!({}))];
+        let metrics = [job("v1"), named, kubernetes("patch", json!({})), exec("players")];
         let request = request("HookRun", object(&metrics, &json!({})), Value::Null, "alice");
         let attributes = [
             json!({ "group": "batch", "resource": "jobs", "verb": "create", "namespace": "games" }),
             json!({ "group": "", "resource": "pods", "verb": "get", "namespace": "games", "name": "arena-0" }),
             json!({ "group": "", "resource": "pods", "verb": "patch", "namespace": "games" }),
+            json!({ "group": "", "resource": "pods", "subresource": "exec", "verb": "create", "namespace": "games" }),
         ];
         let rights = needed(&request, &[]);
         assert_eq!(rights.len(), attributes.len());
@@ -740,6 +845,12 @@ mod tests {
                 kubernetes("exec", json!({})),
                 any,
                 "provider.kubernetes.function: must be get or patch",
+            ),
+            (
+                exec("players"),
+                Resource::pod_exec(),
+                "provider.exec: \"alice\" may not create pods/exec in namespace games, and a hook would run a command in a \
+                 container; use another provider, or ask for the right to create pods/exec",
             ),
         ] {
             let request = request("HookRun", object(&[metric], &json!({})), Value::Null, "alice");

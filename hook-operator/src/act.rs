@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{FailureKind, MeasurementFailure, Transcript};
 use hook_core::decide::{Delay, DelayCause, MeasurementKey};
-use hook_core::request::{AnnotateRequest, JobRequest, ReadRequest};
+use hook_core::request::{AnnotateRequest, ExecRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
 use hook_driver::StoreError;
 use hook_providers::MemoryReservation;
 use hook_session::backend::{
-    ClusterProviders, EndedJob, EventSink, ReferenceSource, RunStore, kubernetes_is_off,
+    ClusterProviders, EndedJob, EventSink, ReferenceSource, RunStore, exec_is_off, kubernetes_is_off,
 };
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
@@ -27,6 +27,7 @@ use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
+use crate::commands::Commands;
 use crate::jobs::{JobCalls, Jobs};
 use crate::objects::Objects;
 
@@ -38,6 +39,7 @@ pub struct ApiBackend {
     enabled: OptionalProviders,
     jobs: Option<Jobs>,
     objects: Option<Objects>,
+    commands: Option<Commands>,
 }
 
 impl ApiBackend {
@@ -49,13 +51,16 @@ impl ApiBackend {
         calls_of_hooks: CallLimiter,
         enabled: OptionalProviders,
     ) -> Self {
-        let calls = Arc::new(calls);
+        let (calls, calls_of_hooks) = (Arc::new(calls), Arc::new(calls_of_hooks));
         let jobs = enabled
             .job
             .then(|| Jobs::new(JobCalls::new(client.clone(), calls.clone())));
         let objects = enabled
             .kubernetes
-            .then(|| Objects::new(client.clone(), Arc::new(calls_of_hooks)));
+            .then(|| Objects::new(client.clone(), calls_of_hooks.clone()));
+        let commands = enabled
+            .exec
+            .then(|| Commands::new(client.clone(), calls_of_hooks));
         Self {
             client,
             events,
@@ -63,6 +68,7 @@ impl ApiBackend {
             enabled,
             jobs,
             objects,
+            commands,
         }
     }
 
@@ -352,6 +358,17 @@ impl ClusterProviders for ApiBackend {
         match &self.objects {
             Some(objects) => objects.annotate(run, request).await,
             None => Err(kubernetes_is_off()),
+        }
+    }
+
+    async fn run_command(
+        &self,
+        run: &HookRun,
+        request: &ExecRequest,
+    ) -> Result<Transcript, MeasurementFailure> {
+        match &self.commands {
+            Some(commands) => commands.run(run, request).await,
+            None => Err(exec_is_off()),
         }
     }
 }

@@ -31,6 +31,10 @@ pub struct Config {
     #[arg(long)]
     pub provider_kubernetes: bool,
 
+    /// Enable the provider `exec`. The ServiceAccount hookgate-hooks of each namespace runs commands in containers
+    #[arg(long)]
+    pub provider_exec: bool,
+
     /// Annotations of pods that the provider `kubernetes` may set: keys, or prefixes that end with a slash
     #[arg(
         long,
@@ -47,6 +51,7 @@ impl Config {
         OptionalProviders {
             job: self.provider_job,
             kubernetes: self.provider_kubernetes,
+            exec: self.provider_exec,
             annotations: self.patch_annotations.clone(),
         }
     }

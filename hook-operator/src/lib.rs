@@ -8,6 +8,7 @@
 //! | `latest_tasks` | at most one task for each object |
 //! | [`act`] | every write to the API server, except for Jobs and annotations |
 //! | [`account`] | identity of hooks in the cluster |
+//! | [`commands`] | commands that measurements run in containers |
 //! | [`jobs`] | Jobs of measurements |
 //! | [`objects`] | objects that measurements read or annotate |
 //! | [`template`] | the `Valid` condition of HookTemplates |
@@ -30,6 +31,7 @@ use shared_api::names::HOOK_OPERATOR;
 
 pub mod account;
 pub mod act;
+pub mod commands;
 pub mod config;
 pub mod controller;
 pub mod jobs;

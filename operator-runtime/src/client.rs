@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use http::header::UPGRADE;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
@@ -227,7 +228,8 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (verb, resource) = classify(request.method(), request.uri());
         let (meter, mut limit) = (self.meter.clone(), self.call_timeout);
-        if request.method() != Method::GET {
+        // A command in a container is a GET that changes its connection.
+        if request.method() != Method::GET || request.headers().contains_key(UPGRADE) {
             match self.fence.left() {
                 Ok(left) => limit = limit.min(left),
                 Err(closed) => {
@@ -295,6 +297,41 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A process that lost its Lease must neither write nor run commands, which are GETs.
+    #[tokio::test]
+    async fn a_closed_fence_lets_reads_pass_and_nothing_that_acts() {
+        let sent = |method: Method, upgrade: bool, fence: Fence| async move {
+            let inner = tower::service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(())) });
+            let mut client = Metered {
+                inner,
+                meter: ApiMeter::default(),
+                call_timeout: Duration::from_secs(5),
+                fence,
+            };
+            let mut request = Request::new(Body::empty());
+            *request.method_mut() = method;
+            if upgrade {
+                let value = HeaderValue::from_static("websocket");
+                request.headers_mut().insert(UPGRADE, value);
+            }
+            client.call(request).await.is_ok()
+        };
+        for (method, upgrade, passes) in [
+            (Method::GET, false, true),
+            (Method::GET, true, false),
+            (Method::PATCH, false, false),
+            (Method::POST, false, false),
+            (Method::DELETE, false, false),
+        ] {
+            assert_eq!(
+                sent(method.clone(), upgrade, Fence::closed()).await,
+                passes,
+                "{method} {upgrade}"
+            );
+            assert!(sent(method, upgrade, Fence::open()).await);
+        }
+    }
 
     #[test]
     fn requests_are_named_as_the_audit_log_names_them() {

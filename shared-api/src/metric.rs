@@ -93,10 +93,9 @@ pub struct Provider {
     /// Object of the run's namespace to read or annotate. Off unless hook-operator runs with `--provider-kubernetes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Box<KubernetesProvider>>,
-    /// Not supported. Accepted for manifests of the original operator: a run that uses it ends in Error, and
-    /// the message names the alternative.
+    /// Command in a container of the run's pod. Off unless hook-operator runs with `--provider-exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exec: Option<ExecProvider>,
+    pub exec: Option<Box<ExecProvider>>,
     /// Unknown fields.
     #[serde(flatten)]
     #[schemars(schema_with = "unknown_fields_schema")]
@@ -307,16 +306,25 @@ pub struct KubernetesField {
     pub unknown: UnknownFields,
 }
 
-/// Runs a command in a container in the original operator. Not supported here.
+/// A command in a container of the run's pod, run by the ServiceAccount `hookgate-hooks` of the run's namespace. Exit
+/// code 0 is a success, unless conditions judge the output.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecProvider {
-    /// Name of the container.
+    /// Name of the container, which must be running.
     #[serde(default)]
     pub container: String,
-    /// Command and its arguments.
+    /// Command and its arguments, without a shell. May contain placeholders, except for arguments from Secrets.
     #[serde(default)]
+    #[schemars(length(max = 64))]
     pub command: Vec<String>,
+    /// Timeout of the whole measurement in seconds, at most 3600; 10 when unset or 0. The command may run on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i64>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
 }
 
 /// An argument for placeholders, with either `value` or `valueFrom`. A template may omit both, so that the

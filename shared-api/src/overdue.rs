@@ -20,6 +20,8 @@ const ERROR_RETRY: Duration = Duration::from_secs(10);
 const WEB_TIMEOUT: i64 = 10;
 /// Default timeout of a Prometheus query in seconds.
 const PROMETHEUS_TIMEOUT: i64 = 30;
+/// Default timeout of a command in seconds.
+const EXEC_TIMEOUT: i64 = 10;
 /// Time of the calls to the API server of one measurement, in seconds: two for the kind of the object, and one for the
 /// object.
 const API_TIMEOUT: i64 = 30;
@@ -99,15 +101,16 @@ fn timeout(metric: &Metric) -> Option<Duration> {
         prometheus,
         job,
         kubernetes,
-        exec: _,
+        exec,
         unknown: _,
     } = &metric.provider;
-    let (seconds, default) = match (web, prometheus, job, kubernetes) {
-        (Some(web), _, _, _) => (web.timeout_seconds, WEB_TIMEOUT),
-        (None, Some(prometheus), _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
-        (None, None, Some(_), _) => return None,
-        (None, None, None, Some(_)) => (None, API_TIMEOUT),
-        (None, None, None, None) => (None, 0),
+    let (seconds, default) = match (web, prometheus, job, kubernetes, exec) {
+        (Some(web), _, _, _, _) => (web.timeout_seconds, WEB_TIMEOUT),
+        (None, Some(prometheus), _, _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
+        (None, None, Some(_), _, _) => return None,
+        (None, None, None, Some(_), _) => (None, API_TIMEOUT),
+        (None, None, None, None, Some(exec)) => (exec.timeout_seconds, EXEC_TIMEOUT),
+        (None, None, None, None, None) => (None, 0),
     };
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))

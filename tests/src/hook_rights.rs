@@ -13,6 +13,7 @@ const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac-hook
 const JOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks.yaml");
 const READS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-get.yaml");
 const PATCHES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-patch.yaml");
+const COMMANDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-exec.yaml");
 
 /// Held while objects of the whole cluster are applied: concurrent creations of one object fail.
 static TURN: Mutex<()> = Mutex::const_new(());
@@ -63,24 +64,32 @@ pub async fn hooks_kubeconfig_with_token(control_plane: &ControlPlane) -> PathBu
 
 /// Lets the hooks of a namespace run Jobs.
 pub async fn grant_to_namespace(control_plane: &ControlPlane, namespace: &str) {
-    grant(control_plane, namespace, JOBS, ["create", "jobs"]).await;
+    grant(control_plane, namespace, JOBS, &["create", "jobs"]).await;
 }
 
 /// Lets the hooks of a namespace read pods.
 pub async fn grant_reads(control_plane: &ControlPlane, namespace: &str) {
-    grant(control_plane, namespace, READS, ["get", "pods"]).await;
+    grant(control_plane, namespace, READS, &["get", "pods"]).await;
 }
 
 /// Lets the hooks of a namespace annotate pods.
 pub async fn grant_patches(control_plane: &ControlPlane, namespace: &str) {
-    grant(control_plane, namespace, PATCHES, ["patch", "pods"]).await;
+    grant(control_plane, namespace, PATCHES, &["patch", "pods"]).await;
+}
+
+/// Lets the hooks of a namespace run commands in its pods.
+pub async fn grant_exec(control_plane: &ControlPlane, namespace: &str) {
+    // `pods/exec` would be the pod of the name `exec`.
+    let right = ["create", "pods", "--subresource=exec"];
+    grant(control_plane, namespace, COMMANDS, &right).await;
 }
 
 /// Applies a file with a grant, and waits until the account of the namespace has this right of it.
-async fn grant(control_plane: &ControlPlane, namespace: &str, file: &str, [verb, resource]: [&str; 2]) {
+async fn grant(control_plane: &ControlPlane, namespace: &str, file: &str, right: &[&str]) {
     let _ = kubectl(control_plane, &["apply", "-n", namespace, "-f", file], "");
     let account = format!("system:serviceaccount:{namespace}:hookgate-hooks");
-    allowed(control_plane, &[verb, resource, "-n", namespace], &account).await;
+    let right = [right, &["-n", namespace]].concat();
+    allowed(control_plane, &right, &account).await;
 }
 
 /// Waits until the API server has seen a grant.

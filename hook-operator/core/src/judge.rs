@@ -56,12 +56,12 @@ pub fn judge(
     let shown =
         |result: &MetricValue| Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
     let (result, origin, empty) = match outcome {
-        Ok(ProviderResponse::Value { result, origin }) => (result, *origin, None),
+        Ok(ProviderResponse::Value { result, origin }) => (result, origin.as_ref(), None),
         Ok(ProviderResponse::NoData {
             message,
             result,
             origin,
-        }) => (result, *origin, Some(message)),
+        }) => (result, origin.as_ref(), Some(message)),
         Ok(ProviderResponse::Decided {
             successful,
             message,
@@ -133,7 +133,7 @@ impl Rules<'_> {
     fn apply(
         &self,
         result: &MetricValue,
-        origin: Option<Origin>,
+        origin: Option<&Origin>,
         now: Timestamp,
         value: &Shown,
     ) -> (Phase, String) {

@@ -10,18 +10,20 @@ use shared_api::syntax::is_subdomain;
 
 use crate::answer::{FailureKind, MeasurementFailure};
 use crate::request::{
-    AnnotateRequest, Body, HttpRequest, JobRequest, ObjectName, PrometheusRequest, ProviderRequest,
-    ReadRequest, WebRequest,
+    AnnotateRequest, Body, ExecRequest, HttpRequest, JobRequest, ObjectKind, ObjectName, OutputReads,
+    PrometheusRequest, ProviderRequest, ReadRequest, WebRequest,
 };
 use crate::resolve::{
-    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, JobText, Reference, ResolvedFunction,
-    ResolvedJob, ResolvedKubernetes, ResolvedMetric, ResolvedPrometheus, ResolvedProvider, ResolvedWeb,
-    is_of_hooks, not_a_name, of_hooks,
+    ArgumentValue, Arguments, BodyText, ConditionText, HeaderText, JobText, Reference, ResolvedExec,
+    ResolvedFunction, ResolvedJob, ResolvedKubernetes, ResolvedMetric, ResolvedPrometheus, ResolvedProvider,
+    ResolvedWeb, is_of_hooks, not_a_name, of_hooks,
 };
 
 /// Most bytes of a request, including its headers.
 pub const MAX_REQUEST: usize = 256 * 1024;
 
+/// Longest command, in bytes: its encoded form is part of a URL.
+const MAX_COMMAND: usize = 32 * 1024;
 /// Longest value of an annotation that a hook sets, in bytes.
 const MAX_ANNOTATION: usize = 32 * 1024;
 /// Most bytes of all annotations that a metric sets.
@@ -48,6 +50,19 @@ pub struct RenderedRules {
     pub failure: Option<Condition>,
     /// Redactor that removes the texts of Secrets from everything that is shown.
     pub redactor: Redactor,
+}
+
+impl RenderedRules {
+    /// Returns what the conditions read of a command; `None` without conditions.
+    fn reads(&self) -> Option<OutputReads> {
+        let conditions = || [&self.success, &self.failure].into_iter().flatten();
+        conditions().next()?;
+        Some(OutputReads {
+            result: conditions().any(Condition::mentions_result),
+            exec: conditions().any(Condition::mentions_exec),
+            stderr: conditions().any(Condition::mentions_stderr),
+        })
+    }
 }
 
 /// Returns the references that must be read before [`render`] can fill in this metric.
@@ -97,6 +112,7 @@ fn templates(metric: &ResolvedMetric) -> impl Iterator<Item = &Template> {
         ResolvedProvider::Prometheus(prometheus) => vec![&prometheus.address, &prometheus.query],
         ResolvedProvider::Job(job) => vec![&job.text],
         ResolvedProvider::Kubernetes(object) => object.templates().collect(),
+        ResolvedProvider::Exec(exec) => exec.command.iter().chain([&exec.pod]).collect(),
     };
     let of_headers = headers(metric).iter().filter_map(|(_, value)| match value {
         HeaderText::Text(template) => Some(template),
@@ -109,7 +125,7 @@ fn headers(metric: &ResolvedMetric) -> &[(String, HeaderText)] {
     match &metric.provider {
         ResolvedProvider::Web(web) => &web.headers,
         ResolvedProvider::Prometheus(prometheus) => &prometheus.headers,
-        ResolvedProvider::Job(_) | ResolvedProvider::Kubernetes(_) => &[],
+        ResolvedProvider::Job(_) | ResolvedProvider::Kubernetes(_) | ResolvedProvider::Exec(_) => &[],
     }
 }
 
@@ -131,8 +147,8 @@ pub fn render(
     }));
     let redactor = match metric.provider {
         _ if metric.quote_answers => redactor.quoting(),
-        // The message of a container may show a Secret of its environment.
-        ResolvedProvider::Job(_) => redactor.hiding(),
+        // A container may print a Secret of its environment.
+        ResolvedProvider::Job(_) | ResolvedProvider::Exec(_) => redactor.hiding(),
         ResolvedProvider::Kubernetes(ref object) if object.may_read_spec() => redactor.hiding(),
         ResolvedProvider::Kubernetes(_) | ResolvedProvider::Web(_) | ResolvedProvider::Prometheus(_) => {
             redactor
@@ -151,14 +167,18 @@ pub fn render(
                 "the request is {bytes} bytes long with its headers; the limit is {MAX_REQUEST}"
             ));
         }
-        Ok(Rendered {
+        let mut rendered = Rendered {
             request,
             rules: RenderedRules {
                 success: filler.condition("successCondition", metric.success.as_ref())?,
                 failure: filler.condition("failureCondition", metric.failure.as_ref())?,
                 redactor: redactor.clone(),
             },
-        })
+        };
+        if let ProviderRequest::Exec(request) = &mut rendered.request {
+            request.reads = rendered.rules.reads();
+        }
+        Ok(rendered)
     };
     parts().map_err(|message: String| MeasurementFailure {
         kind: FailureKind::InvalidRequest,
@@ -189,6 +209,55 @@ impl Filler<'_> {
             }
             ResolvedProvider::Job(job) => ProviderRequest::Job(self.job(job, metric)?),
             ResolvedProvider::Kubernetes(object) => self.kubernetes(object, metric)?,
+            ResolvedProvider::Exec(exec) => ProviderRequest::Exec(self.exec(exec)?),
+        })
+    }
+
+    fn exec(&self, exec: &ResolvedExec) -> Result<ExecRequest, String> {
+        let kind = ObjectKind {
+            group: String::new(),
+            version: None,
+            kind: "Pod".to_owned(),
+        };
+        let items = exec.command.iter().enumerate().map(|(index, item)| {
+            let item = item.render(&|name| self.lookup(name));
+            item.map_err(|error| format!("command[{index}]: {error}"))
+        });
+        let command = items.collect::<Result<Vec<_>, _>>()?;
+        let bytes: usize = command.iter().map(String::len).sum();
+        if bytes > MAX_COMMAND {
+            return Err(format!(
+                "the command is {bytes} bytes long; the limit is {MAX_COMMAND}"
+            ));
+        }
+        if command.iter().any(|item| item.contains('\0')) {
+            return Err("the command has a character 0, which no program can get".to_owned());
+        }
+        if command.first().is_none_or(String::is_empty) {
+            return Err("command[0]: must not be empty; name a program".to_owned());
+        }
+        Ok(ExecRequest {
+            pod: self.object(kind, &exec.pod)?,
+            container: exec.container.clone(),
+            command,
+            timeout: exec.timeout,
+            reads: None,
+            shows_output: !self.redactor.hides(),
+        })
+    }
+
+    fn object(&self, kind: ObjectKind, name: &Template) -> Result<ObjectName, String> {
+        let name = name.render(&|name| self.lookup(name));
+        let name = name.map_err(|error| format!("target.name: {error}"))?;
+        if !is_subdomain(&name) {
+            return Err(format!("target.name: {}", not_a_name(&name)));
+        }
+        let pod_of_run = ResolvedKubernetes::pod_of_run(self.arguments);
+        Ok(ObjectName {
+            namespace: ResolvedKubernetes::namespace(self.arguments).map(str::to_owned),
+            is_pod_of_run: kind.is_pod() && pod_of_run == Some(name.as_str()),
+            kind,
+            name,
         })
     }
 
@@ -201,17 +270,7 @@ impl Filler<'_> {
             let filled = text.render(&|name| self.lookup(name));
             filled.map_err(|error| format!("{field}: {error}"))
         };
-        let name = fill("target.name", &provider.name)?;
-        if !is_subdomain(&name) {
-            return Err(format!("target.name: {}", not_a_name(&name)));
-        }
-        let pod_of_run = ResolvedKubernetes::pod_of_run(self.arguments);
-        let object = ObjectName {
-            kind: provider.kind.clone(),
-            namespace: ResolvedKubernetes::namespace(self.arguments).map(str::to_owned),
-            is_pod_of_run: provider.kind.is_pod() && pod_of_run == Some(name.as_str()),
-            name,
-        };
+        let object = self.object(provider.kind.clone(), &provider.name)?;
         Ok(match &provider.function {
             ResolvedFunction::Get(fields) => {
                 let fields = fields.iter().map(|(path, value)| {

@@ -18,6 +18,8 @@ pub enum ProviderRequest {
     Read(ReadRequest),
     /// Pod to annotate.
     Annotate(AnnotateRequest),
+    /// Command to run in a container.
+    Exec(ExecRequest),
 }
 
 impl ProviderRequest {
@@ -28,6 +30,7 @@ impl ProviderRequest {
             Self::Job(job) => job.bytes,
             Self::Read(request) => request.bytes(),
             Self::Annotate(request) => request.bytes(),
+            Self::Exec(request) => request.bytes(),
         }
     }
 }
@@ -165,6 +168,41 @@ impl AnnotateRequest {
             .iter()
             .map(|(key, value)| key.len() + value.len());
         self.pod.bytes() + texts.sum::<usize>()
+    }
+}
+
+/// Command to run in a container.
+#[derive(Debug, Clone)]
+pub struct ExecRequest {
+    /// Pod.
+    pub pod: ObjectName,
+    /// Container.
+    pub container: String,
+    /// Command and its arguments.
+    pub command: Vec<String>,
+    /// Timeout of the whole measurement.
+    pub timeout: Duration,
+    /// What conditions read; `None` without conditions.
+    pub reads: Option<OutputReads>,
+    /// Whether the output may be shown.
+    pub shows_output: bool,
+}
+
+/// What conditions read of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OutputReads {
+    /// Standard output, as `result`.
+    pub result: bool,
+    /// `exec`: the exit code, and perhaps more.
+    pub exec: bool,
+    /// Standard error.
+    pub stderr: bool,
+}
+
+impl ExecRequest {
+    fn bytes(&self) -> usize {
+        let items = self.command.iter().map(String::len);
+        self.pod.bytes() + self.container.len() + items.sum::<usize>()
     }
 }
 

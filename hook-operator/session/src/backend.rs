@@ -4,9 +4,9 @@
 
 use std::future::Future;
 
-use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse};
+use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse, Transcript};
 use hook_core::decide::{Delay, MeasurementKey};
-use hook_core::request::{AnnotateRequest, JobRequest, ReadRequest};
+use hook_core::request::{AnnotateRequest, ExecRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference};
 use hook_driver::StoreError;
 use hook_providers::MemoryReservation;
@@ -94,6 +94,15 @@ pub trait ClusterProviders {
         std::future::ready(Err(kubernetes_is_off()))
     }
 
+    /// Runs a command in a container of the run's pod. Dropping the future ends the connection, not the command.
+    fn run_command(
+        &self,
+        _run: &HookRun,
+        _request: &ExecRequest,
+    ) -> impl Future<Output = Result<Transcript, MeasurementFailure>> + Send {
+        std::future::ready(Err(exec_is_off()))
+    }
+
     /// Deletes the Jobs of these names that the run owns, with their pods.
     fn delete_jobs(
         &self,
@@ -107,6 +116,11 @@ pub trait ClusterProviders {
 /// Returns the failure of a call without its provider. Such a run is refused before its first measurement.
 pub fn kubernetes_is_off() -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::ApiRefused, "provider.kubernetes is off")
+}
+
+/// Returns the failure of a command without its provider. Such a run is refused before its first measurement.
+pub fn exec_is_off() -> MeasurementFailure {
+    MeasurementFailure::new(FailureKind::ApiRefused, "provider.exec is off")
 }
 
 /// Receiver of events for users.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, MeasurementFailure, ProviderResponse, annotated, interpret_object, pod_uid,
+    FailureKind, KEPT_OF_STREAM, MeasurementFailure, ProviderResponse, annotated, interpret_command,
+    interpret_object, pod_uid,
 };
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, RenderedRules, longest, references, render};
-use hook_core::request::{ObjectName, ProviderRequest};
+use hook_core::request::{ExecRequest, ObjectName, ProviderRequest};
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
 use hook_providers::{MemoryReservation, Providers};
@@ -27,6 +28,9 @@ const REFERENCE_RESERVATION: usize = 64 * 1024;
 const MAX_REFERENCES: usize = 8;
 /// Most bytes that are reserved for rendering a request.
 const REQUEST_RESERVATION: usize = 2 * MAX_REQUEST;
+
+/// Bytes reserved for the output of a command: both streams, as received and as text.
+const OUTPUT_RESERVATION: usize = 4 * KEPT_OF_STREAM;
 
 /// Everything that a measurement needs.
 pub struct Measurer<B> {
@@ -152,6 +156,17 @@ impl<B: Backend> Measurer<B> {
                 };
                 self.providers.compute().run(namespace, judge).await
             }
+            ProviderRequest::Exec(request) => {
+                let sent = match self.room_for_output(&request, namespace, &mut reservation).await {
+                    Ok(()) => self.backend.run_command(run, &request).await,
+                    Err(failure) => Err(failure),
+                };
+                let judge = move || {
+                    let answer = sent.and_then(|sent| interpret_command(&request, &sent));
+                    judged(on_no_data, Some(&rules), answer)
+                };
+                self.providers.compute().run(namespace, judge).await
+            }
             ProviderRequest::Annotate(request) => {
                 let written = match check_namespace(&request.pod, namespace) {
                     Ok(()) => self.backend.annotate_pod(run, &request).await,
@@ -161,6 +176,19 @@ impl<B: Backend> Measurer<B> {
                 judged(on_no_data, Some(&rules), answer)
             }
         }
+    }
+
+    /// Reserves memory for the output of a command, if its pod is in the namespace of the run.
+    async fn room_for_output(
+        &self,
+        request: &ExecRequest,
+        namespace: &str,
+        reservation: &mut MemoryReservation,
+    ) -> Result<(), MeasurementFailure> {
+        check_namespace(&request.pod, namespace)?;
+        Ok(reservation
+            .grow_to(reservation.held() + OUTPUT_RESERVATION)
+            .await?)
     }
 
     async fn prepare(

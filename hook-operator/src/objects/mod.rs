@@ -154,7 +154,7 @@ fn another_pod(pod: &ObjectName) -> MeasurementFailure {
 }
 
 /// Returns the failure of a call that was made as the account of the namespace.
-fn failed(about: &str, error: CallError) -> MeasurementFailure {
+pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
     match error {
         CallError::Gone => {
             let message = format!("{about} does not exist in the namespace of this run");

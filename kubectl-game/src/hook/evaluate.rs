@@ -7,7 +7,7 @@ use clap::Args;
 use expr_conditions::{Condition, EvalInput, Job};
 use hook_core::answer::{
     AnswerHead, ContentType, MeasurementFailure, ProviderResponse, annotated, interpret_fields,
-    interpret_message, interpret_prometheus, interpret_web,
+    interpret_message, interpret_prometheus, interpret_stdout, interpret_web,
 };
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{References, references, render};
@@ -147,11 +147,11 @@ fn steps(
             .filter_map(|(name, condition)| Some((*name, (*condition)?)))
     };
     let (result, origin) = match outcome {
-        Ok(ProviderResponse::Value { result, origin }) => (result, *origin),
+        Ok(ProviderResponse::Value { result, origin }) => (result, origin.as_ref()),
         Ok(ProviderResponse::NoData { result, origin, .. })
             if set().any(|(_, condition)| condition.handles_empty()) =>
         {
-            (result, *origin)
+            (result, origin.as_ref())
         }
         Ok(ProviderResponse::NoData { .. } | ProviderResponse::Decided { .. }) | Err(_) => return vec![],
     };
@@ -212,6 +212,7 @@ fn answer(
         }),
         ProviderRequest::Read(request) => interpret_fields(request, body),
         ProviderRequest::Annotate(request) => Ok(annotated(request)),
+        ProviderRequest::Exec(request) => interpret_stdout(request, body),
     }
 }
 

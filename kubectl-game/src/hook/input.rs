@@ -200,6 +200,9 @@ impl Chosen {
                 ProviderRequest::Job(_) => "a Job".to_owned(),
                 ProviderRequest::Read(request) => request.object.to_string(),
                 ProviderRequest::Annotate(request) => request.pod.to_string(),
+                ProviderRequest::Exec(request) => {
+                    format!("container {} of {}", request.container, request.pod)
+                }
             }),
         }
     }
@@ -247,15 +250,14 @@ fn stand_in(spec: &mut HookRunSpec) {
 
 /// Adds the argument that names the pod of a run, which a template need not declare, if an object is named by it.
 fn supply_pod(spec: &mut HookRunSpec) {
-    let objects = spec
-        .metrics
-        .iter()
-        .filter_map(|metric| metric.provider.kubernetes.as_deref());
     let is_named = |object: &KubernetesProvider| {
         let name = object.target.as_ref().and_then(|target| target.name.as_deref());
         name.is_some_and(|name| !name.is_empty())
     };
-    let needs_pod = objects.into_iter().any(|object| !is_named(object));
+    let needs_pod = spec.metrics.iter().any(|metric| {
+        let object = metric.provider.kubernetes.as_deref();
+        metric.provider.exec.is_some() || object.is_some_and(|object| !is_named(object))
+    });
     let args = spec.args.get_or_insert_default();
     if needs_pod && !args.iter().any(|arg| arg.name == POD_NAME) {
         args.push(Argument {

@@ -71,13 +71,24 @@ pub struct Job {
     pub failed: i32,
 }
 
+/// Command that returned the value as its standard output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Exit code: `exec.exitCode`.
+    pub exit_code: i32,
+    /// Standard error: `exec.stderr`.
+    pub stderr: String,
+}
+
 /// What returned the value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// HTTP exchange: `response`.
     Exchange(Response),
     /// Job: `job`.
     Job(Job),
+    /// Command in a container: `exec`.
+    Command(Command),
 }
 
 /// Input of an evaluation.
@@ -86,8 +97,8 @@ pub struct EvalInput<'a> {
     /// Value of `result`.
     pub result: Input<'a>,
     /// What returned the value. Without an exchange, the fields of `response` are nil; without a Job, those of
-    /// `job`.
-    pub origin: Option<Origin>,
+    /// `job`; without a command, those of `exec`.
+    pub origin: Option<&'a Origin>,
     /// Value of `now()`.
     pub now: Timestamp,
 }
@@ -111,6 +122,15 @@ struct Inner {
     mentions_is_nan: bool,
     mentions_is_inf: bool,
     handles_empty: bool,
+    reads: Reads,
+}
+
+/// Parts of the input on which the outcome depends.
+#[derive(Debug, Clone, Copy)]
+struct Reads {
+    result: bool,
+    exec: bool,
+    stderr: bool,
 }
 
 type Slot = OnceLock<Result<Checked, ConditionError>>;
@@ -173,6 +193,21 @@ impl Condition {
     /// `first(result) ?? 0` …).
     pub fn handles_empty(&self) -> bool {
         self.inner.handles_empty
+    }
+
+    /// Returns whether the outcome depends on `result`.
+    pub fn mentions_result(&self) -> bool {
+        self.inner.reads.result
+    }
+
+    /// Returns whether the outcome depends on `exec`.
+    pub fn mentions_exec(&self) -> bool {
+        self.inner.reads.exec
+    }
+
+    /// Returns whether the outcome depends on `exec.stderr`.
+    pub fn mentions_stderr(&self) -> bool {
+        self.inner.reads.stderr
     }
 
     /// Returns the text as which the condition reads this value, if it compares a JSON number or bool with
@@ -261,6 +296,11 @@ fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Cond
             mentions_is_nan: mentions::calls(&tree, EnvFunction::IsNaN),
             mentions_is_inf: mentions::calls(&tree, EnvFunction::IsInf),
             handles_empty: mentions::handles_empty(&tree),
+            reads: Reads {
+                result: mentions::mentions_result(&tree),
+                exec: mentions::mentions_exec(&tree),
+                stderr: mentions::mentions_stderr(&tree),
+            },
             tree,
             folded,
             patterns,

@@ -41,7 +41,7 @@ fn survives(source: &str) {
         }));
         let input = EvalInput {
             result,
-            origin,
+            origin: origin.as_ref(),
             now: jiff::Timestamp::UNIX_EPOCH,
         };
         let first = condition.evaluate(&input);
@@ -65,7 +65,7 @@ fn survives(source: &str) {
 }
 
 fn atom() -> impl Strategy<Value = String> {
-    let fixed = r#"result; result.a; result.l; result.s; result.n; result.t; result[0]; result.zz; response.code; job.failed; 1; 0; -1; 2.5; "a";
+    let fixed = r#"result; result.a; result.l; result.s; result.n; result.t; result[0]; result.zz; response.code; job.failed; exec.exitCode; 1; 0; -1; 2.5; "a";
         "45"; true; false; nil; [1, 2]; []; {"a": 1}; 1..3; #; #.a; .a; #index; now(); 1e300;
         9223372036854775807"#;
     let fixed: Vec<&str> = fixed.split(';').map(str::trim).collect();

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use expr_conditions::{
-    Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Job, Origin, Response,
+    Command, Condition, ConditionError, ConditionErrorKind, EvalInput, Input, Job, Origin, Response,
 };
 use serde_json::Value;
 
@@ -19,7 +19,11 @@ fn ask(source: &str, result: Input<'_>) -> Result<bool, ConditionError> {
         latency: Duration::from_millis(12),
     }));
     let now = "2026-11-21T09:00:00Z".parse().expect("a time");
-    Condition::compile(source)?.evaluate(&EvalInput { result, origin, now })
+    Condition::compile(source)?.evaluate(&EvalInput {
+        result,
+        origin: origin.as_ref(),
+        now,
+    })
 }
 
 fn json(text: &str) -> Value {
@@ -392,13 +396,19 @@ fn the_exchange_and_the_clock() {
         origin: None,
         now: jiff::Timestamp::UNIX_EPOCH,
     };
-    let of_job = EvalInput {
-        origin: Some(Origin::Job(Job {
-            succeeded: 3,
-            failed: 1,
-        })),
+    let job = Origin::Job(Job {
+        succeeded: 3,
+        failed: 1,
+    });
+    let command = Origin::Command(Command {
+        exit_code: 3,
+        stderr: "no save".to_owned(),
+    });
+    let of = |origin| EvalInput {
+        origin: Some(origin),
         ..input
     };
+    let (of_job, of_command) = (of(&job), of(&command));
     for (source, input) in [
         (
             "response.code == nil && job.failed == nil && $env.job.succeeded == nil",
@@ -409,11 +419,24 @@ fn the_exchange_and_the_clock() {
             of_job,
         ),
         ("$env.job.succeeded == 3 && job?.skipped == nil", of_job),
+        (
+            "exec.exitCode == nil && exec.stderr == nil && $env.exec.exitCode == nil",
+            of_job,
+        ),
+        (
+            "exec.exitCode == 3 && exec.stderr contains \"save\" && job.failed == nil",
+            of_command,
+        ),
     ] {
         let condition = Condition::compile(source).expect("compiles");
         assert_eq!(condition.evaluate(&input), Ok(true), "{source}");
     }
-    for unknown in ["job.active == 1", "jobs.failed == 0"] {
+    for unknown in [
+        "job.active == 1",
+        "jobs.failed == 0",
+        "exec.code == 0",
+        "exce.exitCode == 0",
+    ] {
         let condition = Condition::compile(unknown).and_then(|condition| condition.evaluate(&of_job));
         let error = condition.expect_err(unknown);
         assert_eq!(error.kind, ConditionErrorKind::UnknownName, "{unknown}");
@@ -540,5 +563,27 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
             .expect_err(source)
             .to_string();
         assert!(text.contains(want), "{source}: {text}");
+    }
+}
+
+#[test]
+fn what_a_condition_reads_of_a_command_is_known() {
+    for (source, result, exec, stderr) in [
+        ("result == 0", true, false, false),
+        ("exec.exitCode == 0", false, true, false),
+        ("exec.exitCode == 0 && result == 1", true, true, false),
+        ("exec.exitCode == 0 && exec.stderr == \"\"", false, true, true),
+        ("exec[\"exitCode\"] == 0", false, true, false),
+        ("len(exec) == 2", false, true, true),
+        ("$env.exec.exitCode == 0", true, true, true),
+        ("response.code == 200", false, false, false),
+    ] {
+        let condition = Condition::compile(source).expect("compiles");
+        let reads = (
+            condition.mentions_result(),
+            condition.mentions_exec(),
+            condition.mentions_stderr(),
+        );
+        assert_eq!(reads, (result, exec, stderr), "{source}");
     }
 }

@@ -57,7 +57,7 @@ fn conditions(meter: &Meter) -> Outcome<()> {
         })?;
         let input = EvalInput {
             result: Input::Json(result),
-            origin,
+            origin: origin.as_ref(),
             now,
         };
         let condition = Condition::compile(text)?;

@@ -159,7 +159,10 @@ impl World {
             Ok(rendered) => match &rendered.request {
                 ProviderRequest::Http(HttpRequest::Web(web)) => host_of(&web.url).to_owned(),
                 ProviderRequest::Http(HttpRequest::Prometheus(server)) => host_of(&server.address).to_owned(),
-                ProviderRequest::Job(_) | ProviderRequest::Read(_) | ProviderRequest::Annotate(_) => {
+                ProviderRequest::Job(_)
+                | ProviderRequest::Read(_)
+                | ProviderRequest::Annotate(_)
+                | ProviderRequest::Exec(_) => {
                     unreachable!("no hook of the simulation acts in the cluster")
                 }
             },
@@ -253,7 +256,10 @@ fn exchange(request: &ProviderRequest, behaviour: Behaviour) -> Result<ProviderR
             let (code, body) = reply(answer.to_string());
             interpret_prometheus(server, head(code), body.as_bytes())
         }
-        ProviderRequest::Job(_) | ProviderRequest::Read(_) | ProviderRequest::Annotate(_) => {
+        ProviderRequest::Job(_)
+        | ProviderRequest::Read(_)
+        | ProviderRequest::Annotate(_)
+        | ProviderRequest::Exec(_) => {
             unreachable!("no hook of the simulation acts in the cluster")
         }
     }
@@ -305,7 +311,8 @@ fn expected(call: &Call, behaviour: Option<Behaviour>) -> Phase {
         ProviderRequest::Http(HttpRequest::Prometheus(_))
         | ProviderRequest::Job(_)
         | ProviderRequest::Read(_)
-        | ProviderRequest::Annotate(_) => None,
+        | ProviderRequest::Annotate(_)
+        | ProviderRequest::Exec(_) => None,
     };
     let answers = match manner {
         Manner::Answers => true,

@@ -47,6 +47,14 @@ fn pods<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
     }
 }
 
+/// Lets a user run commands in pods, by connections of these verbs.
+fn commands<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
+    Rule {
+        resources: &["pods/exec"],
+        ..pods(verbs, names)
+    }
+}
+
 /// Grants a user of the namespace a rule, and waits until the API server knows it.
 async fn grant(installation: &Installation<'_>, user: &str, name: &str, rule: Rule<'_>) {
     let Rule {
@@ -72,11 +80,11 @@ async fn grant(installation: &Installation<'_>, user: &str, name: &str, rule: Ru
         format!(".{group}")
     };
     let object = names.first().map(|name| format!("/{name}"));
-    let resource = format!("{}{of_group}{}", resources[0], object.unwrap_or_default());
-    eventually(SOON, || async {
-        installation.kubectl(&["auth", "can-i", verbs[0], &resource, "--as", user], "")
-    })
-    .await;
+    let (plural, subresource) = resources[0].split_once('/').unwrap_or((resources[0], ""));
+    let resource = format!("{plural}{of_group}{}", object.unwrap_or_default());
+    let subresource = format!("--subresource={subresource}");
+    let can_i = ["auth", "can-i", verbs[0], &resource, &subresource, "--as", user];
+    eventually(SOON, || async { installation.kubectl(&can_i, "") }).await;
 }
 
 #[tokio::test]
@@ -287,4 +295,85 @@ async fn a_kind_that_is_open_or_not_served_is_not_read_by_a_hook() {
             assert!(refused.contains(words) && refused.contains(served), "{refused}");
         }
     }
+}
+
+/// Hook that runs a command in the container of a pod.
+fn with_command(kind: &str, name: &str, command: &str) -> Value {
+    let mut hook = hook(kind, name, "true");
+    let provider = json!({ "container": "game", "command": ["game-server", command] });
+    hook["spec"] = json!({
+        "args": [{ "name": "PodName", "value": "arena-0" }],
+        "metrics": [{ "name": "command", "provider": { "exec": provider } }]
+    });
+    hook
+}
+
+#[tokio::test]
+async fn nobody_runs_commands_by_a_hook() {
+    let flags = ["--workload-operator-user", OPERATOR];
+    let (installation, _replica) = Installation::running(shared().await, &flags).await;
+    let hooks = ["hooktemplates", "hookruns"];
+    for (user, name) in [
+        ("alice", "alice"),
+        ("bob", "bob"),
+        ("carol", "carol"),
+        ("dave", "dave"),
+        (OPERATOR, "operator"),
+    ] {
+        grant(&installation, user, name, writes(&hooks)).await;
+    }
+    // Pods are not their subresource, one verb is not the other, and one pod is not all of them.
+    grant(
+        &installation,
+        "alice",
+        "alices-pods",
+        pods(&["create", "get"], &[]),
+    )
+    .await;
+    grant(&installation, "bob", "bob-runs", commands(&["create"], &[])).await;
+    grant(&installation, "carol", "carol-gets", commands(&["get"], &[])).await;
+    let one_pod = commands(&["create"], &["arena-0"]);
+    grant(&installation, "dave", "daves-pod", one_pod).await;
+    let apply = |user: &str, hook: &Value| {
+        let command = ["apply", "--as", user, "--filename", "-"];
+        installation.kubectl(&command, &hook.to_string())
+    };
+    let refused = |user: &str, hook: &Value| {
+        let said = apply(user, hook).unwrap_err();
+        let words = format!(
+            "spec.metrics[0].provider.exec: {user:?} may not create pods/exec in namespace {}, and a hook would run a \
+             command in a container; use another provider, or ask for the right to create pods/exec",
+            installation.namespace
+        );
+        assert!(said.contains(&words), "{said}");
+    };
+    for kind in ["HookTemplate", "HookRun"] {
+        for user in ["alice", "carol", "dave"] {
+            refused(user, &with_command(kind, user, "players"));
+        }
+        let of_bob = with_command(kind, "bobs", "players");
+        apply("bob", &of_bob).unwrap();
+        let command = ["label", kind, "bobs", "team=arena", "--as", "alice"];
+        installation.kubectl(&command, "").unwrap();
+        let mut slower = of_bob.clone();
+        slower["spec"]["metrics"][0]["interval"] = json!("10s");
+        apply("alice", &slower).unwrap();
+        let mut quoted = slower.clone();
+        quoted["spec"]["metrics"][0]["quoteAnswers"] = json!(true);
+        let mut judged = slower.clone();
+        judged["spec"]["metrics"][0]["successCondition"] = json!("result == 0");
+        let mut argument = slower.clone();
+        argument["spec"]["args"][0]["value"] = json!("arena-1");
+        let mut other = slower.clone();
+        other["spec"]["metrics"][0]["provider"]["exec"]["command"][1] = json!("stop");
+        for changed in [quoted, judged, argument, other] {
+            refused("alice", &changed);
+            apply("bob", &changed).unwrap();
+        }
+        apply("alice", &hook(kind, "web", "result.ok")).unwrap();
+        refused("alice", &with_command(kind, "web", "players"));
+    }
+    // It copies a HookTemplate whose author was checked.
+    apply(OPERATOR, &with_command("HookRun", "copied", "players")).unwrap();
+    refused(OPERATOR, &with_command("HookTemplate", "own", "players"));
 }

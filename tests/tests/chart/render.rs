@@ -297,16 +297,21 @@ fn optional_providers_are_off_unless_they_are_asked_for() {
         let mut granted = roles.iter().flat_map(|role| role["rules"].as_array().unwrap());
         granted.any(|rule| rule == wanted)
     };
-    let (job, kubernetes) = (
+    let (job, kubernetes, exec) = (
         "hookOperator.providerJob=true",
         "hookOperator.providerKubernetes=true",
+        "hookOperator.providerExec=true",
     );
-    let both = format!("{job},{kubernetes}");
+    let all = format!("{exec},{job},{kubernetes}");
     for (values, flags) in [
         ("log.level=info", &[][..]),
         (job, &["--provider-job"][..]),
         (kubernetes, &["--provider-kubernetes"][..]),
-        (both.as_str(), &["--provider-job", "--provider-kubernetes"][..]),
+        (exec, &["--provider-exec"][..]),
+        (
+            all.as_str(),
+            &["--provider-job", "--provider-kubernetes", "--provider-exec"][..],
+        ),
     ] {
         for (namespaced, kind, other) in [(false, "ClusterRole", "Role"), (true, "Role", "ClusterRole")] {
             let documents = rendered(&["--set", &format!("namespaced={namespaced},{values}")]);
@@ -358,6 +363,7 @@ fn authors_are_checked_with_failure_closed_where_the_api_server_can_select_hooks
                 "h.execNewPod",
                 "m.provider.job",
                 "m.provider.kubernetes",
+                "m.provider.exec",
             ] {
                 let expression = acts["expression"].as_str().unwrap();
                 assert!(expression.contains(&format!("has({provider})")), "{expression}");

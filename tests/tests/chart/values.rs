@@ -35,6 +35,7 @@ fn a_wrong_value_is_refused_by_its_name() {
             "hookOperator.providerKubernetes=maybe",
             "hookOperator.providerKubernetes",
         ),
+        ("hookOperator.providerExec=maybe", "hookOperator.providerExec"),
         (
             "hookOperator.providerKubernetes=true,hookOperator.patchAnnotations={a/b/c}",
             "hookOperator.patchAnnotations",

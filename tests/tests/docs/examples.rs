@@ -7,8 +7,9 @@ use std::process::Command;
 use kube::ResourceExt as _;
 use kube::api::ListParams;
 use operator_tests::Fleet;
-use operator_tests::hook_rights::{grant_patches, grant_reads, grant_to_namespace, start_with};
+use operator_tests::hook_rights::{grant_exec, grant_patches, grant_reads, grant_to_namespace, start_with};
 use serde_json::{Value, json};
+use test_kit::node::{Exec, Options};
 use test_kit::{Answer, Webhook, eventually};
 
 use crate::harness::quick;
@@ -93,17 +94,29 @@ fn every_command_of_the_tour_ends_with_its_verdict() {
 #[tokio::test]
 async fn every_example_comes_up_and_lets_one_pod_go() {
     let control_plane = crate::shared().await;
-    let mut fleet = Fleet::on(control_plane, crate::PROGRAMS, "examples").await;
+    let mut fleet = Fleet::with(
+        control_plane,
+        crate::PROGRAMS,
+        "examples",
+        Options {
+            kubelet: true,
+            ..Options::default()
+        },
+    )
+    .await;
     grant_to_namespace(control_plane, &fleet.namespace).await;
     grant_reads(control_plane, &fleet.namespace).await;
     grant_patches(control_plane, &fleet.namespace).await;
+    grant_exec(control_plane, &fleet.namespace).await;
     let providers = [
         "--provider-job",
         "--provider-kubernetes",
-        "--patch-annotations=games.example.com/",
+        "--patch-annotations=games.example.com/drain",
+        "--provider-exec",
     ];
     start_with(&mut fleet, &providers).await;
     fleet.nodes.every_pod().set_document(content());
+    fleet.nodes.every_pod().on_exec(Exec::exits(0).stdout("0"));
     let server = Webhook::start().unwrap();
     server.otherwise(Answer::json(content()));
     let read = |path: &Path| {

@@ -81,7 +81,7 @@ async fn providers_that_are_not_offered_are_refused_with_the_remedy() {
     let exec = json!({ "container": "game", "command": ["true"] });
     for (name, provider, remedy) in [
         ("kubernetes", kubernetes, "--provider-kubernetes"),
-        ("exec", exec, "web"),
+        ("exec", exec, "--provider-exec"),
     ] {
         env.measure(name, json!({ "name": "old", "provider": { name: provider } }))
             .await;

@@ -85,7 +85,7 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "serviceaccounts",
         "impersonate",
-        "the providers `job` and `kubernetes`, if one of them is on; of the one name `hookgate-hooks`",
+        "the providers `job`, `kubernetes` and `exec`, if one of them is on; of the one name `hookgate-hooks`",
         "hooks that use them end in Error, with `JobRefused` or `ApiRefused`",
     ),
     purpose(
@@ -148,8 +148,9 @@ pub(super) const ALL: &[Purpose] = &[
         NAMESPACE_HOOKS,
         "pods",
         "get",
-        "the function `get` of the provider `kubernetes`. Other kinds need a grant of their own",
-        "hooks that use it end in Error, with `ApiRefused`",
+        "the function `get` of the provider `kubernetes`, for which other kinds need a grant of their own; the check of the \
+         pod before and after each command of the provider `exec`",
+        "hooks that use them end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
@@ -157,6 +158,21 @@ pub(super) const ALL: &[Purpose] = &[
         "patch",
         "the function `patch` of the provider `kubernetes`. A right to open gates: see [security](../security.md#objects)",
         "hooks that use it end in Error, with `ApiRefused`",
+    ),
+    purpose(
+        NAMESPACE_HOOKS,
+        "pods/exec",
+        "get",
+        "the provider `exec`, whose commands are WebSocket connections. A right to everything that the pods of the \
+         namespace may do: see [security](../security.md#commands)",
+        "hooks that use it end in Error, with `ApiRefused`",
+    ),
+    purpose(
+        NAMESPACE_HOOKS,
+        "pods/exec",
+        "create",
+        "the same, on API servers of version 1.35 and newer",
+        "there, hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         WORKLOADS,
@@ -336,7 +352,7 @@ pub(super) const ALL: &[Purpose] = &[
         ADMISSION,
         "subjectaccessreviews",
         "create",
-        "whether the author of a hook may create Jobs, get objects or patch pods as the hook does",
-        "hooks with the providers `job` and `kubernetes` are rejected, and those with `execNewPod` or `jobSpec`",
+        "whether the author of a hook may create Jobs, get objects, patch pods or run commands in pods as the hook does",
+        "hooks with the providers `job`, `kubernetes` and `exec` are rejected, and those with `execNewPod` or `jobSpec`",
     ),
 ];

@@ -13,20 +13,25 @@ use super::{beginning, cell};
 
 /// Manifests with cluster-wide permissions.
 const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
-/// Manifests that are not generated, with the permissions of the providers `job` and `kubernetes`.
-const HOOK_MANIFESTS: [&str; 4] = [
+/// Manifests that are not generated, with the permissions of the providers `job`, `kubernetes` and `exec`.
+const HOOK_MANIFESTS: [&str; 5] = [
     include_str!("../../../deploy/rbac-hooks.yaml"),
     include_str!("../../../deploy/hookgate-hooks.yaml"),
     include_str!("../../../deploy/hookgate-hooks-get.yaml"),
     include_str!("../../../deploy/hookgate-hooks-patch.yaml"),
+    include_str!("../../../deploy/hookgate-hooks-exec.yaml"),
 ];
 
 /// Role that several accounts have.
 const SHARED: &str = "leader-election";
-/// Role of hook-operator for the providers `job` and `kubernetes`.
+/// Role of hook-operator for the providers `job`, `kubernetes` and `exec`.
 const HOOKS: &str = "hook-operator-hooks";
-/// Roles of the account of a namespace for the provider `kubernetes`.
-const OBJECTS: [&str; 2] = ["hookgate-hooks-get", "hookgate-hooks-patch"];
+/// Roles of the account of a namespace for the providers `kubernetes` and `exec`.
+const NAMESPACE_ROLES: [&str; 3] = [
+    "hookgate-hooks-get",
+    "hookgate-hooks-patch",
+    "hookgate-hooks-exec",
+];
 
 const INTRODUCTION: &str = "
 The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
@@ -34,11 +39,12 @@ The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators o
 [`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
 the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
 
-Those of the providers `job` and `kubernetes`, which are off by default, stand in
-[`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in three files for the namespaces whose hooks use them:
+Those of the providers `job`, `kubernetes` and `exec`, which are off by default, stand in
+[`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in four files for the namespaces whose hooks use them:
 [`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml) for [Jobs](../security.md#jobs),
 [`deploy/hookgate-hooks-get.yaml`](../../deploy/hookgate-hooks-get.yaml) and
-[`deploy/hookgate-hooks-patch.yaml`](../../deploy/hookgate-hooks-patch.yaml) for [objects](../security.md#objects).
+[`deploy/hookgate-hooks-patch.yaml`](../../deploy/hookgate-hooks-patch.yaml) for [objects](../security.md#objects), and
+[`deploy/hookgate-hooks-exec.yaml`](../../deploy/hookgate-hooks-exec.yaml) for [commands](../security.md#commands).
 ";
 
 /// Permission of an account for one verb and one kind of object.
@@ -100,7 +106,7 @@ fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn 
             let accounts = match name {
                 SHARED => vec!["hook-operator", "gamedeployment-operator"],
                 HOOKS => vec!["hook-operator"],
-                name if OBJECTS.contains(&name) => vec!["hookgate-hooks"],
+                name if NAMESPACE_ROLES.contains(&name) => vec!["hookgate-hooks"],
                 name => vec![name],
             };
             for rule in role["rules"].as_array().into_iter().flatten() {

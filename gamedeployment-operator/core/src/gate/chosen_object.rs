@@ -5,20 +5,43 @@ use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
 use shared_api::metric::Metric;
 use shared_api::names::argument::{OF_KINDS, POD_NAME};
+use shared_api::reason::WorkloadReason;
 
-/// Returns the argument by which a workload chooses an object, although its template does not leave it open.
-pub(super) fn chosen_by_workload<'s>(step: &'s HookStep, template: &HookTemplateSpec) -> Option<&'s str> {
-    let by_kind = template.metrics.iter().any(has_kind_by_arguments);
-    let by_name = needs_pod(template);
+use super::HookBlocker;
+
+/// Fails if a workload chooses the kind of an object although its template does not leave it open.
+pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
+    if template.metrics.iter().any(has_kind_by_arguments) {
+        check_open(step, template, &OF_KINDS)?;
+    }
+    Ok(())
+}
+
+/// Fails if a workload chooses the pod of a run that is for no pod although its template does not leave it open.
+pub(super) fn check_pod(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
+    if needs_pod(template) {
+        check_open(step, template, &[POD_NAME])?;
+    }
+    Ok(())
+}
+
+fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> Result<(), HookBlocker> {
     let is_open = |name: &str| {
         let mut declared = template.args.iter().flatten();
         declared.any(|arg| arg.name == name && arg.value.is_none() && arg.value_from.is_none())
     };
     let own = step.args.iter().flatten().filter(|own| own.value.is_some());
-    let mut names = own.map(|own| own.name.as_str());
-    names.find(|name| {
-        let chooses = (by_kind && OF_KINDS.contains(name)) || (by_name && *name == POD_NAME);
-        chooses && !is_open(name)
+    let mut own = own.map(|own| own.name.as_str());
+    let Some(argument) = own.find(|name| names.contains(name) && !is_open(name)) else {
+        return Ok(());
+    };
+    Err(HookBlocker {
+        reason: WorkloadReason::HookArgumentsUnresolved,
+        message: format!(
+            "argument {argument} chooses the object of HookTemplate {}, which does not leave it open; remove it from \
+             hook.args, or declare it in the template without a value",
+            step.template_name
+        ),
     })
 }
 
@@ -26,10 +49,11 @@ pub(super) fn chosen_by_workload<'s>(step: &'s HookStep, template: &HookTemplate
 pub(super) fn needs_pod(template: &HookTemplateSpec) -> bool {
     template.metrics.iter().any(|metric| {
         let object = metric.provider.kubernetes.as_ref();
-        object.is_some_and(|object| {
+        let is_default = object.is_some_and(|object| {
             let target = object.target.as_ref();
             !target.is_some_and(|target| is_set(target.name.as_ref()))
-        })
+        });
+        is_default || metric.provider.exec.is_some()
     })
 }
 

@@ -11,6 +11,7 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::Argument;
 
 use super::HookBlocker;
+use super::chosen_object::check_pod;
 use super::resolved::{find, without_values};
 use crate::cluster::FoundTemplate;
 use crate::digest::canonical;
@@ -174,6 +175,7 @@ pub fn render(
     added: &[(&'static str, String)],
 ) -> Result<HookRunSpec, HookBlocker> {
     let draft = Draft::new(step, template)?;
+    check_pod(step, draft.template)?;
     let added = added.iter().map(|(name, value)| Added {
         name: Cow::Borrowed(name),
         value: Cow::Borrowed(value),

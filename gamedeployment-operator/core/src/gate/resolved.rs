@@ -7,7 +7,7 @@ use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
 
 use super::HookBlocker;
-use super::chosen_object::{chosen_by_workload, needs_pod};
+use super::chosen_object::{check_kind, check_pod, needs_pod};
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
 use crate::workload::{Carrier, Workload};
@@ -76,6 +76,10 @@ fn check(step: &HookStep, cluster: &dyn Cluster, subject: Subject) -> Option<Hoo
         reason: WorkloadReason::HookTemplateInvalid,
         message: format!("HookTemplate {name} has problems: {why}; correct it"),
     });
+    let problem = problem.or_else(|| match subject {
+        Subject::Pod { .. } => None,
+        Subject::CanaryStep | Subject::Rollout => check_pod(step, template).err(),
+    });
     problem.or_else(|| open_arguments(step, template, subject))
 }
 
@@ -86,18 +90,10 @@ pub(super) fn find<'a>(
 ) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
     let message = match template {
-        FoundTemplate::Found(template) => match chosen_by_workload(step, template) {
-            None => return Ok(template),
-            Some(argument) => {
-                return Err(HookBlocker {
-                    reason: WorkloadReason::HookArgumentsUnresolved,
-                    message: format!(
-                        "argument {argument} chooses the object of HookTemplate {name}, which does not leave it open; remove \
-                         it from hook.args, or declare it in the template without a value"
-                    ),
-                });
-            }
-        },
+        FoundTemplate::Found(template) => {
+            check_kind(step, template)?;
+            return Ok(template);
+        }
         FoundTemplate::Missing => format!("HookTemplate {name} does not exist; create it"),
         FoundTemplate::Misspelt(near) => {
             format!(
@@ -331,15 +327,8 @@ mod tests {
                 json!([{"name": "room", "value": "1"}]),
                 true,
             ),
-            (none.clone(), json!(null), pod.clone(), false),
-            (
-                json!([{"name": "PodName", "value": "a"}]),
-                json!(null),
-                pod.clone(),
-                false,
-            ),
-            (json!([{"name": "PodName"}]), json!(null), pod.clone(), true),
-            (none.clone(), json!({"name": "a"}), pod, true),
+            // The run's own pod counts.
+            (none.clone(), json!(null), pod, true),
             (none.clone(), json!(null), none, true),
         ] {
             let said = said(args.clone(), target.clone(), own.clone());
@@ -357,22 +346,45 @@ mod tests {
     /// Only runs for pods get the name of a pod.
     #[test]
     fn a_hook_of_a_canary_step_has_no_pod_to_read() {
-        let said = |target: Value, own: Value| {
+        let said = |target: Value, args: Value, own: Value| {
             let object = json!({"function": "get", "fields": [], "target": target});
             let metrics = json!([{"name": "m", "provider": {"kubernetes": object}}]);
-            let template = serde_json::from_value(json!({"metrics": metrics, "args": own})).unwrap();
-            let steps = json!({"canary": {"steps": [{"hook": {"templateName": "ask"}}]}});
+            let template = serde_json::from_value(json!({"metrics": metrics, "args": args})).unwrap();
+            let hook = json!({"templateName": "ask", "args": own});
+            let steps = json!({"canary": {"steps": [{"hook": hook}]}});
             let workload = workload(&[("/spec/updateStrategy", steps)]);
-            let found = unresolved(&workload, &One(template, None)).unwrap();
+            let around = One(template, None);
+            let found = unresolved(&workload, &around).unwrap();
+            let step = workload.steps[0].hook.as_ref().unwrap();
+            let rendered = crate::gate::draft::render(step, around.template("ask"), &[]);
+            assert!(
+                found.is_empty() || rendered.is_err() || found[0].blocker.message.contains("have no value")
+            );
             found
                 .first()
                 .map(|found| found.blocker.message.clone())
                 .unwrap_or_default()
         };
         let open = "arguments of HookTemplate ask have no value: PodName;";
-        assert!(said(json!(null), json!([])).starts_with(open));
-        assert!(said(json!(null), json!([{"name": "PodName"}])).starts_with(open));
-        assert_eq!(said(json!(null), json!([{"name": "PodName", "value": "a"}])), "");
-        assert_eq!(said(json!({"name": "a"}), json!([])), "");
+        let none = || json!([]);
+        let pod = || json!([{"name": "PodName", "value": "a"}]);
+        let declared = || json!([{"name": "PodName"}]);
+        let chosen = "argument PodName chooses the object of HookTemplate ask";
+        for (target, args, own, wanted) in [
+            (json!(null), none(), none(), open),
+            (json!(null), declared(), none(), open),
+            (json!(null), pod(), none(), ""),
+            (json!({"name": "a"}), none(), none(), ""),
+            (json!(null), none(), pod(), chosen),
+            (json!(null), pod(), pod(), chosen),
+            (json!(null), declared(), pod(), ""),
+            (json!({"name": "a"}), none(), pod(), ""),
+        ] {
+            let said = said(target, args.clone(), own.clone());
+            assert!(
+                said.starts_with(wanted) && said.is_empty() == wanted.is_empty(),
+                "{args} {own}: {said}"
+            );
+        }
     }
 }

@@ -3,6 +3,7 @@
 //! [`interpret_web`] and [`interpret_prometheus`] each take the request, the response's head and the bytes. This
 //! module does not know how the bytes were fetched and does not judge conditions.
 
+mod command;
 mod excerpt;
 mod job;
 mod json_or_text;
@@ -10,6 +11,10 @@ mod object;
 mod prometheus;
 mod web;
 
+pub use command::{
+    KEPT_OF_STREAM, RunningContainer, Transcript, check_end, interpret_command, interpret_stdout,
+    running_container,
+};
 pub use job::{JobEnd, interpret_job, interpret_message, pod_state};
 pub use object::{annotated, interpret_fields, interpret_object, pod_uid};
 pub use prometheus::interpret_prometheus;
@@ -156,13 +161,17 @@ pub enum FailureKind {
     ApiRefused,
     /// The object does not exist, or another pod has its name.
     ObjectGone,
+    /// The command did not start, or its container does not run.
+    CommandNotRun,
+    /// The connection, the container or the pod ended before the command did.
+    CommandLost,
     /// No call was made because capacity ran out. This does not count as a measurement and is retried.
     NotAsked,
 }
 
 impl FailureKind {
     /// All classes.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::InvalidRequest,
         Self::Forbidden,
         Self::Unreachable,
@@ -177,6 +186,8 @@ impl FailureKind {
         Self::JobLost,
         Self::ApiRefused,
         Self::ObjectGone,
+        Self::CommandNotRun,
+        Self::CommandLost,
         Self::NotAsked,
     ];
 
@@ -197,6 +208,8 @@ impl FailureKind {
             Self::JobLost => "JobLost",
             Self::ApiRefused => "ApiRefused",
             Self::ObjectGone => "ObjectGone",
+            Self::CommandNotRun => "CommandNotRun",
+            Self::CommandLost => "CommandLost",
             Self::NotAsked => "NotAsked",
         }
     }

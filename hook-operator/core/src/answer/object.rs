@@ -31,7 +31,7 @@ pub fn interpret_object(
     let object = serde_json::from_slice(object);
     let mut object: Value =
         object.map_err(|error| malformed(format!("{} is not JSON: {error}", request.object)))?;
-    check_pod(&request.object, run_pod, &object)?;
+    check_pod(&request.object, run_pod, object["metadata"]["uid"].as_str())?;
     remove_copies(&mut object);
     let paths = request.fields.iter().map(|(path, _)| path);
     let values = paths.map(|path| find(request, path, &object));
@@ -110,9 +110,12 @@ pub fn pod_uid(run: &HookRun) -> Option<&str> {
     labels.get(hook_run_label::POD_UID).map(String::as_str)
 }
 
-/// Rejects another pod of the same name.
-fn check_pod(name: &ObjectName, run_pod: Option<&str>, object: &Value) -> Result<(), MeasurementFailure> {
-    let found = object["metadata"]["uid"].as_str();
+/// Rejects another pod of the same name, by its UID.
+pub(super) fn check_pod(
+    name: &ObjectName,
+    run_pod: Option<&str>,
+    found: Option<&str>,
+) -> Result<(), MeasurementFailure> {
     match run_pod.filter(|_| name.is_pod_of_run) {
         Some(uid) if found != Some(uid) => Err(MeasurementFailure::new(
             FailureKind::ObjectGone,

@@ -103,6 +103,10 @@ const KUBERNETES: Level = Level {
     name: "provider.kubernetes",
     fields: &["function", "target", "fields"],
 };
+const EXEC: Level = Level {
+    name: "provider.exec",
+    fields: &["container", "command", "timeoutSeconds"],
+};
 const KUBERNETES_TARGET: Level = Level {
     name: "the target of provider.kubernetes",
     fields: &["group", "kind", "name"],
@@ -120,7 +124,7 @@ const ARGUMENT: Level = Level {
     fields: &["name", "value", "valueFrom"],
 };
 /// Levels that a misplaced field of a metric may belong to.
-const OF_METRICS: [&Level; 6] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB, &KUBERNETES];
+const OF_METRICS: [&Level; 7] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB, &KUBERNETES, &EXEC];
 
 /// Parts of a spec that keep unknown fields.
 #[derive(Clone, Copy)]
@@ -263,6 +267,9 @@ fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
                 of("job.metadata", &JOB_METADATA, &metadata.unknown, None);
             }
         }
+        if let Some(exec) = &provider.exec {
+            of("exec", &EXEC, &exec.unknown, None);
+        }
         if let Some(object) = &provider.kubernetes {
             of("kubernetes", &KUBERNETES, &object.unknown, None);
             if let Some(target) = &object.target {
@@ -301,6 +308,11 @@ mod tests {
             ("HookRun", format!("{job}/properties/metadata"), &JOB_METADATA),
             ("HookRun", prometheus.clone(), &PROMETHEUS),
             ("HookRun", kubernetes.clone(), &KUBERNETES),
+            (
+                "HookRun",
+                format!("{metric}/properties/provider/properties/exec"),
+                &EXEC,
+            ),
             (
                 "HookRun",
                 format!("{kubernetes}/properties/target"),

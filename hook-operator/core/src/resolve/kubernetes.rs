@@ -214,7 +214,7 @@ fn check_kind(kind: &ObjectKind) -> Result<(), String> {
 fn name(path: &str, name: Option<&str>, parser: &mut Parser<'_>) -> Option<Template> {
     let path = format!("{path}.target.name");
     let Some(name) = name.filter(|name| !name.is_empty()) else {
-        return name_of_pod(&path, parser);
+        return name_of_pod(&path, "name the object here", parser);
     };
     let template = parser.template(&path, name)?;
     check_secrets(&path, &template, parser);
@@ -226,7 +226,7 @@ fn name(path: &str, name: Option<&str>, parser: &mut Parser<'_>) -> Option<Templ
 }
 
 /// Returns a placeholder for the name of the run's pod.
-fn name_of_pod(path: &str, parser: &mut Parser<'_>) -> Option<Template> {
+pub(super) fn name_of_pod(path: &str, remedy: &str, parser: &mut Parser<'_>) -> Option<Template> {
     if parser.arguments.get(POD_NAME).is_some() {
         let template = parser.template(path, &format!("{{{{ args.{POD_NAME} }}}}"))?;
         check_secrets(path, &template, parser);
@@ -234,7 +234,7 @@ fn name_of_pod(path: &str, parser: &mut Parser<'_>) -> Option<Template> {
     }
     // The run of a pod has this argument even if its template does not declare it.
     if parser.arguments.is_complete() {
-        let message = format!("the run has no pod (argument {POD_NAME}); name the object here");
+        let message = format!("the run has no pod (argument {POD_NAME}); {remedy}");
         parser.errors.add(path, message);
     }
     None
@@ -355,11 +355,12 @@ fn field_path(path: &str, text: &str, parser: &mut Parser<'_>) -> Option<FieldPa
 }
 
 /// Rejects arguments from Secrets: more people may read HookRuns and pods than the Secret.
-fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>) {
+pub(super) fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>) {
     for name in text.names() {
         if let Some(Reference::Secret { .. }) = parser.arguments.reference(name) {
             let message = format!(
-                "args.{name} is from a Secret, and HookRuns or pods would show its value; use an argument with a value"
+                "args.{name} is from a Secret, and HookRuns, pods or audit logs would show its value; use an argument with a \
+                 value"
             );
             parser.errors.add(path, message);
         }

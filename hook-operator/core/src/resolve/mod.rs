@@ -5,6 +5,7 @@
 //! time and filled in by [`crate::render`].
 
 mod argument;
+mod exec;
 mod field_error;
 mod fields;
 mod job;
@@ -24,6 +25,7 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
+pub use exec::ResolvedExec;
 pub use field_error::{
     FieldError, FieldErrors, run_invalid, run_unreadable, template_unreadable, template_valid,
 };

@@ -17,6 +17,8 @@ pub struct OptionalProviders {
     pub job: bool,
     /// Provider `kubernetes`.
     pub kubernetes: bool,
+    /// Provider `exec`.
+    pub exec: bool,
     /// Annotations that the provider `kubernetes` may set.
     pub annotations: Vec<AnnotationKey>,
 }
@@ -58,6 +60,7 @@ impl OptionalProviders {
                     self.kubernetes,
                     "providerKubernetes",
                 ),
+                ("exec", provider.exec.is_some(), self.exec, "providerExec"),
             ] {
                 if is_set && !is_on {
                     let message = format!(

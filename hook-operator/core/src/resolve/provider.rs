@@ -7,6 +7,7 @@ use placeholder::Template;
 use shared_api::metric::{Header, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
+use super::exec::{self, ResolvedExec};
 use super::job::{self, ResolvedJob};
 use super::kubernetes::{self, ResolvedKubernetes};
 use super::{Arguments, FieldErrors, target};
@@ -28,11 +29,13 @@ pub enum ResolvedProvider {
     Job(Box<ResolvedJob>),
     /// Object to read or annotate.
     Kubernetes(Box<ResolvedKubernetes>),
+    /// Command to run in a container.
+    Exec(Box<ResolvedExec>),
 }
 
 impl ResolvedProvider {
     /// All values of [`ResolvedProvider::name`].
-    pub const NAMES: [&'static str; 4] = ["web", "prometheus", "job", "kubernetes"];
+    pub const NAMES: [&'static str; 5] = ["web", "prometheus", "job", "kubernetes", "exec"];
 
     /// Returns whether a measurement runs a Job.
     pub fn is_job(&self) -> bool {
@@ -42,7 +45,7 @@ impl ResolvedProvider {
     /// Returns whether a measurement needs the API server and the account of the run's namespace.
     pub fn acts_in_the_cluster(&self) -> bool {
         match self {
-            Self::Job(_) | Self::Kubernetes(_) => true,
+            Self::Job(_) | Self::Kubernetes(_) | Self::Exec(_) => true,
             Self::Web(_) | Self::Prometheus(_) => false,
         }
     }
@@ -54,6 +57,7 @@ impl ResolvedProvider {
             Self::Prometheus(_) => "prometheus",
             Self::Job(_) => "job",
             Self::Kubernetes(_) => "kubernetes",
+            Self::Exec(_) => "exec",
         }
     }
 }
@@ -137,7 +141,7 @@ pub(super) fn resolve(
     match named.iter().filter(|set| **set).count() {
         0 => errors.add(
             path,
-            "no provider specified; set web, prometheus, job or kubernetes",
+            "no provider specified; set web, prometheus, job, kubernetes or exec",
         ),
         1 => {}
         _ => errors.add(path, "multiple providers specified; keep one"),
@@ -163,12 +167,9 @@ pub(super) fn resolve(
         let object = kubernetes::resolve(&format!("{path}.kubernetes"), object, judged, &mut parser);
         return object.map(|object| ResolvedProvider::Kubernetes(Box::new(object)));
     }
-    if exec.is_some() {
-        let remedy = "let the game server answer over HTTP and use web (see docs/differences.md)";
-        errors.add(
-            format!("{path}.exec"),
-            format!("running commands in pods is not supported; {remedy}"),
-        );
+    if let Some(exec) = exec {
+        let exec = exec::resolve(&format!("{path}.exec"), exec, &mut parser);
+        return exec.map(|exec| ResolvedProvider::Exec(Box::new(exec)));
     }
     None
 }
@@ -361,7 +362,7 @@ impl Parser<'_> {
         }
     }
 
-    fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
+    pub(super) fn timeout(&mut self, path: &str, seconds: Option<i64>, default: Duration) -> Duration {
         let (path, seconds) = (format!("{path}.timeoutSeconds"), seconds.unwrap_or_default());
         match u64::try_from(seconds) {
             Ok(0) => default,

@@ -38,6 +38,7 @@ fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
         of_times(metric, &mut add);
         of_trust(metric, &mut add);
         of_job(metric, &mut add);
+        of_script(metric, &mut add);
     }
     found
 }
@@ -51,8 +52,9 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         (".successCondition", metric.success_condition.as_ref()),
         (".failureCondition", metric.failure_condition.as_ref()),
     ];
-    // Jobs and fields of objects without conditions are their own verdict.
-    let judges_itself = metric.provider.job.is_some() || metric.provider.kubernetes.is_some();
+    // Jobs, commands and fields of objects without conditions are their own verdict.
+    let provider = &metric.provider;
+    let judges_itself = provider.job.is_some() || provider.kubernetes.is_some() || provider.exec.is_some();
     if !judges_itself && conditions.iter().all(|(_, text)| !is_set(*text)) {
         add("", NO_CONDITION.to_owned());
     }
@@ -81,6 +83,20 @@ fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     if spec.is_some_and(|spec| !spec["ttlSecondsAfterFinished"].is_null()) {
         let message = "has no effect: the Job is deleted with its HookRun".to_owned();
         add(".provider.job.spec.ttlSecondsAfterFinished", message);
+    }
+}
+
+/// Warns of a placeholder in a script: its value becomes part of the program.
+fn of_script(metric: &Metric, add: &mut impl FnMut(&str, String)) {
+    let command = metric.provider.exec.as_ref().map(|exec| exec.command.as_slice());
+    let Some([shell, flag, script, ..]) = command else {
+        return;
+    };
+    let shell = shell.rsplit('/').next().unwrap_or_default();
+    if matches!(shell, "sh" | "bash" | "ash" | "dash") && flag.ends_with('c') && script.contains("{{") {
+        let message = "the value becomes part of the script; pass it behind the script instead: \
+                       [sh, -c, 'save \"$1\"', sh, '{{ args.NAME }}']";
+        add(".provider.exec.command[2]", message.to_owned());
     }
 }
 

@@ -14,7 +14,7 @@ use crate::check::types::Ty;
 use crate::error::{ConditionErrorKind, Fault};
 use crate::run::methods;
 use crate::syntax::ast::{Kind, NodeId, Pointer, Tree, UnaryOp};
-use crate::syntax::names::{EnvFunction, Function, JOB_FIELDS, RESPONSE_FIELDS, unknown_name};
+use crate::syntax::names::{EXEC_FIELDS, EnvFunction, Function, JOB_FIELDS, RESPONSE_FIELDS, unknown_name};
 
 /// Kinds of `result` that the check distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Checker<'_> {
             Kind::Float(_) => Ty::Float,
             Kind::Str(_) => Ty::Str,
             Kind::Result => self.result.ty(),
-            Kind::Response | Kind::Job => Ty::Map,
+            Kind::Response | Kind::Job | Kind::Exec => Ty::Map,
             Kind::EnvFunction | Kind::Function => Ty::Function,
             Kind::Variable { value, .. } => self.ty(*value),
             Kind::Pointer { which, list } => self.pointer(*which, *list),
@@ -199,6 +199,7 @@ impl Checker<'_> {
         let origin = match self.tree.kind(base) {
             Kind::Response => Some(("response", RESPONSE_FIELDS)),
             Kind::Job => Some(("job", JOB_FIELDS)),
+            Kind::Exec => Some(("exec", EXEC_FIELDS)),
             _ => None,
         };
         if let (Some((of, fields)), Some(name)) = (origin, name)
@@ -212,7 +213,7 @@ impl Checker<'_> {
         if let (Kind::Env, Some(name)) = (self.tree.kind(base), name) {
             return match name.as_ref() {
                 "result" => Ok(self.result.ty()),
-                "response" | "job" => Ok(Ty::Map),
+                "response" | "job" | "exec" => Ok(Ty::Map),
                 name if EnvFunction::find(name).is_some() => Ok(Ty::Function),
                 _ if optional => Ok(Ty::Unknown),
                 name => Err(Fault::new(ConditionErrorKind::UnknownName, unknown_name(name))),

@@ -16,7 +16,7 @@ pub(crate) fn is_constant(tree: &Tree, folded: &Tree) -> bool {
     let measured = |id| {
         matches!(
             tree.kind(id),
-            Kind::Result | Kind::Response | Kind::Job | Kind::Env
+            Kind::Result | Kind::Response | Kind::Job | Kind::Exec | Kind::Env
         )
     };
     matches!(folded.kind(folded.root()), Kind::Bool(_)) || !tree.ids().any(measured)
@@ -69,11 +69,38 @@ pub(crate) fn one_expression(tree: &Tree) -> Result<(), Fault> {
     })
 }
 
-/// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange or Job
+/// Returns whether the outcome depends on `result`.
+pub(crate) fn mentions_result(tree: &Tree) -> bool {
+    tree.ids()
+        .any(|id| matches!(tree.kind(id), Kind::Result | Kind::Env))
+}
+
+/// Returns whether the outcome depends on the exit code or the standard error of a command.
+pub(crate) fn mentions_exec(tree: &Tree) -> bool {
+    tree.ids()
+        .any(|id| matches!(tree.kind(id), Kind::Exec | Kind::Env))
+}
+
+/// Returns whether the outcome depends on the standard error of a command.
+pub(crate) fn mentions_stderr(tree: &Tree) -> bool {
+    // Only `exec.exitCode` reads nothing else of the command.
+    let is_exit_code = |id: NodeId| match tree.kind(id) {
+        Kind::Member { base, key, .. } => {
+            matches!(tree.kind(*base), Kind::Exec)
+                && matches!(tree.kind(*key), Kind::Str(name) if name.as_ref() == "exitCode")
+        }
+        _ => false,
+    };
+    let count = |wanted: &dyn Fn(NodeId) -> bool| tree.ids().filter(|id| wanted(*id)).count();
+    let reads = count(&|id| matches!(tree.kind(id), Kind::Exec));
+    reads > count(&is_exit_code) || tree.ids().any(|id| matches!(tree.kind(id), Kind::Env))
+}
+
+/// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange, command or Job
 /// (`response.code == 204`) and not its result.
 pub(crate) fn handles_empty(tree: &Tree) -> bool {
     let any = |wanted: fn(&Kind) -> bool| tree.ids().any(|id| wanted(tree.kind(id)));
-    let of_the_origin = any(|kind| matches!(kind, Kind::Response | Kind::Job))
+    let of_the_origin = any(|kind| matches!(kind, Kind::Response | Kind::Job | Kind::Exec))
         && !any(|kind| matches!(kind, Kind::Result | Kind::Env));
     of_the_origin || looks_at_emptiness(tree)
 }

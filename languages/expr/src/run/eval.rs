@@ -22,14 +22,14 @@ use crate::run::compare::different_kinds;
 use crate::run::env;
 use crate::run::methods;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Pointer, Tree, UnaryOp};
-use crate::syntax::names::{EnvFunction, JOB_FIELDS, RESPONSE_FIELDS, closure_arguments};
+use crate::syntax::names::{EXEC_FIELDS, EnvFunction, JOB_FIELDS, RESPONSE_FIELDS, closure_arguments};
 use crate::value::{Map, Text, Value};
-use crate::{Job, Origin, Response};
+use crate::{Command, Job, Origin, Response};
 
 /// Input of an evaluation.
 pub(crate) struct Environment<'a> {
     pub(crate) result: Value<'a>,
-    pub(crate) origin: Option<Origin>,
+    pub(crate) origin: Option<&'a Origin>,
     pub(crate) now: Timestamp,
 }
 
@@ -112,6 +112,7 @@ impl<'a> Machine<'a> {
             Kind::Result => self.environment.result.clone(),
             Kind::Response => self.response()?,
             Kind::Job => self.job()?,
+            Kind::Exec => self.exec()?,
             Kind::EnvFunction => Value::Function,
             Kind::Env => self.environment()?,
             Kind::Variable { slot, .. } => self.variables.get(*slot).cloned().unwrap_or(Value::Nil),
@@ -152,10 +153,11 @@ impl<'a> Machine<'a> {
     }
 
     fn environment(&mut self) -> Result<Value<'a>, Fault> {
-        self.budget.elements(EnvFunction::NAMES.len() + 3)?;
+        self.budget.elements(EnvFunction::NAMES.len() + 4)?;
         let mut names = BTreeMap::from([(Arc::from("result"), self.environment.result.clone())]);
         names.insert(Arc::from("response"), self.response()?);
         names.insert(Arc::from("job"), self.job()?);
+        names.insert(Arc::from("exec"), self.exec()?);
         for name in EnvFunction::NAMES {
             names.insert(Arc::from(name), Value::Function);
         }
@@ -166,28 +168,43 @@ impl<'a> Machine<'a> {
         let values = match self.environment.origin {
             Some(Origin::Exchange(Response { code, latency })) => {
                 let millis = i64::try_from(latency.as_millis()).unwrap_or(i64::MAX);
-                Some([i64::from(code), millis])
+                Some([Value::Int(i64::from(*code)), Value::Int(millis)])
             }
-            Some(Origin::Job(_)) | None => None,
+            Some(Origin::Job(_) | Origin::Command(_)) | None => None,
         };
         self.origin(RESPONSE_FIELDS, values)
     }
 
     fn job(&mut self) -> Result<Value<'a>, Fault> {
         let values = match self.environment.origin {
-            Some(Origin::Job(Job { succeeded, failed })) => Some([i64::from(succeeded), i64::from(failed)]),
-            Some(Origin::Exchange(_)) | None => None,
+            Some(Origin::Job(Job { succeeded, failed })) => {
+                Some([*succeeded, *failed].map(|count| Value::Int(i64::from(count))))
+            }
+            Some(Origin::Exchange(_) | Origin::Command(_)) | None => None,
         };
         self.origin(JOB_FIELDS, values)
     }
 
-    /// Returns an object with these fields, which are nil without values.
-    fn origin(&mut self, fields: [&'static str; 2], values: Option<[i64; 2]>) -> Result<Value<'a>, Fault> {
-        self.budget.elements(fields.len())?;
-        let values = match values {
-            Some(values) => values.map(Value::Int),
-            None => fields.map(|field| Absent::null(Some(field), self.budget.rules)),
+    fn exec(&mut self) -> Result<Value<'a>, Fault> {
+        let values = match self.environment.origin {
+            Some(Origin::Command(Command { exit_code, stderr })) => {
+                let stderr = Value::Str(Text::Borrowed(stderr));
+                Some([Value::Int(i64::from(*exit_code)), stderr])
+            }
+            Some(Origin::Exchange(_) | Origin::Job(_)) | None => None,
         };
+        self.origin(EXEC_FIELDS, values)
+    }
+
+    /// Returns an object with these fields, which are nil without values.
+    fn origin(
+        &mut self,
+        fields: [&'static str; 2],
+        values: Option<[Value<'a>; 2]>,
+    ) -> Result<Value<'a>, Fault> {
+        self.budget.elements(fields.len())?;
+        let values =
+            values.unwrap_or_else(|| fields.map(|field| Absent::null(Some(field), self.budget.rules)));
         Value::map(fields.map(Arc::from).into_iter().zip(values).collect())
     }
 

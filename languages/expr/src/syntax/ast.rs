@@ -109,6 +109,7 @@ pub(crate) enum Kind {
     Result,
     Response,
     Job,
+    Exec,
     /// `$env`: all names of the environment as an object.
     Env,
     /// A function such as `asInt`, named without a call.

@@ -122,10 +122,12 @@ pub(crate) fn closure_arguments(function: Function) -> Option<(&'static [Argumen
 pub(crate) const RESPONSE_FIELDS: [&str; 2] = ["code", "latencyMs"];
 /// Fields of `job`.
 pub(crate) const JOB_FIELDS: [&str; 2] = ["succeeded", "failed"];
+/// Fields of `exec`.
+pub(crate) const EXEC_FIELDS: [&str; 2] = ["exitCode", "stderr"];
 
 /// Returns the message for an unknown name, with a similar known one if there is one.
 pub(crate) fn unknown_name(name: &str) -> String {
-    const VALUES: [&str; 3] = ["result", "response", "job"];
+    const VALUES: [&str; 4] = ["result", "response", "job", "exec"];
     let near = VALUES
         .iter()
         .chain(EnvFunction::NAMES.iter())
@@ -134,7 +136,7 @@ pub(crate) fn unknown_name(name: &str) -> String {
     match near {
         Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
         None => format!(
-            "unknown name `{name}`; known names are result, response, job and the functions; \
+            "unknown name `{name}`; known names are result, response, job, exec and the functions; \
              text needs quotes: \"{name}\""
         ),
     }

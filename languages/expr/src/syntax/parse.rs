@@ -352,6 +352,7 @@ impl Parser {
             "result" => return Ok(Kind::Result),
             "response" => return Ok(Kind::Response),
             "job" => return Ok(Kind::Job),
+            "exec" => return Ok(Kind::Exec),
             "$env" => return Ok(Kind::Env),
             _ => {}
         }

@@ -113,6 +113,7 @@ fn templates() -> Vec<Value> {
                 "spec": {"template": {"spec": {"z": [null, 1.5], "containers": [{"name": "check"}]}}, "backoffLimit": 0},
             }}},
             {"name": "empty", "provider": {"job": {"metadata": {}}}},
+            {"name": "command", "provider": {"exec": {"container": "game", "command": [], "timeoutSeconds": 5}}},
             {"name": "object", "provider": {"kubernetes": {"function": "get", "fields": [],
                 "target": {"group": "games.example.com", "kind": "Room", "name": "{{ args.PodName }}"}}}},
         ]}),

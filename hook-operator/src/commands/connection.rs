@@ -1,0 +1,210 @@
+//! WebSocket to a container, through the API server and the kubelet.
+//!
+//! It offers the subprotocol `v4.channel.k8s.io` alone. API servers translate its successor to SPDY, where a connection
+//! that is cut reads as exit code 0.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::{SinkExt as _, StreamExt as _};
+use hook_core::answer::{FailureKind, MeasurementFailure, Transcript};
+use hook_core::request::ExecRequest;
+use hook_core::value::cut;
+use http::header::{
+    CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
+};
+use http::{HeaderMap, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Collected, Limited};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use operator_runtime::calls::{CallError, CallLimiter};
+use operator_runtime::error::root_cause;
+use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use ring::rand::SystemRandom;
+use shared_api::names::HOOKS_ACCOUNT;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+/// Subprotocol, in which the exit status follows the output on one stream.
+const V4: &str = "v4.channel.k8s.io";
+/// Text that a server adds to the key to prove that it speaks WebSocket (RFC 6455).
+const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// Longest message of a server. Kubelets send at most 32 KiB at a time.
+const MAX_MESSAGE: usize = 256 * 1024;
+/// Longest body of a refusal that is read, and bytes of it that are quoted.
+const MAX_REFUSAL: usize = 4 * 1024;
+const QUOTED_BYTES: usize = 300;
+/// Pause between pings, which keep proxies from closing the connection, and time without any frame after which it is
+/// lost.
+const PING_EVERY: Duration = Duration::from_secs(20);
+const SILENT_FOR: Duration = Duration::from_mins(1);
+
+/// Connection to a command.
+pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+
+/// Starts a command.
+///
+/// # Errors
+/// By the answer: `ApiRefused`, `CommandNotRun`, `ObjectGone`, `Unreachable`, or `MalformedAnswer` if it is no handshake.
+pub(super) async fn open(
+    client: &Client,
+    limiter: &CallLimiter,
+    namespace: &str,
+    request: &ExecRequest,
+) -> Result<Socket, MeasurementFailure> {
+    let key = ring::rand::generate::<[u8; 16]>(&SystemRandom::new()).map_err(|_| {
+        let message = "the system has no random numbers for a connection";
+        MeasurementFailure::new(FailureKind::Unreachable, message)
+    })?;
+    let key = STANDARD.encode(key.expose());
+    let upgrade = Request::get(path(namespace, request))
+        .header(CONNECTION, "Upgrade")
+        .header(UPGRADE, "websocket")
+        .header(SEC_WEBSOCKET_VERSION, "13")
+        .header(SEC_WEBSOCKET_KEY, &key)
+        .header(SEC_WEBSOCKET_PROTOCOL, V4)
+        .body(Body::empty());
+    let upgrade = upgrade.map_err(|error| {
+        let message = format!("the command is no part of a request: {error}");
+        MeasurementFailure::new(FailureKind::InvalidRequest, message)
+    })?;
+    // The turn ends with the head of the answer: a command may take an hour.
+    let answer = limiter
+        .call(namespace, "run a command in a container", client.send(upgrade))
+        .await
+        .map_err(|error| unreachable(request, &error))?;
+    if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+        return Err(refused(request, answer).await);
+    }
+    check_handshake(answer.headers(), &key)?;
+    let upgraded = hyper::upgrade::on(answer).await.map_err(|error| {
+        let message = format!("the connection is not upgraded: {}", root_cause(&error));
+        MeasurementFailure::new(FailureKind::Unreachable, message)
+    })?;
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(MAX_MESSAGE))
+        .max_frame_size(Some(MAX_MESSAGE))
+        .read_buffer_size(16 * 1024)
+        .write_buffer_size(0);
+    Ok(WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Client, Some(config)).await)
+}
+
+fn path(namespace: &str, request: &ExecRequest) -> String {
+    let mut query = url::form_urlencoded::Serializer::new(String::new());
+    query.append_pair("container", &request.container);
+    query.append_pair("stdout", "true").append_pair("stderr", "true");
+    query.extend_pairs(request.command.iter().map(|item| ("command", item)));
+    let (pod, query) = (&request.pod.name, query.finish());
+    format!("/api/v1/namespaces/{namespace}/pods/{pod}/exec?{query}")
+}
+
+/// Reads frames up to the exit status.
+///
+/// # Errors
+/// `CommandLost` if the connection ends before, `MalformedAnswer` if it has other frames.
+pub(super) async fn transcript(
+    socket: &mut Socket,
+    request: &ExecRequest,
+) -> Result<Transcript, MeasurementFailure> {
+    let lost = |why: &str| {
+        let message = format!(
+            "connection to the command in container {} of {} ended before the exit status: {why}",
+            request.container, request.pod
+        );
+        MeasurementFailure::new(FailureKind::CommandLost, message)
+    };
+    let mut transcript = Transcript::default();
+    let mut silent = Duration::ZERO;
+    loop {
+        let Ok(next) = tokio::time::timeout(PING_EVERY, socket.next()).await else {
+            silent += PING_EVERY;
+            if silent >= SILENT_FOR {
+                return Err(lost("it was silent for a minute"));
+            }
+            let ping = socket.send(Message::Ping(Bytes::new())).await;
+            ping.map_err(|error| lost(&root_cause(&error)))?;
+            continue;
+        };
+        silent = Duration::ZERO;
+        let message = match next {
+            None => return Err(lost("the API server closed it")),
+            Some(Err(error)) => return Err(lost(&root_cause(&error))),
+            Some(Ok(message)) => message,
+        };
+        match message {
+            Message::Binary(frame) => {
+                if transcript.add(&frame)? {
+                    return Ok(transcript);
+                }
+            }
+            Message::Ping(_) | Message::Pong(_) => {}
+            Message::Close(_) => return Err(lost("the kubelet closed it")),
+            Message::Text(_) | Message::Frame(_) => {
+                let message = "the kubelet sends a frame that no command sends";
+                return Err(MeasurementFailure::new(FailureKind::MalformedAnswer, message));
+            }
+        }
+    }
+}
+
+/// Checks that the server speaks WebSocket and this subprotocol.
+fn check_handshake(headers: &HeaderMap, key: &str) -> Result<(), MeasurementFailure> {
+    let accept = digest(
+        &SHA1_FOR_LEGACY_USE_ONLY,
+        format!("{key}{ACCEPT_SUFFIX}").as_bytes(),
+    );
+    let accept = STANDARD.encode(accept);
+    let is = |name, wanted: &str| {
+        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        value.is_some_and(|value| value.eq_ignore_ascii_case(wanted))
+    };
+    let is_accepted = headers
+        .get(SEC_WEBSOCKET_ACCEPT)
+        .is_some_and(|value| value == accept.as_str());
+    if is(UPGRADE, "websocket") && is_accepted && is(SEC_WEBSOCKET_PROTOCOL, V4) {
+        return Ok(());
+    }
+    let message = format!("the answer is no handshake of WebSocket with subprotocol {V4}");
+    Err(MeasurementFailure::new(FailureKind::MalformedAnswer, message))
+}
+
+/// Returns the failure of an answer without a connection, which may come from the API server or, as plain text, from the
+/// kubelet.
+async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFailure {
+    let code = answer.status().as_u16();
+    let body = Limited::new(answer.into_body(), MAX_REFUSAL).collect().await;
+    let body = body.map(Collected::to_bytes).unwrap_or_default();
+    let message = match serde_json::from_slice::<Status>(&body) {
+        Ok(status) => status.message,
+        Err(_) => String::from_utf8_lossy(&body).into_owned(),
+    };
+    let why = format!("{} ({code})", cut(message.trim(), QUOTED_BYTES));
+    let about = format!("command in container {} of {}", request.container, request.pod);
+    let (kind, message) = match code {
+        400 => (FailureKind::CommandNotRun, format!("{about} is not run: {why}")),
+        404 => (FailureKind::ObjectGone, format!("{about}: {why}")),
+        429 => (FailureKind::Unreachable, format!("{about}: {why}")),
+        401..500 => (
+            FailureKind::ApiRefused,
+            format!("{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT}: {why}"),
+        ),
+        _ => (FailureKind::Unreachable, format!("{about}: {why}")),
+    };
+    MeasurementFailure::new(kind, message)
+}
+
+fn unreachable(request: &ExecRequest, error: &CallError) -> MeasurementFailure {
+    let message = format!(
+        "command in container {} of {}: {}",
+        request.container,
+        request.pod,
+        cut(&error.to_string(), QUOTED_BYTES)
+    );
+    MeasurementFailure::new(FailureKind::Unreachable, message)
+}

@@ -1,0 +1,103 @@
+//! Commands that hooks run in containers, as the account of the run's namespace.
+//!
+//! | module | job |
+//! | --- | --- |
+//! | `connection` | the handshake and the frames of a connection |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fair_share::semaphore::FairSemaphore;
+use hook_core::answer::{FailureKind, MeasurementFailure, Transcript, check_end, pod_uid, running_container};
+use hook_core::request::ExecRequest;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Api, Client};
+use operator_runtime::calls::CallLimiter;
+use shared_api::HookRun;
+
+use crate::account;
+use crate::objects::failed;
+
+mod connection;
+
+/// Most commands at a time. A namespace may begin one only while it has fewer than there is room for.
+const MAX_COMMANDS: usize = 64;
+/// Longest wait for a turn.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// Runs commands.
+pub struct Commands {
+    client: Client,
+    limiter: Arc<CallLimiter>,
+    turns: FairSemaphore,
+}
+
+impl Commands {
+    /// Creates a runner with a client that may impersonate the accounts.
+    pub fn new(client: Client, limiter: Arc<CallLimiter>) -> Self {
+        Self {
+            client,
+            limiter,
+            turns: FairSemaphore::with_reserve(MAX_COMMANDS),
+        }
+    }
+
+    /// Runs a command in a container of the run's pod. Dropping the future ends the connection; the command may run on.
+    ///
+    /// # Errors
+    /// If the command did not run to its end in this container, or its end is not known.
+    pub async fn run(&self, run: &HookRun, request: &ExecRequest) -> Result<Transcript, MeasurementFailure> {
+        let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
+        let turn = tokio::time::timeout(LONGEST_WAIT, self.turns.take(namespace)).await;
+        let Ok(_turn) = turn else {
+            let message = format!(
+                "{MAX_COMMANDS} commands run already, and none of them ended within {}s",
+                LONGEST_WAIT.as_secs()
+            );
+            return Err(MeasurementFailure::new(FailureKind::NotAsked, message));
+        };
+        let measured = self.run_in(namespace, pod_uid(run), request);
+        tokio::time::timeout(request.timeout, measured)
+            .await
+            .unwrap_or_else(|_| {
+                let message = format!(
+                    "command in container {} of {} has not ended within {}s; it may still run there",
+                    request.container,
+                    request.pod,
+                    request.timeout.as_secs()
+                );
+                Err(MeasurementFailure::new(FailureKind::Timeout, message))
+            })
+    }
+
+    async fn run_in(
+        &self,
+        namespace: &str,
+        run_pod: Option<&str>,
+        request: &ExecRequest,
+    ) -> Result<Transcript, MeasurementFailure> {
+        let client = account::of_hooks(&self.client, namespace);
+        let before = self.pod(&client, namespace, request).await?;
+        let container = running_container(request, run_pod, &before)?;
+        drop(before);
+        let mut socket = connection::open(&client, &self.limiter, namespace, request).await?;
+        let transcript = connection::transcript(&mut socket, request).await?;
+        // Closes the connection before the next call, whatever that one takes.
+        drop(socket);
+        let after = self.pod(&client, namespace, request).await?;
+        check_end(request, run_pod, &container, &after, &transcript)?;
+        Ok(transcript)
+    }
+
+    async fn pod(
+        &self,
+        client: &Client,
+        namespace: &str,
+        request: &ExecRequest,
+    ) -> Result<Pod, MeasurementFailure> {
+        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let call = api.get(&request.pod.name);
+        let pod = self.limiter.call(namespace, "read a pod", call).await;
+        pod.map_err(|error| failed(&request.pod.to_string(), error))
+    }
+}
