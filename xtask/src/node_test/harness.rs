@@ -42,6 +42,11 @@ impl<'a> Harness<'a> {
         &self.namespace
     }
 
+    /// Returns the node's kubelet.
+    pub(super) fn kubelet(&self) -> &Process {
+        self.node.kubelet()
+    }
+
     /// Returns the API of the namespace's pods.
     pub(super) fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client(), &self.namespace)

@@ -1,6 +1,7 @@
 //! All checks, grouped by subject.
 
 mod deletion;
+mod exec;
 mod hooks;
 mod in_place;
 mod lifecycle;
@@ -12,7 +13,7 @@ mod wrong_image;
 use super::suite::Check;
 
 /// All checks, in order of execution.
-pub(super) const ALL: [&[Check]; 7] = [
+pub(super) const ALL: [&[Check]; 8] = [
     &in_place::CHECKS,
     &readiness::CHECKS,
     &wrong_image::CHECKS,
@@ -20,4 +21,5 @@ pub(super) const ALL: [&[Check]; 7] = [
     &deletion::CHECKS,
     &workload::CHECKS,
     &lifecycle::CHECKS,
+    &exec::CHECKS,
 ];
