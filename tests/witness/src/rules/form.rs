@@ -69,6 +69,50 @@ pub(super) fn of_hooks(step: &Step<'_>) -> Vec<String> {
     found
 }
 
+/// Parts of annotation keys that belong to Kubernetes or to the operators.
+const KEYS_OF_THE_SYSTEM: [&str; 7] = [
+    "tkex",
+    "tencent",
+    "kubernetes.io",
+    "k8s.io",
+    "io.kubernetes",
+    "inplace-update",
+    "hotpatch-update",
+];
+
+/// Checks a write of the account with which hooks act: of pods, it sets annotations, and none that lets a pod pass its
+/// gate.
+pub(super) fn of_account(step: &Step<'_>) -> Vec<String> {
+    let event = step.event;
+    if event.resource != "pods" {
+        return Vec::new();
+    }
+    let fields = |object: &Value| -> Vec<String> {
+        let fields = object.as_object().into_iter().flat_map(serde_json::Map::keys);
+        fields.cloned().collect()
+    };
+    let metadata = &event.request["metadata"];
+    let is_of_annotations = event.verb == "patch"
+        && event.subresource.is_empty()
+        && fields(&event.request) == ["metadata"]
+        && fields(metadata)
+            .iter()
+            .all(|field| field == "annotations" || field == "uid");
+    if !is_of_annotations {
+        return vec![said(step, "a hook wrote more of a pod than its annotations")];
+    }
+    let keys = fields(&metadata["annotations"]);
+    let is_of_the_system = |key: &&String| KEYS_OF_THE_SYSTEM.iter().any(|part| key.contains(part));
+    let found = keys.iter().filter(is_of_the_system);
+    let found = found.map(|key| {
+        said(
+            step,
+            &format!("a hook set annotation {key}, which belongs to the system"),
+        )
+    });
+    found.collect()
+}
+
 /// Reports a missing permission: either the documents grant too little, or the operator does too much.
 fn right(step: &Step<'_>, who: &str) -> Option<String> {
     step.event

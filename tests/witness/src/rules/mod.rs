@@ -66,6 +66,8 @@ pub(crate) fn judge(
             judge.of_workloads(step)
         } else if user == scope.hooks {
             form::of_hooks(step)
+        } else if user.ends_with(":hookgate-hooks") {
+            form::of_account(step)
         } else {
             continue;
         };

@@ -73,6 +73,29 @@ fn each_operator_keeps_to_its_own_objects() {
 }
 
 #[test]
+fn hooks_set_annotations_of_pods_that_open_no_gate() {
+    let account = "system:serviceaccount:games:hookgate-hooks";
+    let patch = Call(account, "patch", "pods", "");
+    let annotations = |key: &str| json!({ "metadata": { "uid": "u", "annotations": { key: "1" } } });
+    sent(patch, annotations("games.example.com/drain")).is_clean();
+    sent(patch, json!({ "metadata": { "annotations": { "drain": "1" } } })).is_clean();
+    sent(Call(account, "create", "jobs", ""), json!({ "spec": {} })).is_clean();
+    for key in [
+        "tkex.tencent.com/skip-hook",
+        "inplace-update-state",
+        "controller.kubernetes.io/pod-deletion-cost",
+    ] {
+        sent(patch, annotations(key)).is_caught("which belongs to the system");
+    }
+    let more = "a hook wrote more of a pod than its annotations";
+    sent(patch, json!({ "metadata": { "annotations": {}, "labels": {} } })).is_caught(more);
+    sent(patch, json!({ "metadata": { "annotations": {} }, "spec": {} })).is_caught(more);
+    sent(patch, json!([{ "op": "add" }])).is_caught(more);
+    sent(Call(account, "patch", "pods", "status"), annotations("a")).is_caught(more);
+    sent(Call(account, "delete", "pods", ""), Value::Null).is_caught(more);
+}
+
+#[test]
 fn a_missing_right_is_seen() {
     let mut log = empty();
     log.newborn("a");
