@@ -365,9 +365,10 @@ impl ClusterProviders for ApiBackend {
         &self,
         run: &HookRun,
         request: &ExecRequest,
+        reservation: &mut MemoryReservation,
     ) -> Result<Transcript, MeasurementFailure> {
         match &self.commands {
-            Some(commands) => commands.run(run, request).await,
+            Some(commands) => commands.run(run, request, reservation).await,
             None => Err(exec_is_off()),
         }
     }

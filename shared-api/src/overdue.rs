@@ -22,6 +22,8 @@ const WEB_TIMEOUT: i64 = 10;
 const PROMETHEUS_TIMEOUT: i64 = 30;
 /// Default timeout of a command in seconds.
 const EXEC_TIMEOUT: i64 = 10;
+/// Time that a command may wait for its turn, in seconds.
+const EXEC_WAIT: i64 = 30;
 /// Time of the calls to the API server of one measurement, in seconds: two for the kind of the object, and one for the
 /// object.
 const API_TIMEOUT: i64 = 30;
@@ -104,15 +106,16 @@ fn timeout(metric: &Metric) -> Option<Duration> {
         exec,
         unknown: _,
     } = &metric.provider;
-    let (seconds, default) = match (web, prometheus, job, kubernetes, exec) {
-        (Some(web), _, _, _, _) => (web.timeout_seconds, WEB_TIMEOUT),
-        (None, Some(prometheus), _, _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT),
+    let (seconds, default, wait) = match (web, prometheus, job, kubernetes, exec) {
+        (Some(web), _, _, _, _) => (web.timeout_seconds, WEB_TIMEOUT, 0),
+        (None, Some(prometheus), _, _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT, 0),
         (None, None, Some(_), _, _) => return None,
-        (None, None, None, Some(_), _) => (None, API_TIMEOUT),
-        (None, None, None, None, Some(exec)) => (exec.timeout_seconds, EXEC_TIMEOUT),
-        (None, None, None, None, None) => (None, 0),
+        (None, None, None, Some(_), _) => (None, API_TIMEOUT, 0),
+        (None, None, None, None, Some(exec)) => (exec.timeout_seconds, EXEC_TIMEOUT, EXEC_WAIT),
+        (None, None, None, None, None) => (None, 0, 0),
     };
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
+    let seconds = seconds.saturating_add(wait);
     Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
 }
 

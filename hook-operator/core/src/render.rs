@@ -59,7 +59,7 @@ impl RenderedRules {
         conditions().next()?;
         Some(OutputReads {
             result: conditions().any(Condition::mentions_result),
-            exec: conditions().any(Condition::mentions_exec),
+            exit_code: self.success.as_ref().is_some_and(Condition::mentions_exit_code),
             stderr: conditions().any(Condition::mentions_stderr),
         })
     }

@@ -193,8 +193,8 @@ pub struct ExecRequest {
 pub struct OutputReads {
     /// Standard output, as `result`.
     pub result: bool,
-    /// `exec`: the exit code, and perhaps more.
-    pub exec: bool,
+    /// Exit code, in the condition that makes a success. Without it, a command that fails is Failed.
+    pub exit_code: bool,
     /// Standard error.
     pub stderr: bool,
 }

@@ -94,11 +94,13 @@ pub trait ClusterProviders {
         std::future::ready(Err(kubernetes_is_off()))
     }
 
-    /// Runs a command in a container of the run's pod. Dropping the future ends the connection, not the command.
+    /// Runs a command in a container of the run's pod. The reservation grows when its turn has come. Dropping the future
+    /// ends the connection, not the command.
     fn run_command(
         &self,
         _run: &HookRun,
         _request: &ExecRequest,
+        _reservation: &mut MemoryReservation,
     ) -> impl Future<Output = Result<Transcript, MeasurementFailure>> + Send {
         std::future::ready(Err(exec_is_off()))
     }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, KEPT_OF_STREAM, MeasurementFailure, ProviderResponse, annotated, interpret_command,
-    interpret_object, pod_uid,
+    FailureKind, MeasurementFailure, ProviderResponse, annotated, interpret_command, interpret_object,
+    pod_uid,
 };
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, RenderedRules, longest, references, render};
-use hook_core::request::{ExecRequest, ObjectName, ProviderRequest};
+use hook_core::request::{ObjectName, ProviderRequest};
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
 use hook_providers::{MemoryReservation, Providers};
@@ -28,9 +28,6 @@ const REFERENCE_RESERVATION: usize = 64 * 1024;
 const MAX_REFERENCES: usize = 8;
 /// Most bytes that are reserved for rendering a request.
 const REQUEST_RESERVATION: usize = 2 * MAX_REQUEST;
-
-/// Bytes reserved for the output of a command: both streams, as received and as text.
-const OUTPUT_RESERVATION: usize = 4 * KEPT_OF_STREAM;
 
 /// Everything that a measurement needs.
 pub struct Measurer<B> {
@@ -157,8 +154,8 @@ impl<B: Backend> Measurer<B> {
                 self.providers.compute().run(namespace, judge).await
             }
             ProviderRequest::Exec(request) => {
-                let sent = match self.room_for_output(&request, namespace, &mut reservation).await {
-                    Ok(()) => self.backend.run_command(run, &request).await,
+                let sent = match check_namespace(&request.pod, namespace) {
+                    Ok(()) => self.backend.run_command(run, &request, &mut reservation).await,
                     Err(failure) => Err(failure),
                 };
                 let judge = move || {
@@ -176,19 +173,6 @@ impl<B: Backend> Measurer<B> {
                 judged(on_no_data, Some(&rules), answer)
             }
         }
-    }
-
-    /// Reserves memory for the output of a command, if its pod is in the namespace of the run.
-    async fn room_for_output(
-        &self,
-        request: &ExecRequest,
-        namespace: &str,
-        reservation: &mut MemoryReservation,
-    ) -> Result<(), MeasurementFailure> {
-        check_namespace(&request.pod, namespace)?;
-        Ok(reservation
-            .grow_to(reservation.held() + OUTPUT_RESERVATION)
-            .await?)
     }
 
     async fn prepare(
@@ -243,9 +227,8 @@ impl<B: Backend> Measurer<B> {
 fn check_namespace(object: &ObjectName, namespace: &str) -> Result<(), MeasurementFailure> {
     match object.namespace.as_deref() {
         Some(other) if other != namespace => {
-            let message = format!(
-                "argument {POD_NAMESPACE} is {other:?}; hooks read and annotate objects of their own namespace alone"
-            );
+            let message =
+                format!("argument {POD_NAMESPACE} is {other:?}; hooks act in their own namespace alone");
             Err(MeasurementFailure::new(FailureKind::InvalidRequest, message))
         }
         Some(_) | None => Ok(()),

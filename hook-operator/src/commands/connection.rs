@@ -16,7 +16,7 @@ use http::header::{
     UPGRADE,
 };
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Collected, Limited};
+use http_body_util::BodyExt as _;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use kube::Client;
@@ -35,6 +35,8 @@ use tokio_tungstenite::tungstenite::{Bytes, Message};
 const V4: &str = "v4.channel.k8s.io";
 /// Text that a server adds to the key to prove that it speaks WebSocket (RFC 6455).
 const ACCEPT_SUFFIX: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+/// Longest path with its query, in bytes: other signs than ASCII letters and digits take three bytes there.
+const MAX_PATH: usize = 60_000;
 /// Longest message of a server. Kubelets send at most 32 KiB at a time.
 const MAX_MESSAGE: usize = 256 * 1024;
 /// Longest body of a refusal that is read, and bytes of it that are quoted.
@@ -63,7 +65,15 @@ pub(super) async fn open(
         MeasurementFailure::new(FailureKind::Unreachable, message)
     })?;
     let key = STANDARD.encode(key.expose());
-    let upgrade = Request::get(path(namespace, request))
+    let path = path(namespace, request);
+    if path.len() > MAX_PATH {
+        let message = format!(
+            "the command is {} bytes long as part of a URL; the limit is {MAX_PATH}",
+            path.len()
+        );
+        return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
+    }
+    let upgrade = Request::get(path)
         .header(CONNECTION, "Upgrade")
         .header(UPGRADE, "websocket")
         .header(SEC_WEBSOCKET_VERSION, "13")
@@ -178,8 +188,7 @@ fn check_handshake(headers: &HeaderMap, key: &str) -> Result<(), MeasurementFail
 /// kubelet.
 async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFailure {
     let code = answer.status().as_u16();
-    let body = Limited::new(answer.into_body(), MAX_REFUSAL).collect().await;
-    let body = body.map(Collected::to_bytes).unwrap_or_default();
+    let body = beginning(answer.into_body()).await;
     let message = match serde_json::from_slice::<Status>(&body) {
         Ok(status) => status.message,
         Err(_) => String::from_utf8_lossy(&body).into_owned(),
@@ -197,6 +206,18 @@ async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFa
         _ => (FailureKind::Unreachable, format!("{about}: {why}")),
     };
     MeasurementFailure::new(kind, message)
+}
+
+/// Reads the beginning of a body.
+async fn beginning(mut body: Body) -> Vec<u8> {
+    let mut read = Vec::new();
+    while read.len() < MAX_REFUSAL
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        let data = frame.data_ref().map(AsRef::as_ref).unwrap_or_default();
+        read.extend_from_slice(data.get(..MAX_REFUSAL - read.len()).unwrap_or(data));
+    }
+    read
 }
 
 fn unreachable(request: &ExecRequest, error: &CallError) -> MeasurementFailure {

@@ -8,20 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fair_share::semaphore::FairSemaphore;
-use hook_core::answer::{FailureKind, MeasurementFailure, Transcript, check_end, pod_uid, running_container};
+use hook_core::answer::{
+    FailureKind, KEPT_OF_STREAM, MeasurementFailure, Transcript, check_end, pod_uid, running_container,
+};
 use hook_core::request::ExecRequest;
+use hook_providers::MemoryReservation;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client};
+use kube::Client;
 use operator_runtime::calls::CallLimiter;
 use shared_api::HookRun;
 
 use crate::account;
-use crate::objects::failed;
+use crate::objects::{failed, fetch};
 
 mod connection;
 
 /// Most commands at a time. A namespace may begin one only while it has fewer than there is room for.
 const MAX_COMMANDS: usize = 64;
+/// Bytes reserved for the output of a command, as received and as text.
+const RESERVED: usize = 4 * KEPT_OF_STREAM;
 /// Longest wait for a turn.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -46,22 +51,29 @@ impl Commands {
     ///
     /// # Errors
     /// If the command did not run to its end in this container, or its end is not known.
-    pub async fn run(&self, run: &HookRun, request: &ExecRequest) -> Result<Transcript, MeasurementFailure> {
+    pub async fn run(
+        &self,
+        run: &HookRun,
+        request: &ExecRequest,
+        reservation: &mut MemoryReservation,
+    ) -> Result<Transcript, MeasurementFailure> {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let turn = tokio::time::timeout(LONGEST_WAIT, self.turns.take(namespace)).await;
         let Ok(_turn) = turn else {
             let message = format!(
-                "{MAX_COMMANDS} commands run already, and none of them ended within {}s",
+                "no turn within {}s: {MAX_COMMANDS} commands run already, or as many of this namespace as it may run",
                 LONGEST_WAIT.as_secs()
             );
             return Err(MeasurementFailure::new(FailureKind::NotAsked, message));
         };
+        // Reserved after the wait: those that wait take no memory of others.
+        reservation.grow_to(reservation.held() + RESERVED).await?;
         let measured = self.run_in(namespace, pod_uid(run), request);
         tokio::time::timeout(request.timeout, measured)
             .await
             .unwrap_or_else(|_| {
                 let message = format!(
-                    "command in container {} of {} has not ended within {}s; it may still run there",
+                    "command in container {} of {} has no exit status within {}s; it may still run there",
                     request.container,
                     request.pod,
                     request.timeout.as_secs()
@@ -95,9 +107,15 @@ impl Commands {
         namespace: &str,
         request: &ExecRequest,
     ) -> Result<Pod, MeasurementFailure> {
-        let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
-        let call = api.get(&request.pod.name);
-        let pod = self.limiter.call(namespace, "read a pod", call).await;
-        pod.map_err(|error| failed(&request.pod.to_string(), error))
+        let name = &request.pod.name;
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
+        let fetched = fetch(client, &self.limiter, namespace, &path, "application/json").await;
+        let text = fetched.map_err(|error| failed(&request.pod.to_string(), error))?;
+        // The typed client would log a body that it cannot parse, with the environment of the pod.
+        text.and_then(|text| serde_json::from_slice(&text).ok())
+            .ok_or_else(|| {
+                let message = format!("the answer of the API server is not {}", request.pod);
+                MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+            })
     }
 }

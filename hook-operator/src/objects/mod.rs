@@ -86,7 +86,6 @@ impl Objects {
         Ok(bytes)
     }
 
-    /// Reads the text of an object; `None` if it is too long.
     async fn fetch(
         &self,
         namespace: &str,
@@ -98,20 +97,8 @@ impl Objects {
         } else {
             "application/json"
         };
-        let call = Request::get(path).header(ACCEPT, accept).body(Vec::new());
         let client = account::of_hooks(&self.client, namespace);
-        let call = async move {
-            let body = client
-                .request_stream(call.map_err(kube::Error::HttpError)?)
-                .await?;
-            let mut bytes = Vec::new();
-            let mut body = body.take(LONGEST);
-            body.read_to_end(&mut bytes)
-                .await
-                .map_err(kube::Error::ReadEvents)?;
-            Ok((bytes.len() <= MAX_ANSWER_BYTES).then_some(bytes))
-        };
-        self.limiter.call(namespace, "read an object", call).await
+        fetch(&client, &self.limiter, namespace, path, accept).await
     }
 
     /// Sets annotations of a pod, if it is still the run's.
@@ -144,6 +131,27 @@ impl Objects {
             Err(error) => Err(failed(&pod.to_string(), error)),
         }
     }
+}
+
+/// Reads the text of an object; `None` if it is longer than an answer may be.
+pub(crate) async fn fetch(
+    client: &Client,
+    limiter: &CallLimiter,
+    namespace: &str,
+    path: &str,
+    accept: &str,
+) -> Result<Option<Vec<u8>>, CallError> {
+    let call = Request::get(path).header(ACCEPT, accept).body(Vec::new());
+    let call = async move {
+        let call = call.map_err(kube::Error::HttpError)?;
+        let mut body = client.request_stream(call).await?.take(LONGEST);
+        let mut bytes = Vec::new();
+        body.read_to_end(&mut bytes)
+            .await
+            .map_err(kube::Error::ReadEvents)?;
+        Ok((bytes.len() <= MAX_ANSWER_BYTES).then_some(bytes))
+    };
+    limiter.call(namespace, "read an object", call).await
 }
 
 fn another_pod(pod: &ObjectName) -> MeasurementFailure {

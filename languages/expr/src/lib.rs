@@ -129,7 +129,7 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 struct Reads {
     result: bool,
-    exec: bool,
+    exit_code: bool,
     stderr: bool,
 }
 
@@ -200,9 +200,9 @@ impl Condition {
         self.inner.reads.result
     }
 
-    /// Returns whether the outcome depends on `exec`.
-    pub fn mentions_exec(&self) -> bool {
-        self.inner.reads.exec
+    /// Returns whether the condition reads `exec.exitCode` by its name.
+    pub fn mentions_exit_code(&self) -> bool {
+        self.inner.reads.exit_code
     }
 
     /// Returns whether the outcome depends on `exec.stderr`.
@@ -298,7 +298,7 @@ fn compile(source: &str, rules: Rules, allowance: &mut Allowance) -> Result<Cond
             handles_empty: mentions::handles_empty(&tree),
             reads: Reads {
                 result: mentions::mentions_result(&tree),
-                exec: mentions::mentions_exec(&tree),
+                exit_code: mentions::mentions_exit_code(&tree),
                 stderr: mentions::mentions_stderr(&tree),
             },
             tree,

@@ -568,22 +568,28 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
 
 #[test]
 fn what_a_condition_reads_of_a_command_is_known() {
-    for (source, result, exec, stderr) in [
+    for (source, result, exit_code, stderr) in [
         ("result == 0", true, false, false),
         ("exec.exitCode == 0", false, true, false),
         ("exec.exitCode == 0 && result == 1", true, true, false),
         ("exec.exitCode == 0 && exec.stderr == \"\"", false, true, true),
         ("exec[\"exitCode\"] == 0", false, true, false),
-        ("len(exec) == 2", false, true, true),
-        ("$env.exec.exitCode == 0", true, true, true),
+        ("len(exec) == 2", false, false, true),
+        ("$env.exec.exitCode == 0", true, false, true),
+        ("exec?.exitCode == 0", false, true, false),
+        ("exec.stderr == \"\"", false, false, true),
+        ("let e = exec; e.exitCode == 0", false, false, true),
+        ("exec[\"exit\" + \"Code\"] == 0", false, false, true),
+        ("$env[\"exec\"].exitCode == 0", true, false, true),
+        ("all([1], exec.exitCode == 0)", false, true, false),
         ("response.code == 200", false, false, false),
     ] {
         let condition = Condition::compile(source).expect("compiles");
         let reads = (
             condition.mentions_result(),
-            condition.mentions_exec(),
+            condition.mentions_exit_code(),
             condition.mentions_stderr(),
         );
-        assert_eq!(reads, (result, exec, stderr), "{source}");
+        assert_eq!(reads, (result, exit_code, stderr), "{source}");
     }
 }

@@ -31,11 +31,11 @@ fn bad_hooks(kind: &str, wide_integers: bool) -> Vec<Value> {
         "name": "m", "interval": "60", "initialDelay": "-1s", "failureCondition": "noSuchFunction(result)",
         "provider": { "web": { "url": "ftp://game", "jsonPath": "{$.age" } }
     }] });
-    let exec = json!({ "metrics": [{ "name": "m", "provider": { "exec": { "command": ["true"] } } }] });
+    let relative = json!({ "metrics": [{ "name": "m", "provider": { "prometheus": { "address": "prometheus:9090", "query": "up" } } }] });
     let too_large = json!({ "metrics": [{
         "name": "m", "count": 5_000_000_000_i64, "interval": "1s", "provider": { "web": { "url": "http://game" } }
     }] });
-    let specs = [several, exec].into_iter();
+    let specs = [several, relative].into_iter();
     let mut all: Vec<Value> = specs
         .chain(wide_integers.then_some(too_large))
         .map(|spec| {

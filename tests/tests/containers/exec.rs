@@ -77,7 +77,7 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::exits(1).stdout("0\n"),
                 condition("asInt(result) == 0"),
                 Phase::Failed,
-                "no condition reads exec.exitCode",
+                "its successCondition does not read exec.exitCode",
             ),
             (
                 Exec::exits(3).stderr("busy"),
@@ -179,7 +179,7 @@ async fn no_connection_that_ends_in_another_way_decides_anything() {
                 Exec::hangs(),
                 json!({ "provider": { "exec": { "timeoutSeconds": 1 } } }),
                 Phase::Error,
-                "has not ended within 1s; it may still run there",
+                "has no exit status within 1s; it may still run there",
             ),
         ],
     )
@@ -279,7 +279,12 @@ async fn a_container_that_is_another_one_has_not_answered() {
     fleet.nodes.pod(&pod.name).crash();
     let status = verdict(&fleet, "restarted").await;
     assert_eq!(status.phase, Phase::Error);
-    assert_has(status.message.as_deref().unwrap(), "ended during the command");
+    // The API server may show the end of the container before the command's, or after it.
+    let message = status.message.unwrap();
+    assert!(
+        message.contains("ended during the command") || message.contains("was killed"),
+        "{message}"
+    );
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ use crate::value::{MetricValue, cut};
 
 /// Bytes that are kept of each stream.
 pub const KEPT_OF_STREAM: usize = 64 * 1024;
+/// Most bytes that a command may print.
+const MAX_PRINTED: u64 = 64 * 1024 * 1024;
 /// Longest exit status, in bytes.
 const MAX_STATUS: usize = 16 * 1024;
 /// Bytes that are quoted of a message of the container runtime.
@@ -23,6 +25,9 @@ const QUOTED_BYTES: usize = 300;
 const OUTPUT_END_BYTES: usize = 512;
 /// Exit codes with which shells and runtimes report that a program cannot be run or is not found.
 const NOT_RUN: [i32; 2] = [126, 127];
+/// Exit code of a command that was killed (SIGKILL). The runtime kills all commands of a container that ends, and the API
+/// server may still show this container as running.
+const KILLED: i32 = 137;
 
 /// Everything that a command sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,11 +45,17 @@ struct Stream {
 }
 
 impl Stream {
-    fn add(&mut self, data: &[u8]) {
+    fn add(&mut self, data: &[u8]) -> Result<(), MeasurementFailure> {
         let room = KEPT_OF_STREAM.saturating_sub(self.kept.len());
         let (kept, rest) = data.split_at(room.min(data.len()));
         self.kept.extend_from_slice(kept);
         self.dropped = self.dropped.saturating_add(rest.len() as u64);
+        if self.dropped > MAX_PRINTED {
+            return Err(malformed(
+                "the command prints more than 64 MiB; it may still run in the container",
+            ));
+        }
+        Ok(())
     }
 
     fn text(&self) -> String {
@@ -78,11 +89,11 @@ impl Transcript {
             // Streams begin with an empty frame.
             None | Some((1..=3, [])) => Ok(false),
             Some((1, data)) => {
-                self.stdout.add(data);
+                self.stdout.add(data)?;
                 Ok(false)
             }
             Some((2, data)) => {
-                self.stderr.add(data);
+                self.stderr.add(data)?;
                 Ok(false)
             }
             Some((3, data)) if self.status.len() + data.len() <= MAX_STATUS => {
@@ -127,6 +138,7 @@ impl Transcript {
 /// Container in which a command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunningContainer {
+    pod_uid: Option<String>,
     id: String,
 }
 
@@ -148,7 +160,10 @@ pub fn running_container(
         .and_then(|status| status.container_id.clone())
         .filter(|_| is_running)
     {
-        return Ok(RunningContainer { id });
+        return Ok(RunningContainer {
+            pod_uid: pod.metadata.uid.clone(),
+            id,
+        });
     }
     let why = if found.is_some() {
         let waiting = state.and_then(|state| state.waiting.as_ref()?.reason.clone());
@@ -191,7 +206,15 @@ pub fn check_end(
     after: &Pod,
     transcript: &Transcript,
 ) -> Result<(), MeasurementFailure> {
-    check_pod(&request.pod, run_pod, after.metadata.uid.as_deref())?;
+    let now = after.metadata.uid.as_deref();
+    check_pod(&request.pod, run_pod, now)?;
+    if now != before.pod_uid.as_deref() {
+        let message = format!(
+            "{} was replaced by another pod of its name during the command",
+            request.pod
+        );
+        return Err(MeasurementFailure::new(FailureKind::ObjectGone, message));
+    }
     if transcript.end()? == End::Exited(0) {
         return Ok(());
     }
@@ -222,6 +245,11 @@ pub fn interpret_command(
             );
             return Err(MeasurementFailure::new(FailureKind::CommandNotRun, message));
         }
+        End::Exited(KILLED) => {
+            return Err(lost(&format!(
+                "{about} was killed (exit code {KILLED}), as when its container ends or has no memory left"
+            )));
+        }
         End::Exited(code) => code,
         End::NotRun(why) => {
             let message = format!("{about} is not run: {why}");
@@ -231,13 +259,13 @@ pub fn interpret_command(
     let Some(reads) = request.reads else {
         return Ok(decided(request, transcript, code, &about, ""));
     };
-    if code != 0 && !reads.exec {
+    if code != 0 && !reads.exit_code {
         return Ok(decided(
             request,
             transcript,
             code,
             &about,
-            "; no condition reads exec.exitCode",
+            "; its successCondition does not read exec.exitCode",
         ));
     }
     for (is_read, stream, name) in [
@@ -273,7 +301,7 @@ pub fn interpret_stdout(request: &ExecRequest, stdout: &str) -> Result<ProviderR
         status: br#"{"status":"Success"}"#.to_vec(),
         ..Transcript::default()
     };
-    transcript.stdout.add(stdout.as_bytes());
+    transcript.stdout.add(stdout.as_bytes())?;
     interpret_command(request, &transcript)
 }
 
@@ -325,7 +353,8 @@ fn readable(stdout: &[u8]) -> Result<Value, MeasurementFailure> {
 }
 
 fn judged(value: Value, command: Command) -> ProviderResponse {
-    let empty = empty(&value);
+    // A command that failed and printed nothing is no answer without data, which could count as a success.
+    let empty = empty(&value).filter(|_| command.exit_code == 0);
     let result = MetricValue::Json(value);
     let origin = Some(Origin::Command(command));
     match empty {
@@ -373,17 +402,17 @@ mod tests {
 
     const RESULT: OutputReads = OutputReads {
         result: true,
-        exec: false,
+        exit_code: false,
         stderr: false,
     };
     const CODE: OutputReads = OutputReads {
         result: false,
-        exec: true,
+        exit_code: true,
         stderr: false,
     };
     const ALL: OutputReads = OutputReads {
         result: true,
-        exec: true,
+        exit_code: true,
         stderr: true,
     };
 
@@ -440,6 +469,21 @@ mod tests {
         let long = vec![b'7'; KEPT_OF_STREAM + 5];
         let text = "command in container game of Pod arena-x exited with code";
         decide(&[
+            (
+                None,
+                137,
+                b"",
+                b"",
+                "CommandLost: command in container game of Pod arena-x was killed".to_owned(),
+            ),
+            (
+                Some(ALL),
+                137,
+                b"0",
+                b"",
+                "CommandLost: command in container game of Pod arena-x was killed".to_owned(),
+            ),
+            (None, 143, b"", b"", format!("false: {text} 143")),
             (
                 None,
                 0,
@@ -539,7 +583,7 @@ mod tests {
                 1,
                 b"0",
                 b"",
-                format!("false: {text} 1; no condition reads exec.exitCode"),
+                format!("false: {text} 1; its successCondition does not read exec.exitCode"),
             ),
             (
                 Some(ALL),
@@ -554,6 +598,13 @@ mod tests {
                 b"0",
                 &long,
                 "MalformedAnswer: the standard error of the command".to_owned(),
+            ),
+            (
+                Some(ALL),
+                1,
+                b"",
+                b"",
+                "value  Some(Command(Command { exit_code: 1".to_owned(),
             ),
             (Some(CODE), 3, &long, &long, "value 777".to_owned()),
             (
@@ -663,6 +714,9 @@ mod tests {
                 FailureKind::MalformedAnswer
             );
         }
+        let chunk = frame(1, &vec![b'y'; 1 << 20]);
+        let flood = (0..80).find_map(|_| odd.add(&chunk).err()).unwrap();
+        assert_eq!(flood.kind, FailureKind::MalformedAnswer);
         let long = frame(3, &vec![b' '; MAX_STATUS + 1]);
         assert_eq!(odd.add(&long).unwrap_err().kind, FailureKind::MalformedAnswer);
     }
@@ -714,6 +768,15 @@ mod tests {
             (0, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
             (1, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
         ] {
+            // A run without a pod of its own is for the pod in which its command began.
+            let end = check_end(
+                &request,
+                None,
+                &before,
+                &after,
+                &transcript(b"", b"", &exit(code)),
+            );
+            assert_eq!(end.err().map(|failure| failure.kind), wanted, "{code}");
             let end = check_end(
                 &request,
                 Some("u"),

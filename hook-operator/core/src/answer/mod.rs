@@ -96,12 +96,12 @@ pub enum ProviderResponse {
         /// Exchange or Job that returned the value.
         origin: Option<Origin>,
     },
-    /// Verdict that no condition judges: a Job that failed or whose result nothing judges, fields of an object that
-    /// differ from their values or that nothing else judges.
+    /// Verdict that no condition judges: a Job or command that failed or whose result nothing judges, fields of an
+    /// object that differ from their values or that nothing else judges.
     Decided {
         /// Whether the measurement is Successful; otherwise it is Failed.
         successful: bool,
-        /// Object or Job that was measured, and the outcome.
+        /// Object, Job or command that was measured, and the outcome.
         message: String,
         /// Value that was compared.
         value: Option<MetricValue>,
@@ -157,7 +157,7 @@ pub enum FailureKind {
     JobRefused,
     /// The Job was deleted before it ended, or the API server does not say how it ended.
     JobLost,
-    /// The API server refused to read or annotate the object, or knows no such kind.
+    /// The API server refused to read or annotate the object or to run the command, or knows no such kind.
     ApiRefused,
     /// The object does not exist, or another pod has its name.
     ObjectGone,

@@ -188,10 +188,13 @@ mod tests {
         let reads = rendered(&players(), conditions, "").0.reads;
         let both = OutputReads {
             result: true,
-            exec: true,
+            exit_code: false,
             stderr: false,
         };
         assert_eq!(reads, Some(both));
+        let conditions = json!({ "successCondition": "exec.exitCode in [0, 3]" });
+        let reads = rendered(&players(), conditions, "").0.reads.unwrap();
+        assert!(reads.exit_code && !reads.result);
     }
 
     #[test]

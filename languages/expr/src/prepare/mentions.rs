@@ -1,5 +1,7 @@
 //! Special values that a condition handles itself (NaN and empty lists), and suspicious constructs.
 
+use std::collections::BTreeSet;
+
 use crate::error::Fault;
 use crate::number;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
@@ -75,25 +77,28 @@ pub(crate) fn mentions_result(tree: &Tree) -> bool {
         .any(|id| matches!(tree.kind(id), Kind::Result | Kind::Env))
 }
 
-/// Returns whether the outcome depends on the exit code or the standard error of a command.
-pub(crate) fn mentions_exec(tree: &Tree) -> bool {
-    tree.ids()
-        .any(|id| matches!(tree.kind(id), Kind::Exec | Kind::Env))
+/// Returns whether the condition reads `exec.exitCode` by its name.
+pub(crate) fn mentions_exit_code(tree: &Tree) -> bool {
+    tree.ids().any(|id| base_of_exit_code(tree, id).is_some())
 }
 
-/// Returns whether the outcome depends on the standard error of a command.
+/// Returns whether the outcome may depend on the standard error of a command: on anything but `exec.exitCode`.
 pub(crate) fn mentions_stderr(tree: &Tree) -> bool {
-    // Only `exec.exitCode` reads nothing else of the command.
-    let is_exit_code = |id: NodeId| match tree.kind(id) {
-        Kind::Member { base, key, .. } => {
-            matches!(tree.kind(*base), Kind::Exec)
-                && matches!(tree.kind(*key), Kind::Str(name) if name.as_ref() == "exitCode")
-        }
+    let exit_codes: BTreeSet<NodeId> = tree.ids().filter_map(|id| base_of_exit_code(tree, id)).collect();
+    tree.ids().any(|id| match tree.kind(id) {
+        Kind::Exec => !exit_codes.contains(&id),
+        Kind::Env => true,
         _ => false,
+    })
+}
+
+/// Returns the node `exec` of `exec.exitCode`.
+fn base_of_exit_code(tree: &Tree, id: NodeId) -> Option<NodeId> {
+    let Kind::Member { base, key, .. } = tree.kind(id) else {
+        return None;
     };
-    let count = |wanted: &dyn Fn(NodeId) -> bool| tree.ids().filter(|id| wanted(*id)).count();
-    let reads = count(&|id| matches!(tree.kind(id), Kind::Exec));
-    reads > count(&is_exit_code) || tree.ids().any(|id| matches!(tree.kind(id), Kind::Env))
+    let is_exit_code = matches!(tree.kind(*key), Kind::Str(name) if name.as_ref() == "exitCode");
+    (matches!(tree.kind(*base), Kind::Exec) && is_exit_code).then_some(*base)
 }
 
 /// Returns whether the condition tests `result` for an empty list or text, or judges only the exchange, command or Job
