@@ -1,5 +1,7 @@
 //! Hooks that run commands in real containers, through the real kubelet and runtime.
 
+use std::time::Duration;
+
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use crate::operator;
 const GRANT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks-exec.yaml");
 const FLAGS: [&str; 1] = ["--provider-exec"];
 
-pub(super) const CHECKS: [Check; 4] = [
+pub(super) const CHECKS: [Check; 5] = [
     check!(
         "exec: exit codes, output of 10 MB, a hang and a missing program decide as documented",
         decides
@@ -34,6 +36,7 @@ pub(super) const CHECKS: [Check; 4] = [
         "exec: an operator that is killed in mid-call runs the command again",
         killed
     ),
+    check!("exec: a command may be silent for more than a minute", silent),
 ];
 
 /// Metric that runs a script in the game server's container. The first error is final.
@@ -69,8 +72,12 @@ async fn create(harness: &Harness<'_>, name: &str, metric: Value) -> Outcome<()>
 }
 
 async fn verdict(harness: &Harness<'_>, name: &str) -> Outcome<HookRunStatus> {
+    verdict_within(harness, name, PATIENCE).await
+}
+
+async fn verdict_within(harness: &Harness<'_>, name: &str, patience: Duration) -> Outcome<HookRunStatus> {
     let runs = runs(harness);
-    let found = within(PATIENCE, || async {
+    let found = within(patience, || async {
         let run = runs.get(name).await.map_err(|error| error.to_string())?;
         let status = run.status.unwrap_or_default();
         if status.phase.is_final() {
@@ -218,5 +225,24 @@ async fn killed(harness: &Harness<'_>) -> Outcome<()> {
     ensure(
         ran.lines().count() == 2,
         format!("the command ran twice: {ran:?}"),
+    )
+}
+
+/// Pings keep the connection, which counts as lost after a minute without a frame.
+async fn silent(harness: &Harness<'_>) -> Outcome<()> {
+    server(harness).await?;
+    let _operator = harness.start_operator(operator::HOOKS, &FLAGS).await?;
+    let exec =
+        json!({ "container": GAME, "command": ["sh", "-c", "sleep 75; exit 3"], "timeoutSeconds": 110 });
+    create(
+        harness,
+        "run",
+        script("", json!({ "provider": { "exec": exec } })),
+    )
+    .await?;
+    let status = verdict_within(harness, "run", 2 * PATIENCE).await?;
+    ensure(
+        status.phase == Phase::Failed,
+        format!("the run is Failed by exit code 3: {status:?}"),
     )
 }
