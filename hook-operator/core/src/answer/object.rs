@@ -317,6 +317,10 @@ mod tests {
             (vec![(players, Some("3.0"))], "false: metadata.annotations.players of Pod arena-x is \"3\", not \"3.0\" [3]".to_owned()),
             (vec![("metadata.annotations.none", Some(""))], "true: Pod arena-x has the expected metadata.annotations.none []".to_owned()),
             (vec![("{.status.phase}", Some("Running"))], "true: Pod arena-x has the expected {.status.phase} [Running]".to_owned()),
+            (
+                vec![("{.status.phase}", Some("Run"))],
+                "false: {.status.phase} of Pod arena-x is \"Running\", not \"Run\" [Running]".to_owned(),
+            ),
             (vec![("{.status.phase}", Some("running"))], "false: {.status.phase} of Pod arena-x is \"Running\", not \"running\" [Running]".to_owned()),
             (vec![("{.status.ready}", Some("true"))], "true: Pod arena-x has the expected {.status.ready} [true]".to_owned()),
             (vec![("{.spec.priority}", Some("3"))], "true: Pod arena-x has the expected {.spec.priority} [3]".to_owned()),
