@@ -271,6 +271,32 @@ pub struct KubernetesProvider {
     pub unknown: UnknownFields,
 }
 
+impl Provider {
+    /// Returns whether a run needs the argument `PodName`, even if its template does not declare it.
+    pub fn needs_pod(&self) -> bool {
+        let names_object = |object: &KubernetesProvider| {
+            let target = object.target.as_ref();
+            target.is_some_and(|target| is_set(target.name.as_ref()))
+        };
+        self.exec.is_some()
+            || self
+                .kubernetes
+                .as_deref()
+                .is_some_and(|object| !names_object(object))
+    }
+}
+
+impl KubernetesTarget {
+    /// Returns whether it names the kind of the object.
+    pub fn names_kind(&self) -> bool {
+        is_set(self.group.as_ref()) || is_set(self.kind.as_ref())
+    }
+}
+
+fn is_set(text: Option<&String>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
+}
+
 /// Object of a `kubernetes` provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

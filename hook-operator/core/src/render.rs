@@ -214,11 +214,6 @@ impl Filler<'_> {
     }
 
     fn exec(&self, exec: &ResolvedExec) -> Result<ExecRequest, String> {
-        let kind = ObjectKind {
-            group: String::new(),
-            version: None,
-            kind: "Pod".to_owned(),
-        };
         let items = exec.command.iter().enumerate().map(|(index, item)| {
             let item = item.render(&|name| self.lookup(name));
             item.map_err(|error| format!("command[{index}]: {error}"))
@@ -237,7 +232,7 @@ impl Filler<'_> {
             return Err("command[0]: must not be empty; name a program".to_owned());
         }
         Ok(ExecRequest {
-            pod: self.object(kind, &exec.pod)?,
+            pod: self.object(ObjectKind::pod(), &exec.pod)?,
             container: exec.container.clone(),
             command,
             timeout: exec.timeout,

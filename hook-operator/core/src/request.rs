@@ -23,6 +23,16 @@ pub enum ProviderRequest {
 }
 
 impl ProviderRequest {
+    /// Returns the object of the run's namespace that it reads, annotates or runs a command in.
+    pub fn object(&self) -> Option<&ObjectName> {
+        match self {
+            Self::Read(request) => Some(&request.object),
+            Self::Annotate(request) => Some(&request.pod),
+            Self::Exec(request) => Some(&request.pod),
+            Self::Http(_) | Self::Job(_) => None,
+        }
+    }
+
     /// Returns the total length of its texts, in bytes.
     pub fn bytes(&self) -> usize {
         match self {
@@ -64,6 +74,15 @@ pub struct ObjectKind {
 }
 
 impl ObjectKind {
+    /// Returns the kind of pods.
+    pub fn pod() -> Self {
+        Self {
+            group: String::new(),
+            version: None,
+            kind: "Pod".to_owned(),
+        }
+    }
+
     /// Returns whether these are pods.
     pub fn is_pod(&self) -> bool {
         self.group.is_empty() && self.kind == "Pod"
@@ -79,7 +98,7 @@ pub struct ObjectName {
     pub name: String,
     /// Namespace that the run's arguments name. It must be the run's own.
     pub namespace: Option<String>,
-    /// Whether it is the pod that the run is for.
+    /// Whether it is the run's own pod.
     pub is_pod_of_run: bool,
 }
 
@@ -197,6 +216,12 @@ pub struct OutputReads {
     pub exit_code: bool,
     /// Standard error.
     pub stderr: bool,
+}
+
+impl std::fmt::Display for ExecRequest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "command in container {} of {}", self.container, self.pod)
+    }
 }
 
 impl ExecRequest {

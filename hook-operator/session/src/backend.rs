@@ -1,5 +1,5 @@
-//! Backend of a session: records measurements, reads arguments, acts in the cluster and emits events. The operator's backend is
-//! the API server; the local runner of the kubectl plugin keeps everything in memory. The session is the same
+//! Backend of a session: records measurements, reads arguments, acts in the cluster and emits events. The operator's
+//! backend is the API server; the local runner of the kubectl plugin keeps everything in memory. The session is the same
 //! for both.
 
 use std::future::Future;
@@ -75,7 +75,7 @@ pub trait ClusterProviders {
         std::future::ready(Err(failure))
     }
 
-    /// Reads an object of the run's namespace as JSON text. The reservation grows with it.
+    /// Reads an object of the run's namespace as JSON text, within the reservation.
     fn read_object(
         &self,
         _run: &HookRun,

@@ -10,7 +10,7 @@ use hook_core::answer::{
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_core::judge::{MeasurementResult, Rules, judge};
 use hook_core::render::{MAX_REQUEST, References, Rendered, RenderedRules, longest, references, render};
-use hook_core::request::{ObjectName, ProviderRequest};
+use hook_core::request::ProviderRequest;
 use hook_core::resolve::ResolvedMetric;
 use hook_driver::SharedRun;
 use hook_providers::{MemoryReservation, Providers};
@@ -121,6 +121,9 @@ impl<B: Backend> Measurer<B> {
             Err(failure) => return judged(Phase::Error, None, Err(failure)),
         };
         let on_no_data = metric_of(resolved, key).map_or(Phase::Error, |metric| metric.on_no_data);
+        if let Err(failure) = check_namespace(&request, namespace) {
+            return judged(on_no_data, Some(&rules), Err(failure));
+        }
         match request {
             ProviderRequest::Http(request) => {
                 let reply = self.providers.ask(namespace, &request, &mut reservation).await;
@@ -141,10 +144,7 @@ impl<B: Backend> Measurer<B> {
                 Judged { times, ..judged }
             }
             ProviderRequest::Read(request) => {
-                let object = match check_namespace(&request.object, namespace) {
-                    Ok(()) => self.backend.read_object(run, &request, &mut reservation).await,
-                    Err(failure) => Err(failure),
-                };
+                let object = self.backend.read_object(run, &request, &mut reservation).await;
                 let run_pod = pod_uid(run).map(str::to_owned);
                 let judge = move || {
                     let answer =
@@ -154,10 +154,7 @@ impl<B: Backend> Measurer<B> {
                 self.providers.compute().run(namespace, judge).await
             }
             ProviderRequest::Exec(request) => {
-                let sent = match check_namespace(&request.pod, namespace) {
-                    Ok(()) => self.backend.run_command(run, &request, &mut reservation).await,
-                    Err(failure) => Err(failure),
-                };
+                let sent = self.backend.run_command(run, &request, &mut reservation).await;
                 let judge = move || {
                     let answer = sent.and_then(|sent| interpret_command(&request, &sent));
                     judged(on_no_data, Some(&rules), answer)
@@ -165,10 +162,7 @@ impl<B: Backend> Measurer<B> {
                 self.providers.compute().run(namespace, judge).await
             }
             ProviderRequest::Annotate(request) => {
-                let written = match check_namespace(&request.pod, namespace) {
-                    Ok(()) => self.backend.annotate_pod(run, &request).await,
-                    Err(failure) => Err(failure),
-                };
+                let written = self.backend.annotate_pod(run, &request).await;
                 let answer = written.map(|()| annotated(&request));
                 judged(on_no_data, Some(&rules), answer)
             }
@@ -224,8 +218,8 @@ impl<B: Backend> Measurer<B> {
 }
 
 /// Rejects an object that the arguments place in another namespace. It would be looked for in the run's own.
-fn check_namespace(object: &ObjectName, namespace: &str) -> Result<(), MeasurementFailure> {
-    match object.namespace.as_deref() {
+fn check_namespace(request: &ProviderRequest, namespace: &str) -> Result<(), MeasurementFailure> {
+    match request.object().and_then(|object| object.namespace.as_deref()) {
         Some(other) if other != namespace => {
             let message =
                 format!("argument {POD_NAMESPACE} is {other:?}; hooks act in their own namespace alone");

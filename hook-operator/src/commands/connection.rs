@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
-use operator_runtime::calls::{CallError, CallLimiter};
+use operator_runtime::calls::CallLimiter;
 use operator_runtime::error::root_cause;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use ring::rand::SystemRandom;
@@ -30,6 +30,8 @@ use shared_api::names::HOOKS_ACCOUNT;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Bytes, Message};
+
+use crate::objects::unreachable;
 
 /// Subprotocol, in which the exit status follows the output on one stream.
 const V4: &str = "v4.channel.k8s.io";
@@ -88,7 +90,7 @@ pub(super) async fn open(
     let answer = limiter
         .call(namespace, "run a command in a container", client.send(upgrade))
         .await
-        .map_err(|error| unreachable(request, &error))?;
+        .map_err(|error| unreachable(&request.to_string(), &error.to_string()))?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refused(request, answer).await);
     }
@@ -123,10 +125,7 @@ pub(super) async fn transcript(
     request: &ExecRequest,
 ) -> Result<Transcript, MeasurementFailure> {
     let lost = |why: &str| {
-        let message = format!(
-            "connection to the command in container {} of {} ended before the exit status: {why}",
-            request.container, request.pod
-        );
+        let message = format!("connection to the {request} ended before the exit status: {why}");
         MeasurementFailure::new(FailureKind::CommandLost, message)
     };
     let mut transcript = Transcript::default();
@@ -194,7 +193,7 @@ async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFa
         Err(_) => String::from_utf8_lossy(&body).into_owned(),
     };
     let why = format!("{} ({code})", cut(message.trim(), QUOTED_BYTES));
-    let about = format!("command in container {} of {}", request.container, request.pod);
+    let about = request.to_string();
     let (kind, message) = match code {
         400 => (FailureKind::CommandNotRun, format!("{about} is not run: {why}")),
         404 => (FailureKind::ObjectGone, format!("{about}: {why}")),
@@ -218,14 +217,4 @@ async fn beginning(mut body: Body) -> Vec<u8> {
         read.extend_from_slice(data.get(..MAX_REFUSAL - read.len()).unwrap_or(data));
     }
     read
-}
-
-fn unreachable(request: &ExecRequest, error: &CallError) -> MeasurementFailure {
-    let message = format!(
-        "command in container {} of {}: {}",
-        request.container,
-        request.pod,
-        cut(&error.to_string(), QUOTED_BYTES)
-    );
-    MeasurementFailure::new(FailureKind::Unreachable, message)
 }

@@ -73,9 +73,7 @@ impl Commands {
             .await
             .unwrap_or_else(|_| {
                 let message = format!(
-                    "command in container {} of {} has no exit status within {}s; it may still run there",
-                    request.container,
-                    request.pod,
+                    "{request} has no exit status within {}s; it may still run there",
                     request.timeout.as_secs()
                 );
                 Err(MeasurementFailure::new(FailureKind::Timeout, message))

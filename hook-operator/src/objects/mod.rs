@@ -185,7 +185,7 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
     }
 }
 
-fn unreachable(about: &str, why: &str) -> MeasurementFailure {
+pub(crate) fn unreachable(about: &str, why: &str) -> MeasurementFailure {
     let message = format!("{about}: {}", cut(why, QUOTED_BYTES));
     MeasurementFailure::new(FailureKind::Unreachable, message)
 }

@@ -7,7 +7,7 @@ use hook_core::render::{References, Rendered, references, render};
 use hook_core::request::{HttpRequest, Method, ProviderRequest};
 use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, resolve_run};
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::{Argument, KeyRef, KubernetesProvider, Metric};
+use shared_api::metric::{Argument, KeyRef, Metric};
 use shared_api::names::argument::POD_NAME;
 
 use crate::manifest::{self, Document, HookDocument};
@@ -250,14 +250,7 @@ fn stand_in(spec: &mut HookRunSpec) {
 
 /// Adds the argument that names the pod of a run, which a template need not declare, if an object is named by it.
 fn supply_pod(spec: &mut HookRunSpec) {
-    let is_named = |object: &KubernetesProvider| {
-        let name = object.target.as_ref().and_then(|target| target.name.as_deref());
-        name.is_some_and(|name| !name.is_empty())
-    };
-    let needs_pod = spec.metrics.iter().any(|metric| {
-        let object = metric.provider.kubernetes.as_deref();
-        metric.provider.exec.is_some() || object.is_some_and(|object| !is_named(object))
-    });
+    let needs_pod = spec.metrics.iter().any(|metric| metric.provider.needs_pod());
     let args = spec.args.get_or_insert_default();
     if needs_pod && !args.iter().any(|arg| arg.name == POD_NAME) {
         args.push(Argument {

@@ -3,7 +3,7 @@
 
 use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
-use shared_api::metric::Metric;
+use shared_api::metric::{KubernetesTarget, Metric};
 use shared_api::names::argument::{OF_KINDS, POD_NAME};
 use shared_api::reason::WorkloadReason;
 
@@ -17,7 +17,7 @@ pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result
     Ok(())
 }
 
-/// Fails if a workload chooses the pod of a run that is for no pod although its template does not leave it open.
+/// Fails if a workload chooses the pod of a run without a pod of its own although its template does not leave it open.
 pub(super) fn check_pod(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
     if needs_pod(template) {
         check_open(step, template, &[POD_NAME])?;
@@ -47,24 +47,11 @@ fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> R
 
 /// Returns whether a run needs the argument that names a pod, even if the template does not declare it.
 pub(super) fn needs_pod(template: &HookTemplateSpec) -> bool {
-    template.metrics.iter().any(|metric| {
-        let object = metric.provider.kubernetes.as_ref();
-        let is_default = object.is_some_and(|object| {
-            let target = object.target.as_ref();
-            !target.is_some_and(|target| is_set(target.name.as_ref()))
-        });
-        is_default || metric.provider.exec.is_some()
-    })
+    let mut metrics = template.metrics.iter();
+    metrics.any(|metric| metric.provider.needs_pod())
 }
 
 fn has_kind_by_arguments(metric: &Metric) -> bool {
     let object = metric.provider.kubernetes.as_ref();
-    object.is_some_and(|object| {
-        let target = object.target.as_ref();
-        !target.is_some_and(|target| is_set(target.group.as_ref()) || is_set(target.kind.as_ref()))
-    })
-}
-
-fn is_set(text: Option<&String>) -> bool {
-    text.is_some_and(|text| !text.is_empty())
+    object.is_some_and(|object| !object.target.as_ref().is_some_and(KubernetesTarget::names_kind))
 }

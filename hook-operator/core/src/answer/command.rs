@@ -7,9 +7,9 @@ use expr_conditions::{Command, Origin};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use serde_json::Value;
 
-use super::json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark};
+use super::json_or_text::{value_of, without_mark};
 use super::object::check_pod;
-use super::{FailureKind, MeasurementFailure, ProviderResponse, empty, malformed};
+use super::{FailureKind, MeasurementFailure, ProviderResponse, malformed, to_judge};
 use crate::request::ExecRequest;
 use crate::value::{MetricValue, cut};
 
@@ -236,7 +236,7 @@ pub fn interpret_command(
     request: &ExecRequest,
     transcript: &Transcript,
 ) -> Result<ProviderResponse, MeasurementFailure> {
-    let about = format!("command in container {} of {}", request.container, request.pod);
+    let about = request.to_string();
     let code = match transcript.end()? {
         End::Exited(code) if NOT_RUN.contains(&code) => {
             let message = format!(
@@ -281,15 +281,22 @@ pub fn interpret_command(
         }
     }
     let value = if reads.result {
-        readable(&transcript.stdout.kept)?
+        value_of(without_mark(&transcript.stdout.kept), "the standard output")?
     } else {
         Value::String(transcript.stdout.text())
     };
-    let command = Command {
+    let stderr = transcript.stderr.text();
+    let origin = Some(Origin::Command(Command {
         exit_code: code,
-        stderr: transcript.stderr.text(),
-    };
-    Ok(judged(value, command))
+        stderr,
+    }));
+    // A command that failed and printed nothing is no answer without data, which could count as a success.
+    if code != 0 {
+        let result = MetricValue::Json(value);
+        return Ok(ProviderResponse::Value { result, origin });
+    }
+    let no_data = |kind: &str| format!("the standard output is {kind}");
+    Ok(to_judge(value, origin, no_data))
 }
 
 /// Interprets a text that stands for the standard output of a command with exit code 0, for evaluation without a cluster.
@@ -339,34 +346,6 @@ fn shown(request: &ExecRequest, transcript: &Transcript) -> String {
     format!("; its {name} ends with {:?}", end.unwrap_or_default())
 }
 
-fn readable(stdout: &[u8]) -> Result<Value, MeasurementFailure> {
-    match json_or_text(without_mark(stdout)) {
-        Ok(JsonOrText::Json(value)) => Ok(value),
-        Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
-        Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "the standard output begins as JSON but is not JSON: {error}"
-        ))),
-        Err(Unreadable::NotText(at)) => Err(malformed(format!(
-            "the standard output is neither JSON nor text ({at})"
-        ))),
-    }
-}
-
-fn judged(value: Value, command: Command) -> ProviderResponse {
-    // A command that failed and printed nothing is no answer without data, which could count as a success.
-    let empty = empty(&value).filter(|_| command.exit_code == 0);
-    let result = MetricValue::Json(value);
-    let origin = Some(Origin::Command(command));
-    match empty {
-        Some(kind) => ProviderResponse::NoData {
-            message: format!("the standard output is {kind}"),
-            result,
-            origin,
-        },
-        None => ProviderResponse::Value { result, origin },
-    }
-}
-
 fn lost(why: &str) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::CommandLost, why)
 }
@@ -383,11 +362,7 @@ mod tests {
     fn request(reads: Option<OutputReads>, shows_output: bool) -> ExecRequest {
         ExecRequest {
             pod: ObjectName {
-                kind: ObjectKind {
-                    group: String::new(),
-                    version: None,
-                    kind: "Pod".to_owned(),
-                },
+                kind: ObjectKind::pod(),
                 name: "arena-x".to_owned(),
                 namespace: None,
                 is_pod_of_run: true,
@@ -768,7 +743,7 @@ mod tests {
             (0, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
             (1, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
         ] {
-            // A run without a pod of its own is for the pod in which its command began.
+            // Without a pod of its own, the run measures the pod in which its command began.
             let end = check_end(
                 &request,
                 None,

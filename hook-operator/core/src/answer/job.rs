@@ -4,12 +4,10 @@ use expr_conditions::{Job as Counts, Origin};
 use k8s_openapi::api::batch::v1::{Job, JobStatus};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Pod};
 use k8s_openapi::jiff::Timestamp;
-use serde_json::Value;
 
-use super::json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark};
-use super::{HIDDEN, MeasurementFailure, ProviderResponse, malformed};
+use super::json_or_text::{value_of, without_mark};
+use super::{HIDDEN, MeasurementFailure, ProviderResponse, malformed, to_judge};
 use crate::request::JobRequest;
-use crate::value::MetricValue;
 
 /// Bytes shown of the end of a container's message.
 const MESSAGE_END_BYTES: usize = 512;
@@ -120,33 +118,11 @@ pub fn interpret_message(
     message: &str,
     counts: Counts,
 ) -> Result<ProviderResponse, MeasurementFailure> {
-    let value = match json_or_text(without_mark(message.as_bytes())) {
-        Ok(JsonOrText::Json(value)) => value,
-        Ok(JsonOrText::Text(text, _)) => Value::String(text),
-        Err(Unreadable::BrokenJson(error)) => {
-            return Err(malformed(format!(
-                "the message of container {container} begins as JSON but is not JSON: {error}"
-            )));
-        }
-        Err(Unreadable::NotText(at)) => {
-            return Err(malformed(format!(
-                "the message of container {container} is neither JSON nor text ({at})"
-            )));
-        }
-    };
-    let empty = super::empty(&value);
-    let result = MetricValue::Json(value);
-    let origin = Some(Origin::Job(counts));
-    Ok(match empty {
-        Some(kind) => ProviderResponse::NoData {
-            message: format!(
-                "the message of container {container} is {kind}; write to its terminationMessagePath"
-            ),
-            result,
-            origin,
-        },
-        None => ProviderResponse::Value { result, origin },
-    })
+    let about = format!("the message of container {container}");
+    let value = value_of(without_mark(message.as_bytes()), &about)?;
+    Ok(to_judge(value, Some(Origin::Job(counts)), |kind| {
+        format!("{about} is {kind}; write to its terminationMessagePath")
+    }))
 }
 
 /// Container that ended with an exit code other than 0.
@@ -280,7 +256,7 @@ fn trouble(pod: &Pod) -> Option<String> {
 mod tests {
     use expr_conditions::Condition;
     use redact::Redactor;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use shared_api::Phase;
 
     use super::*;

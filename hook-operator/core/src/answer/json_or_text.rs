@@ -1,6 +1,8 @@
-//! Texts of web endpoints and of containers: JSON, or plain text that cannot be mistaken for it.
+//! Texts of web endpoints, containers, commands and fields: JSON, or plain text that cannot be mistaken for it.
 
 use serde_json::Value;
+
+use super::{MeasurementFailure, malformed};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -41,4 +43,16 @@ pub(super) fn json_or_text(body: &[u8]) -> Result<JsonOrText, Unreadable> {
         return Err(Unreadable::NotText(format!("character 0 at byte {at}")));
     }
     Ok(JsonOrText::Text(text.to_owned(), error))
+}
+
+/// Reads a text as JSON if it parses, otherwise as text. `about` names it in messages.
+pub(super) fn value_of(body: &[u8], about: &str) -> Result<Value, MeasurementFailure> {
+    match json_or_text(body) {
+        Ok(JsonOrText::Json(value)) => Ok(value),
+        Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
+        Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
+            "{about} begins as JSON but is not JSON: {error}"
+        ))),
+        Err(Unreadable::NotText(at)) => Err(malformed(format!("{about} is neither JSON nor text ({at})"))),
+    }
 }

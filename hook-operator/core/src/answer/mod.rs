@@ -230,6 +230,20 @@ fn empty(value: &Value) -> Option<&'static str> {
     }
 }
 
+/// Returns a value to judge, or the message about an empty one.
+fn to_judge(value: Value, origin: Option<Origin>, no_data: impl FnOnce(&str) -> String) -> ProviderResponse {
+    let empty = empty(&value);
+    let result = MetricValue::Json(value);
+    match empty {
+        Some(kind) => ProviderResponse::NoData {
+            message: no_data(kind),
+            result,
+            origin,
+        },
+        None => ProviderResponse::Value { result, origin },
+    }
+}
+
 /// Returns whether the status is 2xx.
 fn is_success(code: u16) -> bool {
     (200..300).contains(&code)

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use shared_api::HookRun;
 use shared_api::names::hook_run_label;
 
-use super::json_or_text::{JsonOrText, Unreadable, json_or_text};
-use super::{FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, empty, malformed};
+use super::json_or_text::value_of;
+use super::{FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, malformed, to_judge};
 use crate::request::{AnnotateRequest, FieldPath, ObjectName, ReadRequest};
 use crate::value::{MetricValue, cut};
 
@@ -91,7 +91,8 @@ fn compare(request: &ReadRequest, values: Vec<Value>) -> Result<ProviderResponse
     }
     let read = fields().map(|((path, _), value)| readable(path, value));
     let read = read.collect::<Result<_, _>>()?;
-    Ok(response(result_of(request, read)))
+    let no_data = |kind: &str| format!("the field holds {kind}");
+    Ok(to_judge(result_of(request, read), None, no_data))
 }
 
 /// Interprets the pod to which annotations were written.
@@ -104,7 +105,7 @@ pub fn annotated(request: &AnnotateRequest) -> ProviderResponse {
     }
 }
 
-/// Returns the UID of the pod that a run is for; `None` if the run is for no single pod.
+/// Returns the UID of a run's pod; `None` if the run has no pod of its own.
 pub fn pod_uid(run: &HookRun) -> Option<&str> {
     let labels = run.metadata.labels.as_ref()?;
     labels.get(hook_run_label::POD_UID).map(String::as_str)
@@ -211,29 +212,11 @@ fn result_of(request: &ReadRequest, mut values: Vec<Value>) -> Value {
 
 /// Reads a text as JSON if it parses, as the answers of other providers.
 fn readable(path: &FieldPath, value: &Value) -> Result<Value, MeasurementFailure> {
-    let Value::String(text) = value else {
-        return Ok(value.clone());
-    };
-    match json_or_text(text.as_bytes()) {
-        Ok(JsonOrText::Json(value)) => Ok(value),
-        Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
-        Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "{path} begins as JSON but is not JSON: {error}"
-        ))),
-        Err(Unreadable::NotText(at)) => Err(malformed(format!("{path} is neither JSON nor text ({at})"))),
-    }
-}
-
-fn response(value: Value) -> ProviderResponse {
-    let empty = empty(&value);
-    let result = MetricValue::Json(value);
-    match empty {
-        Some(kind) => ProviderResponse::NoData {
-            message: format!("the field holds {kind}"),
-            result,
-            origin: None,
-        },
-        None => ProviderResponse::Value { result, origin: None },
+    match value {
+        Value::String(text) => value_of(text.as_bytes(), &path.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            Ok(value.clone())
+        }
     }
 }
 
@@ -257,11 +240,7 @@ mod tests {
             .map(|(text, value)| (path(text), value.map(str::to_owned)));
         ReadRequest {
             object: ObjectName {
-                kind: ObjectKind {
-                    group: String::new(),
-                    version: None,
-                    kind: "Pod".to_owned(),
-                },
+                kind: ObjectKind::pod(),
                 name: "arena-x".to_owned(),
                 namespace: None,
                 is_pod_of_run: true,

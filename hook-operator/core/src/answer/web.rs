@@ -4,13 +4,13 @@ use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
-    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size, empty,
+    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
     json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark},
-    malformed,
+    malformed, to_judge,
 };
-use crate::{request::WebRequest, value::MetricValue};
+use crate::request::WebRequest;
 
 /// Extracts the value from a web endpoint's answer. `body` is decompressed and at most one byte longer than
 /// [`super::MAX_ANSWER_BYTES`].
@@ -45,17 +45,8 @@ pub fn interpret_web(
             ("what jsonPath finds", value)
         }
     };
-    let empty = empty(&value);
-    let result = MetricValue::Json(value);
-    let origin = Some(head.origin());
-    Ok(match empty {
-        Some(kind) => ProviderResponse::NoData {
-            message: format!("{place} is {kind}"),
-            result,
-            origin,
-        },
-        None => ProviderResponse::Value { result, origin },
-    })
+    let no_data = |kind: &str| format!("{place} is {kind}");
+    Ok(to_judge(value, Some(head.origin()), no_data))
 }
 
 /// Parses the body as JSON for a path. The parser's nesting limit stays on.
@@ -120,6 +111,7 @@ mod tests {
 
     use super::{super::MAX_ANSWER_BYTES, *};
     use crate::request::{Method, Tls};
+    use crate::value::MetricValue;
 
     fn request() -> WebRequest {
         WebRequest {

@@ -114,8 +114,7 @@ pub(super) fn resolve(
 
 /// Returns the kind of the object; `None` if it is not allowed, or if the creator of the run must supply it.
 fn kind(path: &str, target: &KubernetesTarget, parser: &mut Parser<'_>) -> Option<ObjectKind> {
-    let is_set = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
-    let is_typed = is_set(&target.group) || is_set(&target.kind);
+    let is_typed = target.names_kind();
     let mut given = Vec::new();
     let mut is_open = false;
     for name in OF_KINDS {
