@@ -6,7 +6,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube::CustomResourceExt;
 use serde_json::{Value, json};
 
-use crate::{GameDeployment, HookRun, HookTemplate};
+use crate::hook_action::HookActionDefinition;
+use crate::{ExecutionHook, GameDeployment, HookRun, HookTemplate};
 
 /// Annotations that keep Argo CD, Flux and Helm from deleting a definition, which would delete every object
 /// of its kind.
@@ -36,7 +37,28 @@ pub fn all() -> Vec<CustomResourceDefinition> {
                 ("lifecycleHooks.[].retainPolicy", json!("OnFailure")),
             ],
         ),
+        finished(at_top_level(HookActionDefinition::crd()), &[]),
+        finished(ExecutionHook::crd(), &[]),
     ]
+}
+
+/// Moves the fields of `spec` to the top level. Unknown fields there are not kept: API servers would publish none of the
+/// kind's fields.
+fn at_top_level(mut definition: CustomResourceDefinition) -> CustomResourceDefinition {
+    for version in &mut definition.spec.versions {
+        let schema = version.schema.as_mut();
+        let Some(root) = schema.and_then(|schema| schema.open_api_v3_schema.as_mut()) else {
+            continue;
+        };
+        let Some(spec) = root.properties.as_mut().and_then(|fields| fields.remove("spec")) else {
+            continue;
+        };
+        root.properties
+            .get_or_insert_default()
+            .extend(spec.properties.into_iter().flatten());
+        root.required = spec.required;
+    }
+    definition
 }
 
 /// Prepares a definition for installation: adds labels and annotations, sets the stored defaults and drops
@@ -161,7 +183,7 @@ mod tests {
             let text = serde_json::to_string(&definition).unwrap();
             let expected = match definition.spec.names.kind.as_str() {
                 "HookTemplate" => 1,
-                "HookRun" => 0,
+                "HookRun" | "HookAction" | "ExecutionHook" => 0,
                 _ => 8,
             };
             assert_eq!(

@@ -6,6 +6,8 @@
 //! | [`hook_template`] | the HookTemplate kind |
 //! | [`hook_run`] | the HookRun kind, its phases and its status |
 //! | [`game_deployment`] | the GameDeployment kind |
+//! | [`hook_action`] | the HookAction kind |
+//! | [`execution_hook`] | the ExecutionHook kind |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | reasons of conditions, events and statuses |
 //! | [`time`] | timestamps in the API's format |
@@ -24,7 +26,9 @@
 )]
 
 pub mod crd;
+pub mod execution_hook;
 pub mod game_deployment;
+pub mod hook_action;
 pub mod hook_run;
 pub mod hook_template;
 pub mod metric;
@@ -35,6 +39,8 @@ pub mod spelling;
 pub mod syntax;
 pub mod time;
 
+pub use execution_hook::{ExecutionHook, ExecutionHookSpec, ExecutionHookStatus};
 pub use game_deployment::{GameDeployment, GameDeploymentSpec, GameDeploymentStatus};
+pub use hook_action::{HookAction, HookActionFields};
 pub use hook_run::{HookRun, HookRunSpec, HookRunStatus, Phase};
 pub use hook_template::{HookTemplate, HookTemplateSpec, HookTemplateStatus};

@@ -62,6 +62,82 @@ reasons! {
 }
 
 reasons! {
+    /// Condition types of an ExecutionHook.
+    ExecutionCondition {
+        /// Every selected container has succeeded or failed.
+        Complete,
+        /// Every selected container has succeeded; Unknown until the hook is complete.
+        Succeeded,
+    }
+}
+
+reasons! {
+    /// Reasons of an ExecutionHook's conditions and events.
+    ExecutionReason {
+        /// There is no HookAction of this name; the hook begins when there is one.
+        ActionNotFound,
+        /// The HookAction has problems, and the message lists all of them; the hook begins when they are corrected.
+        InvalidAction,
+        /// The pods cannot be listed, and the message says why; this is tried again.
+        PodsNotListed,
+        /// The API server does not show the HookAction, and the message says why; this is tried again.
+        ActionNotRead,
+        /// The action is carried out in the selected containers.
+        Executing,
+        /// The action succeeded in every selected container.
+        ActionSucceeded,
+        /// The action failed in at least one container; `status.hookStatuses` says why.
+        ActionFailed,
+        /// No container is selected, so nothing was carried out.
+        NothingSelected,
+        /// More containers are selected than one ExecutionHook may have; nothing was carried out.
+        TooManyContainers,
+        /// The spec has problems; the message lists all of them.
+        InvalidHook,
+        /// The spec was changed after the containers were selected.
+        SpecChanged,
+        /// The action of the HookAction was changed, or it was replaced or deleted, before the hook had finished.
+        ActionChanged,
+        /// `spec.terminate` was set.
+        HookTerminated,
+        /// hook-operator runs without `--execution-hooks`.
+        ExecutionHooksDisabled,
+        /// Events only: the status of an ExecutionHook cannot be written; the message explains why.
+        HookStatusNotRecorded,
+        /// Events only: a finished ExecutionHook cannot be deleted; the message explains why, and this is tried again.
+        HookNotDeleted,
+    }
+}
+
+reasons! {
+    /// Reasons of errors of containers in `status.hookStatuses` of an ExecutionHook.
+    ContainerReason {
+        /// The command exited with another code than 0.
+        ExitCode,
+        /// The program cannot be run or is not found, or the container does not run.
+        CommandNotRun,
+        /// The connection ended before the command, or the container ended during it.
+        CommandLost,
+        /// The API server or the kubelet does not answer.
+        Unreachable,
+        /// The ServiceAccount `hookgate-hooks` may not do it.
+        ApiRefused,
+        /// The command did not end within `callTimeoutSeconds`; it may still run.
+        CallTimedOut,
+        /// The action did not succeed within `actionTimeoutSeconds`.
+        ActionTimedOut,
+        /// There is no such pod, or no such container in it.
+        NoSuchContainer,
+        /// The pod was deleted, has ended, or was replaced.
+        PodGone,
+        /// Any other error of a try; the message describes it.
+        TryFailed,
+        /// The hook ended before the action succeeded; its condition says why.
+        HookEnded,
+    }
+}
+
+reasons! {
     /// Reasons of a HookTemplate's `Valid` condition.
     TemplateReason {
         /// Everything in the template compiles.

@@ -73,7 +73,7 @@ const MANIFESTS: [Manifest; 4] = [
 /// File name of the definitions, and its header.
 const DEFINITIONS: (&str, &str) = (
     "deploy/crds.yaml",
-    "The definitions of GameDeployment, HookTemplate and HookRun. Apply them before install.yaml.\n\
+    "The definitions of GameDeployment, HookTemplate, HookRun, HookAction and ExecutionHook. Apply them before install.yaml.\n\
      # DO NOT DELETE THEM: kubectl delete -f of this file deletes every game of the cluster, with its pods and players, and\n\
      # asks no hook. How to uninstall: docs/uninstall.md.\n",
 );

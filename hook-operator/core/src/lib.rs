@@ -10,6 +10,7 @@
 //! | [`render`] | fills in placeholders |
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | turns the received bytes into a value, or the reason why there is none |
+//! | [`execution`] | ExecutionHooks: an action in selected containers |
 //! | [`job`] | the Job of a measurement: its name and its object |
 //! | [`value`] | the value that a condition judges |
 //! | [`address`] | addresses that no hook may call, in every written form |
@@ -22,6 +23,7 @@
 pub mod address;
 pub mod answer;
 pub mod decide;
+pub mod execution;
 pub mod job;
 pub mod judge;
 pub mod render;

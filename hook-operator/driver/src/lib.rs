@@ -8,6 +8,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`session`] | loop of decide, record, measure and wait |
+//! | [`execution`] | loop of one ExecutionHook |
 //! | [`sessions`] | a session for every run without a verdict |
 //! | `write_throttle` | rate limit for one run's status writes |
 //! | `status_matches` | check that a status was stored |
@@ -17,6 +18,7 @@
 
 use shared_api::HookRun;
 
+pub mod execution;
 pub mod session;
 pub mod sessions;
 mod status_matches;

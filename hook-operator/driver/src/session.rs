@@ -240,7 +240,8 @@ impl Session {
             return;
         }
         match (record, ended) {
-            (Some(status), _) => match self.throttle.wait_for(&status, now.mono) {
+            // A verdict never waits.
+            (Some(status), _) => match self.throttle.wait(now.mono).filter(|_| !status.phase.is_final()) {
                 Some(wait) => self.state = SessionState::Waits(now.mono + wait.min(MAX_SLEEP)),
                 None => self.record(status, now),
             },

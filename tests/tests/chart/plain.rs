@@ -78,7 +78,7 @@ fn nothing_differs_from_the_chart() {
         };
         assert_eq!(document, *chart.iter().find(same).as_ref().unwrap());
     }
-    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 3);
+    assert_eq!(of_kind(&plain, "CustomResourceDefinition").len(), 5);
     let installed = documents(INSTALL);
     assert_eq!(of_kind(&installed, "CustomResourceDefinition").len(), 0);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use shared_api::reason::{HookRunReason, TemplateReason, WorkloadCondition, WorkloadReason};
+use shared_api::reason::{ExecutionReason, HookRunReason, TemplateReason, WorkloadCondition, WorkloadReason};
 
 const RUNBOOK: &str = include_str!("../../../docs/runbook.md");
 
@@ -12,6 +12,7 @@ fn every_reason_has_one_entry_and_no_entry_is_stale() {
     reasons.extend(TemplateReason::ALL.iter().map(|reason| reason.as_str()));
     reasons.extend(WorkloadCondition::ALL.iter().map(|kind| kind.as_str()));
     reasons.extend(WorkloadReason::ALL.iter().map(|reason| reason.as_str()));
+    reasons.extend(ExecutionReason::ALL.iter().map(|reason| reason.as_str()));
     let entries: Vec<&str> = RUNBOOK
         .lines()
         .filter_map(|line| line.strip_prefix("### "))

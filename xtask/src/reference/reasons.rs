@@ -1,6 +1,9 @@
 //! `docs/reference/reasons.md`: all reasons of all kinds, as defined in `shared_api::reason`.
 
-use shared_api::reason::{HookRunReason, TemplateReason, WorkloadCondition, WorkloadReason};
+use shared_api::reason::{
+    ContainerReason, ExecutionCondition, ExecutionReason, HookRunReason, TemplateReason, WorkloadCondition,
+    WorkloadReason,
+};
 
 use super::{beginning, cell};
 
@@ -37,6 +40,36 @@ pub(super) fn page() -> String {
         .map(|reason| (reason.as_str(), reason.meaning()));
     let about = "Reasons of those conditions, and of the events about a GameDeployment.";
     text.push_str(&section("GameDeployments", about, "reason", workloads));
+    text.push_str(&executions());
+    text
+}
+
+fn executions() -> String {
+    let conditions = ExecutionCondition::ALL
+        .iter()
+        .map(|kind| (kind.as_str(), kind.meaning()));
+    let about = "Types of the conditions in the status of an ExecutionHook.";
+    let title = "Conditions of ExecutionHooks";
+    let mut text = table(title, about, "condition", conditions, |_| {
+        "executionhooks".to_owned()
+    });
+    let hooks = ExecutionReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.meaning()));
+    let about = "Reasons of those conditions, and of the Warning events about an ExecutionHook.";
+    text.push_str(&section("ExecutionHooks", about, "reason", hooks));
+    let containers = ContainerReason::ALL
+        .iter()
+        .map(|reason| (reason.as_str(), reason.meaning()));
+    let about = "`status.hookStatuses[].error.reason` of an ExecutionHook.";
+    let anchor = |_: &str| "errors-of-containers".to_owned();
+    text.push_str(&table(
+        "Containers of ExecutionHooks",
+        about,
+        "reason",
+        containers,
+        anchor,
+    ));
     text
 }
 
@@ -46,9 +79,20 @@ fn section(
     what: &str,
     words: impl Iterator<Item = (&'static str, &'static str)>,
 ) -> String {
+    table(title, about, what, words, str::to_lowercase)
+}
+
+/// Returns a section whose words link to these anchors of the runbook.
+fn table(
+    title: &str,
+    about: &str,
+    what: &str,
+    words: impl Iterator<Item = (&'static str, &'static str)>,
+    anchor: impl Fn(&str) -> String,
+) -> String {
     let rows: Vec<String> = words
         .map(|(word, meaning)| {
-            let anchor = word.to_lowercase();
+            let anchor = anchor(word);
             format!("| [`{word}`](../runbook.md#{anchor}) | {} |\n", cell(meaning))
         })
         .collect();

@@ -69,7 +69,7 @@ pub(super) fn resolve(path: &str, exec: &ExecProvider, parser: &mut Parser<'_>) 
 }
 
 /// Returns whether the name is a DNS label (RFC 1123).
-fn is_container_name(name: &str) -> bool {
+pub(crate) fn is_container_name(name: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     (1..=MAX_NAME_BYTES).contains(&name.len())
         && name.bytes().all(inner)

@@ -26,6 +26,7 @@ use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
 pub use exec::ResolvedExec;
+pub(crate) use exec::is_container_name;
 pub use field_error::{
     FieldError, FieldErrors, run_invalid, run_unreadable, template_unreadable, template_valid,
 };

@@ -96,8 +96,8 @@ pub enum StoreError {
     /// Conflict: something newer is recorded.
     #[error("something newer is recorded")]
     Conflict,
-    /// The run is gone, or another run has its name.
-    #[error("the run is gone")]
+    /// The object is gone, or another one has its name.
+    #[error("the object is gone")]
     Gone,
     /// The call was refused or its outcome is unknown; a retry may succeed.
     #[error("failed to {step}: {message}")]

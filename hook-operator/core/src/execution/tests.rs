@@ -1,0 +1,304 @@
+use serde_json::{Value, json};
+use shared_api::{ExecutionHookSpec, HookAction};
+
+use super::*;
+
+fn hook(spec: Value) -> Result<ResolvedHook, String> {
+    let spec: ExecutionHookSpec = serde_json::from_value(spec).map_err(|error| error.to_string())?;
+    resolve_hook(&spec).map_err(|errors| errors.to_string())
+}
+
+fn action(fields: Value) -> Result<ResolvedAction, String> {
+    let mut action = json!({ "metadata": { "uid": "u", "generation": 1 } });
+    let fields = fields.as_object().into_iter().flatten();
+    for (name, value) in fields {
+        action[name] = value.clone();
+    }
+    let action: HookAction = serde_json::from_value(action).map_err(|error| error.to_string())?;
+    resolve_action(&action).map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn the_defaults_of_a_hook_and_its_action_are_those_of_the_reference() {
+    let resolved =
+        hook(json!({ "actionName": "a", "podSelection": { "podContainerNamesList": [{ "podName": "p" }] } }));
+    let resolved = resolved.unwrap();
+    assert_eq!(
+        (resolved.parallelism, resolved.time_to_live.as_secs()),
+        (64, 3600)
+    );
+    let resolved = action(json!({ "action": { "exec": { "command": ["sync"] } } })).unwrap();
+    assert_eq!(
+        (resolved.action_timeout, resolved.call_timeout.as_secs()),
+        (None, 30)
+    );
+    assert!(!resolved.shows_output);
+}
+
+#[test]
+fn every_problem_of_a_hook_is_named_with_its_remedy() {
+    let named =
+        |names: Value| json!({ "actionName": "a", "podSelection": { "podContainerNamesList": names } });
+    let labelled =
+        |selector: Value| json!({ "actionName": "a", "podSelection": { "podContainerSelector": selector } });
+    let many: Vec<Value> = (0..1001)
+        .map(|pod| json!({ "podName": format!("p{pod}") }))
+        .collect();
+    for (spec, wanted) in [
+        (
+            json!({ "actionName": "", "podSelection": {} }),
+            "spec.actionName: must be set; name a HookAction of this namespace; spec.podSelection: one of \
+             podContainerNamesList and podContainerSelector must be set",
+        ),
+        (
+            json!({ "actionName": "a", "podSelection": {}, "hookActionName": "b", "terminat": true, "parallelism": 0,
+                "ttlSecondsAfterFinished": -1 }),
+            "spec.hookActionName: unknown field; the fields here are actionName, ",
+        ),
+        (
+            json!({ "actionName": "a", "podSelection": {}, "terminat": true }),
+            "spec.terminat: unknown field; did you mean terminate?",
+        ),
+        (
+            json!({ "actionName": "a", "podSelection": {}, "parallelism": 1025 }),
+            "spec.parallelism: 1025 is not allowed; set it from 1 to 1024",
+        ),
+        (
+            named(json!([])),
+            "one of podContainerNamesList and podContainerSelector must be set",
+        ),
+        (
+            named(json!([{ "podName": "p", "containerName": "c" }])),
+            "podContainerNamesList[0].containerName: unknown field; did you mean containerNames?",
+        ),
+        (
+            named(json!([{ "podName": "p" }, { "podName": "p" }])),
+            "podContainerNamesList[1].podName: \"p\" is in the list already",
+        ),
+        (
+            named(json!([{ "podName": "p", "containerNames": ["c", "c"] }])),
+            "containerNames[1]: \"c\" is in the list already",
+        ),
+        (
+            named(json!(many)),
+            "1001 containers are too many for one ExecutionHook",
+        ),
+        (
+            labelled(json!({ "podSelector": {} })),
+            "podSelector: must not be empty",
+        ),
+        (
+            labelled(json!({ "podSelector": { "matchLabels": {}, "matchExpressions": [] } })),
+            "podSelector: must not be empty",
+        ),
+        (
+            labelled(json!({ "podSelector": { "matchLabels": { "a": "b" } }, "containers": ["c"] })),
+            "podContainerSelector.containers: unknown field",
+        ),
+        (
+            labelled(json!({ "podSelector": { "matchLabels": { "a": "b" } }, "containerList": ["", "a/b"] })),
+            "containerList[0]: \"\" is no name of a container; use lower case letters, digits and dashes; \
+             spec.podSelection.podContainerSelector.containerList[1]: \"a/b\" is no name of a container",
+        ),
+        (
+            named(json!([{ "podName": "p/log?follow=true" }])),
+            "podContainerNamesList[0].podName: \"p/log?follow=true\" is no name of a pod",
+        ),
+        (
+            json!({ "actionName": "../other", "podSelection": {} }),
+            "spec.actionName: \"../other\" is no name of a HookAction",
+        ),
+    ] {
+        let errors = hook(spec.clone()).unwrap_err();
+        assert!(errors.contains(wanted), "{spec}: {errors}");
+    }
+    let both = json!({ "actionName": "a", "podSelection": {
+        "podContainerNamesList": [{ "podName": "p" }], "podContainerSelector": { "podSelector": {} } } });
+    assert!(matches!(
+        hook(both.clone()).unwrap().selection,
+        Selection::Names(_)
+    ));
+    let warnings = hook_warnings(&serde_json::from_value(both).unwrap());
+    assert_eq!(
+        warnings[0].to_string(),
+        "spec.podSelection.podContainerSelector: has no effect beside podContainerNamesList; remove one of them"
+    );
+}
+
+#[test]
+fn a_selector_that_api_servers_refuse_is_refused() {
+    let labelled = |selector: Value| {
+        let selector = json!({ "podSelector": selector });
+        json!({ "actionName": "a", "podSelection": { "podContainerSelector": selector } })
+    };
+    let expression = |expression: Value| labelled(json!({ "matchExpressions": [expression] }));
+    for (spec, wanted) in [
+        (
+            labelled(json!({ "matchLabels": { "a": "b,c" } })),
+            "podSelector.matchLabels: a=b,c is no label",
+        ),
+        (
+            expression(json!({ "key": "a", "operator": "Foo" })),
+            "matchExpressions[0].operator: \"Foo\" is no operator; use In, NotIn, Exists or DoesNotExist",
+        ),
+        (
+            expression(json!({ "key": "a", "operator": "In", "values": [] })),
+            "matchExpressions[0].values: must be set with operator In",
+        ),
+        (
+            expression(json!({ "key": "a b", "operator": "Exists", "values": ["c)"] })),
+            "matchExpressions[0].key: \"a b\" is no key of a label; spec.podSelection.podContainerSelector.podSelector.\
+             matchExpressions[0].values: \"c)\" is no value of a label; spec.podSelection.podContainerSelector.\
+             podSelector.matchExpressions[0].values: must be empty with operator Exists",
+        ),
+    ] {
+        let errors = hook(spec.clone()).unwrap_err();
+        assert!(errors.contains(wanted), "{spec}: {errors}");
+    }
+    for ok in [
+        json!({ "matchLabels": { "app.kubernetes.io/name": "arena", "empty": "" } }),
+        json!({ "matchExpressions": [{ "key": "a", "operator": "NotIn", "values": ["b", ""] }] }),
+    ] {
+        assert!(hook(labelled(ok)).is_ok());
+    }
+}
+
+#[test]
+fn every_problem_of_an_action_is_named_with_its_remedy() {
+    let exec = |exec: Value| json!({ "action": { "exec": exec } });
+    for (fields, wanted) in [
+        (json!({}), "action.exec: must be set"),
+        (
+            json!({ "action": { "exec": { "command": ["a"] }, "actionTimeoutSeconds": 10 } }),
+            "action.actionTimeoutSeconds: it belongs beside action, at the top level",
+        ),
+        (
+            json!({ "Action": { "exec": { "command": ["a"] } } }),
+            "Action: unknown field; did you mean action?; action.exec: must be set",
+        ),
+        (exec(json!({})), "action.exec.command: must be set"),
+        (
+            exec(json!({ "command": [""] })),
+            "action.exec.command: must be set",
+        ),
+        (
+            exec(json!({ "command": vec!["a"; 65] })),
+            "65 items are too many; the limit is 64",
+        ),
+        (
+            exec(json!({ "command": ["a", "é".repeat(9_000)] })),
+            "bytes as part of a URL are too many; the limit is 49152",
+        ),
+        (
+            exec(json!({ "command": ["a"], "comand": ["b"] })),
+            "action.exec.comand: unknown field; did you mean command?",
+        ),
+        (
+            json!({ "action": { "exec": { "command": ["a"] } }, "actionTimeoutSeconds": 0, "callTimeoutSeconds": 3601 }),
+            "actionTimeoutSeconds: 0 is not allowed; set it from 1 to 604800; callTimeoutSeconds: 3601 is not allowed",
+        ),
+    ] {
+        let errors = action(fields.clone()).unwrap_err();
+        assert!(errors.contains(wanted), "{fields}: {errors}");
+    }
+}
+
+#[test]
+fn a_digest_changes_with_everything_except_terminate() {
+    let spec = |more: Value| -> ExecutionHookSpec {
+        let mut spec =
+            json!({ "actionName": "a", "podSelection": { "podContainerNamesList": [{ "podName": "p" }] } });
+        spec.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(spec).unwrap()
+    };
+    let digest = |more: Value| digest_of_spec(&spec(more));
+    assert_eq!(digest(json!({})), digest(json!({ "terminate": true })));
+    for change in [
+        json!({ "actionName": "b" }),
+        json!({ "parallelism": 64 }),
+        json!({ "ttlSecondsAfterFinished": 1 }),
+        json!({ "podSelection": { "podContainerNamesList": [{ "podName": "q" }] } }),
+    ] {
+        assert_ne!(digest(json!({})), digest(change));
+    }
+}
+
+fn pod(name: &str, containers: &[&str]) -> FoundPod {
+    FoundPod {
+        name: name.to_owned(),
+        uid: format!("uid-{name}"),
+        containers: containers.iter().map(|name| (*name).to_owned()).collect(),
+        others: vec!["debug".to_owned()],
+        has_ended: false,
+    }
+}
+
+#[test]
+fn a_selector_selects_the_listed_containers_of_running_pods() {
+    let names = |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).to_owned()).collect() };
+    let mut ended = pod("c", &["game"]);
+    ended.has_ended = true;
+    let pods = [pod("a", &["game", "proxy"]), pod("b", &["game"]), ended.clone()];
+    let shown = |containers: &[&str]| -> Result<Vec<String>, String> {
+        let selected = select(&pods, &names(containers)).map_err(|error| error.message)?;
+        Ok(selected
+            .iter()
+            .map(|entry| format!("{}/{}", entry.pod_name, entry.container_name))
+            .collect())
+    };
+    assert_eq!(shown(&[]).unwrap(), ["a/game", "a/proxy", "b/game"]);
+    assert_eq!(shown(&["proxy"]).unwrap(), ["a/proxy"]);
+    assert_eq!(shown(&["debug"]).unwrap(), ["a/debug", "b/debug"]);
+    assert_eq!(
+        shown(&["game", "gaem"]).unwrap_err(),
+        "none of the 2 selected pods has a container gaem; correct containerList"
+    );
+    for none in [select(&[], &[]), select(&[ended], &[])] {
+        assert_eq!(
+            none.unwrap_err().reason,
+            shared_api::reason::ExecutionReason::NothingSelected
+        );
+    }
+    let crowd: Vec<FoundPod> = (0..1001)
+        .map(|number| pod(&format!("p{number}"), &["game"]))
+        .collect();
+    let error = select(&crowd, &[]).unwrap_err();
+    assert!(
+        error
+            .message
+            .starts_with("1001 containers are selected, and the limit is 1000"),
+        "{}",
+        error.message
+    );
+    assert_eq!(select(&crowd[..1000], &[]).unwrap().len(), 1000);
+}
+
+#[test]
+fn every_failure_has_its_type() {
+    use crate::answer::{FailureKind, MeasurementFailure};
+    use shared_api::execution_hook::ErrorType;
+    for (kind, wanted) in [
+        (FailureKind::CommandNotRun, ErrorType::Error),
+        (FailureKind::CommandLost, ErrorType::Error),
+        (FailureKind::Unreachable, ErrorType::Error),
+        (FailureKind::MalformedAnswer, ErrorType::Error),
+        (FailureKind::ApiRefused, ErrorType::Forbidden),
+        (FailureKind::Timeout, ErrorType::Timeout),
+        (FailureKind::ObjectGone, ErrorType::NotFound),
+    ] {
+        let mut status = select(&[pod("a", &["game"])], &[]).unwrap().remove(0);
+        let long = format!("begins here {} ends here", "é".repeat(300));
+        let failure = MeasurementFailure::new(kind, long);
+        outcome_of(Err(failure)).apply(&mut status, jiff::Timestamp::UNIX_EPOCH);
+        let error = status.error.unwrap();
+        let message = error.message.unwrap();
+        assert_eq!((error.error_type, status.attempts), (wanted, 1), "{kind:?}");
+        assert!(
+            message.starts_with("begins here é") && message.ends_with("é ends here"),
+            "{message}"
+        );
+        assert!(message.len() <= 250, "{}", message.len());
+    }
+}

@@ -1,0 +1,294 @@
+//! Recording of the status, and recovery when that fails. Results of tries are kept until they are recorded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hook_core::execution::{digest_of_spec, is_ahead, resolve_hook};
+use runtime_core::backoff::Backoff;
+use runtime_core::clock::Now;
+use shared_api::reason::ExecutionReason;
+use shared_api::{ExecutionHook, ExecutionHookStatus};
+
+use super::{Execution, ExecutionOutput, State};
+use crate::StoreError;
+use crate::version::Version;
+use crate::write_throttle::WriteThrottle;
+
+/// Pause between two writes of the status, except for the last one.
+const WRITE_EVERY: Duration = Duration::from_secs(1);
+/// Number of consecutive failed attempts after which a warning event is emitted, and the number of attempts between
+/// further ones.
+const FIRST_WARNING: u32 = 5;
+const WARN_EVERY: u32 = 100;
+
+/// State of recording.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    has_changes: bool,
+    /// The hook must be read before the next decision; after a conflict if so.
+    must_read: Option<bool>,
+    throttle: WriteThrottle,
+    retry: Backoff,
+    delete: Backoff,
+    /// Status that was sent, until its outcome is known.
+    sent: Option<Box<ExecutionHookStatus>>,
+    /// Reason for which the hook waits, until it is recorded.
+    waits: Option<(ExecutionReason, String)>,
+    /// Whether the end of the hook was recorded by this process and is not reported yet.
+    has_ended: bool,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self {
+            has_changes: false,
+            must_read: None,
+            throttle: WriteThrottle::with_pause(WRITE_EVERY),
+            retry: Backoff::new(Duration::from_millis(200), Duration::from_secs(5)),
+            delete: Backoff::new(Duration::from_secs(1), Duration::from_mins(5)),
+            sent: None,
+            waits: None,
+            has_ended: false,
+        }
+    }
+}
+
+impl Recorder {
+    /// Notes that the status has changed.
+    pub(super) fn change(&mut self) {
+        self.has_changes = true;
+    }
+
+    pub(super) fn has_changes(&self) -> bool {
+        self.has_changes
+    }
+
+    /// Returns how long the next write must wait.
+    pub(super) fn wait(&self, now: Duration) -> Option<Duration> {
+        self.throttle.wait(now)
+    }
+
+    /// Returns once whether the hook must be read, and whether after a conflict.
+    pub(super) fn take_read(&mut self) -> Option<bool> {
+        self.must_read.take()
+    }
+
+    /// Emits an event once the reason is recorded.
+    pub(super) fn tell(&mut self, reason: ExecutionReason, message: &str) {
+        self.waits = Some((reason, message.to_owned()));
+    }
+
+    /// Returns once whether this process recorded the end of the hook.
+    pub(super) fn take_end(&mut self) -> bool {
+        std::mem::take(&mut self.has_ended)
+    }
+}
+
+impl Execution {
+    pub(super) fn record(&mut self, now: Now) {
+        self.describe(now);
+        self.recorder.has_changes = false;
+        self.recorder.throttle.sent(&self.status, now.mono);
+        let status = Box::new(self.status.clone());
+        self.recorder.sent = Some(status.clone());
+        self.state = State::Records;
+        self.output
+            .push_back(ExecutionOutput::Record(self.hook.clone(), status));
+    }
+
+    pub(super) fn recorded(&mut self, answer: Result<Arc<ExecutionHook>, StoreError>, now: Now) {
+        let sent = self.recorder.sent.take();
+        match (answer, sent) {
+            (Ok(hook), Some(sent)) if has_status(&hook, &sent) => {
+                self.recorder.retry.reset();
+                self.output.push_back(ExecutionOutput::StatusWritten("written"));
+                self.recorder.has_ended |= sent.completion_time.is_some();
+                self.accept(hook);
+                let waits = self.recorder.waits.take();
+                if let Some((reason, message)) = waits.filter(|(reason, _)| has_reason(&sent, *reason)) {
+                    self.output
+                        .push_back(ExecutionOutput::Waits(self.hook.clone(), reason, message));
+                }
+                self.state = State::Decides;
+            }
+            (Ok(hook), _) => {
+                self.accept(hook);
+                self.recorder.has_changes = true;
+                self.output.push_back(ExecutionOutput::StatusWritten("failed"));
+                self.try_again(failed("the API server answered without what was written"), now);
+            }
+            (Err(error), _) => self.recover(error, now),
+        }
+    }
+
+    pub(super) fn deleted(&mut self, answer: Result<(), StoreError>, now: Now) {
+        match answer {
+            Ok(()) | Err(StoreError::Gone) => self.end(),
+            Err(StoreError::Conflict) => self.read(true),
+            Err(why @ StoreError::Failed { .. }) => {
+                // It may be forbidden for good.
+                let pause = self.recorder.delete.fail();
+                self.pause(
+                    ExecutionReason::HookNotDeleted,
+                    why,
+                    pause,
+                    self.recorder.delete.failures(),
+                    now,
+                );
+            }
+        }
+    }
+
+    /// Recovers from a failed write of the status: reads the hook again if it may have changed, otherwise retries after a pause.
+    pub(super) fn recover(&mut self, error: StoreError, now: Now) {
+        self.recorder.has_changes = true;
+        match error {
+            StoreError::Conflict => self.read(true),
+            StoreError::Gone => self.read(false),
+            StoreError::Failed { .. } => {
+                self.output.push_back(ExecutionOutput::StatusWritten("failed"));
+                self.try_again(error, now);
+            }
+        }
+    }
+
+    pub(super) fn read(&mut self, conflict: bool) {
+        self.state = State::Reads { conflict };
+        self.output.push_back(ExecutionOutput::Read(self.hook.clone()));
+    }
+
+    pub(super) fn was_read(
+        &mut self,
+        answer: Result<Arc<ExecutionHook>, StoreError>,
+        conflict: bool,
+        now: Now,
+    ) {
+        match answer {
+            Ok(hook) => {
+                self.accept(hook);
+                self.state = State::Decides;
+                if conflict {
+                    self.output.push_back(ExecutionOutput::StatusWritten("conflict"));
+                    let pause = self.recorder.retry.fail();
+                    // A single conflict is normal; repeated conflicts mean that another writer is as eager.
+                    if self.recorder.retry.failures() > 1 {
+                        self.state = State::Pauses(now.mono + pause);
+                    }
+                }
+            }
+            Err(StoreError::Gone) => {
+                self.output.push_back(ExecutionOutput::StatusWritten("gone"));
+                self.end();
+            }
+            // Until the hook is read, nothing is known to be new.
+            Err(error @ (StoreError::Conflict | StoreError::Failed { .. })) => {
+                self.try_again(error, now);
+                self.recorder.must_read = Some(conflict);
+            }
+        }
+    }
+
+    fn try_again(&mut self, why: StoreError, now: Now) {
+        let pause = self.recorder.retry.fail();
+        let reason = ExecutionReason::HookStatusNotRecorded;
+        self.pause(reason, why, pause, self.recorder.retry.failures(), now);
+    }
+
+    fn pause(&mut self, reason: ExecutionReason, why: StoreError, pause: Duration, failures: u32, now: Now) {
+        self.output.push_back(ExecutionOutput::CallFailed {
+            hook: self.hook.clone(),
+            reason,
+            why,
+            pause,
+            tell: failures % WARN_EVERY == FIRST_WARNING,
+        });
+        self.state = State::Pauses(now.mono + pause);
+    }
+
+    /// Applies a state from the watch, unless it is older than the known one.
+    pub(super) fn accept_news(&mut self, hook: Arc<ExecutionHook>) {
+        let version = |hook: &ExecutionHook| Version::parse(hook.metadata.resource_version.as_deref());
+        if !version(&hook).is_older_than(version(&self.hook)) {
+            self.accept(hook);
+        }
+    }
+
+    /// Follows a newer state, and keeps results that it does not have.
+    fn accept(&mut self, hook: Arc<ExecutionHook>) {
+        if hook.spec != self.hook.spec {
+            self.spec = resolve_hook(&hook.spec);
+            self.spec_digest = digest_of_spec(&hook.spec);
+        }
+        let recorded = hook.status.clone().unwrap_or_default();
+        self.hook = hook;
+        let before = std::mem::replace(&mut self.status, recorded);
+        if before.start_time.is_some() && self.status.start_time.is_none() {
+            // The containers must be selected again.
+            self.action = None;
+            self.prepare_at = Duration::ZERO;
+        }
+        let containers = before.hook_statuses.iter();
+        let ours: BTreeMap<(&str, &str), _> = containers
+            .map(|container| {
+                (
+                    (container.pod_name.as_str(), container.container_name.as_str()),
+                    container,
+                )
+            })
+            .collect();
+        let mut has_news = false;
+        let mut is_recorded = Vec::new();
+        for container in &mut self.status.hook_statuses {
+            is_recorded.push(container.pod_uid.is_some());
+            let ours = ours.get(&(container.pod_name.as_str(), container.container_name.as_str()));
+            if let Some(ours) = ours.filter(|ours| is_ahead(ours, container)) {
+                container.clone_from(ours);
+                has_news = true;
+            }
+        }
+        self.recorder.has_changes = has_news;
+        let after = &self.status.hook_statuses;
+        let cancelled = self.tries.rearrange(&before.hook_statuses, after, &is_recorded);
+        self.output.extend(cancelled);
+    }
+
+    /// Drops the containers of a hook that has ended: only its time to live matters.
+    pub(super) fn drop_containers(&mut self) {
+        self.cancel_tries();
+        self.tries.clear();
+        self.status.hook_statuses = Vec::new();
+        if let Some(hook) = Arc::get_mut(&mut self.hook)
+            && let Some(status) = &mut hook.status
+        {
+            status.hook_statuses = Vec::new();
+        }
+    }
+}
+
+/// Returns whether a hook from the API server's answer has the status that was written.
+fn has_status(hook: &ExecutionHook, written: &ExecutionHookStatus) -> bool {
+    let results = |status: &ExecutionHookStatus| -> Vec<_> {
+        let containers = status.hook_statuses.iter();
+        containers
+            .map(|container| (container.succeed, container.attempts, container.pod_uid.clone()))
+            .collect()
+    };
+    hook.status.as_ref().is_some_and(|kept| {
+        (kept.completion_time, &kept.action) == (written.completion_time, &written.action)
+            && results(kept) == results(written)
+    })
+}
+
+/// Returns whether the conditions of a status have this reason.
+fn has_reason(status: &ExecutionHookStatus, reason: ExecutionReason) -> bool {
+    let mut conditions = status.conditions.iter();
+    conditions.any(|condition| condition.reason == reason.as_str())
+}
+
+fn failed(message: &str) -> StoreError {
+    StoreError::Failed {
+        step: "write a status",
+        message: message.to_owned(),
+    }
+}

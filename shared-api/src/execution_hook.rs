@@ -1,0 +1,241 @@
+//! The ExecutionHook kind: carries out a HookAction in containers, and records the result of each.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{UnknownFields, unknown_fields_schema};
+use crate::time::Time;
+
+/// Most containers of one ExecutionHook: its status names each of them.
+pub const MAX_CONTAINERS: usize = 1000;
+/// Stands in a status for all containers of a pod that has not been found yet.
+pub const ALL_CONTAINERS: &str = "*";
+
+/// Carries out a HookAction once in each selected container. Immutable, except for `terminate`.
+// No rule of the CRD says so: Kubernetes 1.20 to 1.22 refuse to apply definitions with rules on the spec itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(
+    group = "tkex.tencent.com",
+    version = "v1alpha1",
+    kind = "ExecutionHook",
+    doc = "Carries out a HookAction in running containers, and records the result of each. Off unless hook-operator runs with --execution-hooks.",
+    namespaced,
+    status = "ExecutionHookStatus",
+    shortname = "eh",
+    derive = "PartialEq",
+    printcolumn(name = "ACTION", type_ = "string", json_path = ".spec.actionName"),
+    printcolumn(name = "SUCCEEDED", type_ = "integer", json_path = ".status.succeeded"),
+    printcolumn(name = "FAILED", type_ = "integer", json_path = ".status.failed"),
+    printcolumn(name = "TOTAL", type_ = "integer", json_path = ".status.total"),
+    printcolumn(
+        name = "REASON",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Complete\")].reason"
+    ),
+    printcolumn(
+        name = "MESSAGE",
+        type_ = "string",
+        json_path = ".status.conditions[?(@.type==\"Complete\")].message",
+        priority = 1
+    ),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionHookSpec {
+    /// HookAction of this namespace. While there is none of this name, the hook waits.
+    #[schemars(length(min = 1, max = 253))]
+    pub action_name: String,
+    /// Pods and containers. They are selected once, before the first try.
+    pub pod_selection: PodSelection,
+    /// Number of containers in which the action is carried out at a time; 64 when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub parallelism: Option<i32>,
+    /// Seconds after which a finished hook is deleted; 3600 when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 604_800))]
+    pub ttl_seconds_after_finished: Option<i32>,
+    /// Ends the hook: nothing is tried again, and containers without a success count as failed. Commands that run
+    /// already are not stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminate: Option<bool>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// Pods and containers, by name or by label.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodSelection {
+    /// Pods by name, with their containers. If it is set, `podContainerSelector` is not used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 1000))]
+    #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["podName".into()]))]
+    pub pod_container_names_list: Option<Vec<PodContainerNames>>,
+    /// Pods by label, with their containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pod_container_selector: Option<PodContainerSelector>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// Containers of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodContainerNames {
+    /// Name of the pod.
+    #[schemars(length(min = 1, max = 253))]
+    pub pod_name: String,
+    /// Names of its containers. Unset: all of its containers, except for init containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "container_names_schema")]
+    pub container_names: Option<Vec<String>>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// Containers of all pods with these labels.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PodContainerSelector {
+    /// Labels of the pods. It must not be empty, as it would select all pods of the namespace.
+    pub pod_selector: LabelSelector,
+    /// Names of the containers. Unset: all containers of these pods, except for init containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "container_names_schema")]
+    pub container_list: Option<Vec<String>>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// State of an ExecutionHook.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecutionHookStatus {
+    /// Generation of the spec that the status describes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Time at which the containers were selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_time: Option<Time>,
+    /// Time at which the last container succeeded or failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Digest of the spec without `terminate`, with which the containers were selected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spec_digest: Option<String>,
+    /// HookAction that is carried out. If its action is changed before the hook has finished, the hook fails.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<PinnedAction>,
+    /// Number of selected containers.
+    #[serde(default)]
+    pub total: i32,
+    /// Number of containers in which the action is being tried now. A try that waits for its turn does not count.
+    #[serde(default)]
+    pub active: i32,
+    /// Number of containers in which the action succeeded.
+    #[serde(default)]
+    pub succeeded: i32,
+    /// Number of containers in which the action failed for good.
+    #[serde(default)]
+    pub failed: i32,
+    /// Conditions. `Complete` is True when every container has succeeded or failed; `Succeeded` is True when every
+    /// container has succeeded, and Unknown until the hook is complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// State of each selected container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hook_statuses: Vec<ContainerHookStatus>,
+}
+
+/// Identity of a HookAction.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PinnedAction {
+    /// UID.
+    pub uid: String,
+    /// Generation at the start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+    /// Digest of its action.
+    pub digest: String,
+}
+
+/// State of the action in one container.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerHookStatus {
+    /// Name of the pod.
+    pub pod_name: String,
+    /// UID of the pod. Unset: the pod has not been found yet. A pod that replaces it is not used.
+    #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
+    pub pod_uid: Option<String>,
+    /// Name of the container. `*`: all containers of a pod that has not been found yet.
+    pub container_name: String,
+    /// Start of the last try. Unset: there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Time>,
+    /// True: the action succeeded. False: it failed for good. Unset: it has not ended, or is tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub succeed: Option<bool>,
+    /// Number of tries that have ended.
+    #[serde(default)]
+    pub attempts: i32,
+    /// Error of the last try that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<HookError>,
+}
+
+/// Error of a try.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HookError {
+    /// Class of the error.
+    pub error_type: ErrorType,
+    /// Description, at most 250 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Reason in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Time of the error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Time>,
+}
+
+/// Class of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ErrorType {
+    /// A try, or all tries together, took too long.
+    Timeout,
+    /// The API server refuses the command.
+    Forbidden,
+    /// The pod or the container does not exist.
+    NotFound,
+    /// Any other error.
+    #[serde(other)]
+    Error,
+}
+
+impl ExecutionHook {
+    /// Returns whether the hook has finished.
+    pub fn is_complete(&self) -> bool {
+        let status = self.status.as_ref();
+        status.is_some_and(|status| status.completion_time.is_some())
+    }
+}
+
+fn container_names_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "array", "maxItems": 100, "x-kubernetes-list-type": "set",
+        "items": { "type": "string", "minLength": 1, "maxLength": 63 } })
+}

@@ -1,0 +1,158 @@
+//! The HookAction kind: an action that ExecutionHooks carry out in containers. Its fields are at the top level, beside
+//! `metadata`.
+
+use std::borrow::Cow;
+
+use kube::core::{NamespaceResourceScope, ObjectMeta, Resource, TypeMeta};
+use kube::{CustomResource, KubeSchema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{UnknownFields, unknown_fields_schema};
+
+/// An action to carry out in running containers, and its limits.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HookAction {
+    /// API version and kind.
+    #[serde(flatten)]
+    pub types: Option<TypeMeta>,
+    /// Metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// Fields of this kind.
+    #[serde(flatten)]
+    pub fields: HookActionFields,
+}
+
+impl HookAction {
+    /// Creates an action of this name.
+    pub fn new(name: &str, fields: HookActionFields) -> Self {
+        Self {
+            types: Some(TypeMeta::resource::<Self>()),
+            metadata: ObjectMeta {
+                name: Some(name.to_owned()),
+                ..ObjectMeta::default()
+            },
+            fields,
+        }
+    }
+}
+
+impl Resource for HookAction {
+    type DynamicType = ();
+    type Scope = NamespaceResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        HookActionDefinition::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        HookActionDefinition::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        HookActionDefinition::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        HookActionDefinition::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// Fields of a HookAction beside its metadata.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
+#[kube(
+    group = "tkex.tencent.com",
+    version = "v1alpha1",
+    kind = "HookAction",
+    root = "HookActionDefinition",
+    doc = "An action that ExecutionHooks carry out in running containers. It names no pods, so that many ExecutionHooks can use it.",
+    namespaced,
+    shortname = "ha",
+    printcolumn(name = "COMMAND", type_ = "string", json_path = ".action.exec.command"),
+    printcolumn(name = "TIMEOUT", type_ = "integer", json_path = ".actionTimeoutSeconds"),
+    printcolumn(name = "AGE", type_ = "date", json_path = ".metadata.creationTimestamp")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct HookActionFields {
+    /// Action. It may be carried out more than once in a container, so it must be idempotent.
+    #[serde(default)]
+    pub action: Action,
+    /// Seconds for which a failed action is tried again in a container, from its first try there. They begin again when
+    /// hook-operator restarts. Unset: it is tried again until it succeeds or the ExecutionHook is deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 604_800))]
+    pub action_timeout_seconds: Option<i32>,
+    /// Timeout of one try in seconds; 30 when unset. The command may run on after it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 3600))]
+    pub call_timeout_seconds: Option<i32>,
+    /// Whether error messages of ExecutionHooks quote the end of a command's output. Unset: they say how long it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quote_answers: Option<bool>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// What to carry out.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Action {
+    /// Command to run in the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exec: Option<ExecAction>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// A command. Exit code 0 is a success.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ExecAction {
+    /// Program and its arguments, without a shell.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 64))]
+    pub command: Vec<String>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn fields_are_at_the_top_level_and_only_unknown_ones_are_unknown() {
+        let action = json!({ "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookAction",
+            "metadata": { "name": "freeze" },
+            "action": { "exec": { "command": ["run_quiesce.sh"] }, "actionTimeoutSeconds": 10 },
+            "callTimeoutSeconds": 3, "actionTimeout": 1 });
+        let read: HookAction = serde_json::from_value(action.clone()).unwrap();
+        let HookActionFields {
+            action: inner,
+            unknown,
+            call_timeout_seconds,
+            ..
+        } = &read.fields;
+        assert_eq!(*call_timeout_seconds, Some(3));
+        assert_eq!(unknown.keys().collect::<Vec<_>>(), ["actionTimeout"]);
+        assert_eq!(inner.unknown.keys().collect::<Vec<_>>(), ["actionTimeoutSeconds"]);
+        assert_eq!(serde_json::to_value(&read).unwrap(), action);
+    }
+}
