@@ -77,6 +77,7 @@ impl Operator for Config {
             &client,
             &["gamedeployments", "hookruns", "hooktemplates"],
             &health,
+            crd_wait::CHECK,
         )
         .await;
         let clock = clock::Clock::begin();

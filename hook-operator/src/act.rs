@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
-use crate::commands::Commands;
+use crate::commands::{Commands, MAX_COMMANDS};
 use crate::jobs::{JobCalls, Jobs};
 use crate::objects::Objects;
 
@@ -60,7 +60,7 @@ impl ApiBackend {
             .then(|| Objects::new(client.clone(), calls_of_hooks.clone()));
         let commands = enabled
             .exec
-            .then(|| Commands::new(client.clone(), calls_of_hooks));
+            .then(|| Commands::new(client.clone(), calls_of_hooks, MAX_COMMANDS));
         Self {
             client,
             events,
@@ -70,6 +70,11 @@ impl ApiBackend {
             objects,
             commands,
         }
+    }
+
+    /// Returns the sender of events.
+    pub(crate) fn events(&self) -> &Events {
+        &self.events
     }
 
     fn runs(&self, run: &HookRun) -> Api<HookRun> {
@@ -89,7 +94,8 @@ impl ApiBackend {
         })
     }
 
-    async fn call<T>(
+    /// Makes a call for a namespace.
+    pub(crate) async fn call<T>(
         &self,
         namespace: &str,
         step: &'static str,
@@ -99,7 +105,7 @@ impl ApiBackend {
     }
 
     /// Writes a status. The UID is a precondition, and so is the resource version if the metadata has one.
-    async fn patch_status<K>(
+    pub(crate) async fn patch_status<K>(
         &self,
         step: &'static str,
         metadata: &ObjectMeta,
@@ -220,7 +226,7 @@ fn next_step(run: &HookRun) -> String {
     }
 }
 
-fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
+pub(crate) fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference {
     ObjectReference {
         kind: Some(kind.to_owned()),
         api_version: Some(format!(

@@ -23,6 +23,18 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub measuring: Measuring,
 
+    #[command(flatten)]
+    #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
+    pub optional: OptionalArgs,
+
+    /// Carry out ExecutionHooks. The ServiceAccount hookgate-hooks of each namespace runs their commands in containers
+    #[arg(long)]
+    pub execution_hooks: bool,
+}
+
+/// Flags of the optional providers.
+#[derive(Debug, Clone, clap::Args)]
+pub struct OptionalArgs {
     /// Enable the provider `job`. Jobs are created by the ServiceAccount hookgate-hooks of each namespace
     #[arg(long)]
     pub provider_job: bool,
@@ -49,10 +61,10 @@ impl Config {
     /// Returns the optional providers that are on.
     pub fn optional_providers(&self) -> OptionalProviders {
         OptionalProviders {
-            job: self.provider_job,
-            kubernetes: self.provider_kubernetes,
-            exec: self.provider_exec,
-            annotations: self.patch_annotations.clone(),
+            job: self.optional.provider_job,
+            kubernetes: self.optional.provider_kubernetes,
+            exec: self.optional.provider_exec,
+            annotations: self.optional.patch_annotations.clone(),
         }
     }
 }

@@ -8,7 +8,8 @@
 //! | `latest_tasks` | at most one task for each object |
 //! | [`act`] | every write to the API server, except for Jobs and annotations |
 //! | [`account`] | identity of hooks in the cluster |
-//! | [`commands`] | commands that measurements run in containers |
+//! | [`commands`] | commands in containers |
+//! | [`executions`] | an execution for every ExecutionHook |
 //! | [`jobs`] | Jobs of measurements |
 //! | [`objects`] | objects that measurements read or annotate |
 //! | [`template`] | the `Valid` condition of HookTemplates |
@@ -34,6 +35,7 @@ pub mod act;
 pub mod commands;
 pub mod config;
 pub mod controller;
+pub mod executions;
 pub mod jobs;
 mod latest_tasks;
 pub mod metrics;
@@ -89,8 +91,17 @@ impl Operator for Config {
             self.optional_providers(),
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
-        crd_wait::wait_for(&client, &["hookruns", "hooktemplates"], &health).await;
-        let watches = observe::Watches::new(client.clone(), self.operator.scope(), health);
+        let resources = ["hookruns", "hooktemplates"];
+        let executions = executions::drive(executions::Settings {
+            client: client.clone(),
+            scope: self.operator.scope(),
+            health: health.clone(),
+            limiter: self.operator.tenant_call_limiter(),
+            backend: backend.clone(),
+            metrics: metrics.executions.clone(),
+            is_enabled: self.execution_hooks,
+        });
+        let watches = observe::Watches::new(client.clone(), self.operator.scope(), health.clone());
         let measurer = Measurer {
             backend: backend.clone(),
             providers: self.measuring.providers(),
@@ -99,6 +110,11 @@ impl Operator for Config {
         let compute = measurer.providers.compute().clone();
         let runs = controller::Controller::new(measurer, metrics.clone()).drive(watches.runs());
         let templates = template::drive(watches.templates(), backend, metrics, compute);
-        tokio::join!(runs, templates);
+        // HookRuns do not wait for the definitions of ExecutionHooks.
+        let hooks = async {
+            crd_wait::wait_for(&client, &resources, &health, crd_wait::CHECK).await;
+            tokio::join!(runs, templates);
+        };
+        tokio::join!(hooks, executions);
     }
 }

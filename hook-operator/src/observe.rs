@@ -1,16 +1,21 @@
-//! Watches of HookRuns and HookTemplates. They drive all work of the operator.
+//! Watches of HookRuns, HookTemplates and ExecutionHooks. They drive all work of the operator.
 
 use futures::Stream;
 use kube::Client;
 use operator_runtime::health::Health;
 use operator_runtime::shard::Scope;
-use operator_runtime::watch::{Observed, watch_in};
-use shared_api::{HookRun, HookTemplate};
+use operator_runtime::watch::{Observed, watch_in, watch_in_pages};
+use shared_api::{ExecutionHook, HookRun, HookTemplate};
 
 /// Check in `/readyz`: HookRuns have been listed and are being watched.
 pub const RUNS: &str = "hookruns-watch";
 /// Check in `/readyz`: HookTemplates have been listed and are being watched.
 pub const TEMPLATES: &str = "hooktemplates-watch";
+/// Check in `/readyz`, with `--execution-hooks`: ExecutionHooks have been listed and are being watched.
+pub const EXECUTIONS: &str = "executionhooks-watch";
+
+/// ExecutionHooks of one answer of a list: each may have half a megabyte.
+const EXECUTIONS_PAGE: u32 = 20;
 
 /// Creates the watches.
 pub struct Watches {
@@ -37,5 +42,16 @@ impl Watches {
     /// Streams all HookTemplates, then every change; never ends.
     pub fn templates(&self) -> impl Stream<Item = Observed<HookTemplate>> + Send + use<> {
         watch_in(&self.client, &self.scope, TEMPLATES, self.health.clone())
+    }
+
+    /// Streams all ExecutionHooks, then every change; never ends.
+    pub fn executions(&self) -> impl Stream<Item = Observed<ExecutionHook>> + Send + use<> {
+        watch_in_pages(
+            &self.client,
+            &self.scope,
+            EXECUTIONS_PAGE,
+            EXECUTIONS,
+            self.health.clone(),
+        )
     }
 }

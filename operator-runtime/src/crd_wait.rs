@@ -12,34 +12,51 @@ pub const CHECK: &str = "crds";
 
 /// Pause between attempts.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Pause between attempts for resources that nothing depends on.
+const QUIET_POLL_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Returns when all these resources (plural names) are served. Needs only discovery permissions.
-pub async fn wait_for(client: &Client, resources: &[&str], health: &Health) {
-    loop {
-        let why = match client
-            .list_api_group_resources(&format!("{GROUP}/{VERSION}"))
-            .await
-        {
-            Ok(list) => {
-                let served =
-                    |wanted: &&&str| !list.resources.iter().any(|resource| resource.name == ***wanted);
-                let missing: Vec<_> = resources.iter().filter(served).copied().collect();
-                if missing.is_empty() {
-                    health.pass(CHECK);
-                    return;
-                }
-                format!("{} not served; apply the CRDs", missing.join(", "))
-            }
-            Err(kube::Error::Api(status)) if status.code == 404 => {
-                format!("{} not served; apply the CRDs", resources.join(", "))
-            }
-            Err(error) => format!(
-                "the API server does not answer: {}",
-                crate::error::root_cause(&error)
-            ),
-        };
+pub async fn wait_for(client: &Client, resources: &[&str], health: &Health, check: &'static str) {
+    while let Err(why) = served(client, resources).await {
         tracing::warn!(%why, "waiting for the custom resource definitions");
-        health.fail(CHECK, why);
+        health.fail(check, why);
         tokio::time::sleep(POLL_INTERVAL).await;
     }
+    health.pass(check);
+}
+
+/// Returns when all these resources are served, without a check: nothing depends on it.
+pub async fn wait_quietly_for(client: &Client, resources: &[&str]) {
+    while served(client, resources).await.is_err() {
+        tokio::time::sleep(QUIET_POLL_INTERVAL).await;
+    }
+}
+
+/// Checks that all these resources are served.
+///
+/// # Errors
+/// The reason why they are not.
+async fn served(client: &Client, resources: &[&str]) -> Result<(), String> {
+    let list = client
+        .list_api_group_resources(&format!("{GROUP}/{VERSION}"))
+        .await;
+    let missing = match list {
+        Ok(list) => {
+            let is_served = |wanted: &str| list.resources.iter().any(|resource| resource.name == wanted);
+            resources
+                .iter()
+                .copied()
+                .filter(|wanted| !is_served(wanted))
+                .collect()
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => resources.to_vec(),
+        Err(error) => {
+            let why = crate::error::root_cause(&error);
+            return Err(format!("the API server does not answer: {why}"));
+        }
+    };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!("{} not served; apply the CRDs", missing.join(", ")))
 }

@@ -15,6 +15,9 @@ use crate::health::Health;
 use crate::random::random;
 use crate::shard::Scope;
 
+/// Objects of one answer of a list; the default of client-go.
+const PAGE: u32 = 500;
+
 /// Event about an object that may not parse as its kind.
 pub type Observed<K> = Event<DeserializeGuard<K>>;
 
@@ -66,7 +69,19 @@ pub fn watch<K>(
 where
     K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(api, watcher::Config::default())
+    watch_with(api, watcher::Config::default(), check, health)
+}
+
+fn watch_with<K>(
+    api: Api<DeserializeGuard<K>>,
+    config: watcher::Config,
+    check: &'static str,
+    health: Health,
+) -> impl Stream<Item = Observed<K>> + Send + use<K>
+where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+{
+    watcher(api, config)
         .backoff(Soon::default())
         .modify(|object| object.managed_fields_mut().clear())
         .filter_map(move |observed| {
@@ -125,7 +140,27 @@ where
         + Send
         + 'static,
 {
-    let all = watch(scope.api(client), check, health);
+    watch_in_pages(client, scope, PAGE, check, health)
+}
+
+/// Like [`watch_in()`], with lists of this many objects at a time: for kinds whose objects are large.
+pub fn watch_in_pages<K>(
+    client: &Client,
+    scope: &Scope,
+    page: u32,
+    check: &'static str,
+    health: Health,
+) -> impl Stream<Item = Observed<K>> + Send + use<K>
+where
+    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + std::fmt::Debug
+        + DeserializeOwned
+        + Send
+        + 'static,
+{
+    let config = watcher::Config::default().page_size(page);
+    let all = watch_with(scope.api(client), config, check, health);
     let scope = scope.clone();
     all.filter(move |event| std::future::ready(concerns(&scope, event)))
 }

@@ -50,7 +50,7 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 const SILENT_FOR: Duration = Duration::from_mins(1);
 
 /// Connection to a command.
-pub(super) type Socket = WebSocketStream<TokioIo<Upgraded>>;
+pub(crate) type Socket = WebSocketStream<TokioIo<Upgraded>>;
 
 /// Starts a command.
 ///

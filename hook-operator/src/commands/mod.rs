@@ -1,4 +1,4 @@
-//! Commands that hooks run in containers, as the account of the run's namespace.
+//! Commands that hooks run in containers, as the account of the hook's namespace.
 //!
 //! | module | job |
 //! | --- | --- |
@@ -7,11 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use fair_share::semaphore::FairSemaphore;
+use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{
-    FailureKind, KEPT_OF_STREAM, MeasurementFailure, Transcript, check_end, pod_uid, running_container,
+    FailureKind, KEPT_OF_STREAM, MeasurementFailure, RunningContainer, Transcript, check_end, pod_uid,
+    running_container,
 };
-use hook_core::request::ExecRequest;
+use hook_core::request::{ExecRequest, ObjectName};
 use hook_providers::MemoryReservation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -23,8 +24,10 @@ use crate::objects::{failed, fetch};
 
 mod connection;
 
-/// Most commands at a time. A namespace may begin one only while it has fewer than there is room for.
-const MAX_COMMANDS: usize = 64;
+use connection::Socket;
+
+/// Most commands of measurements at a time.
+pub const MAX_COMMANDS: usize = 64;
 /// Bytes reserved for the output of a command, as received and as text.
 const RESERVED: usize = 4 * KEPT_OF_STREAM;
 /// Longest wait for a turn.
@@ -38,13 +41,19 @@ pub struct Commands {
 }
 
 impl Commands {
-    /// Creates a runner with a client that may impersonate the accounts.
-    pub fn new(client: Client, limiter: Arc<CallLimiter>) -> Self {
+    /// Creates a runner with a client that may impersonate the accounts. It runs this many commands at a time; a
+    /// namespace may begin one only while it has fewer than there is room for.
+    pub fn new(client: Client, limiter: Arc<CallLimiter>, at_once: usize) -> Self {
         Self {
             client,
             limiter,
-            turns: FairSemaphore::with_reserve(MAX_COMMANDS),
+            turns: FairSemaphore::with_reserve(at_once),
         }
+    }
+
+    /// Waits for a turn.
+    pub async fn turn(&self, namespace: &str) -> Permit {
+        self.turns.take(namespace).await
     }
 
     /// Runs a command in a container of the run's pod. Dropping the future ends the connection; the command may run on.
@@ -86,33 +95,72 @@ impl Commands {
         run_pod: Option<&str>,
         request: &ExecRequest,
     ) -> Result<Transcript, MeasurementFailure> {
-        let client = account::of_hooks(&self.client, namespace);
-        let before = self.pod(&client, namespace, request).await?;
+        let before = self.pod(namespace, &request.pod).await?;
         let container = running_container(request, run_pod, &before)?;
         drop(before);
-        let mut socket = connection::open(&client, &self.limiter, namespace, request).await?;
-        let transcript = connection::transcript(&mut socket, request).await?;
-        // Closes the connection before the next call, whatever that one takes.
-        drop(socket);
-        let after = self.pod(&client, namespace, request).await?;
-        check_end(request, run_pod, &container, &after, &transcript)?;
+        let socket = self.begin(namespace, request).await?;
+        let transcript = self.await_end(socket, request).await?;
+        self.confirm(namespace, run_pod, request, &container, &transcript)
+            .await?;
         Ok(transcript)
     }
 
-    async fn pod(
+    /// Starts a command.
+    ///
+    /// # Errors
+    /// If it was not started, or this is not known.
+    pub(crate) async fn begin(
         &self,
-        client: &Client,
         namespace: &str,
         request: &ExecRequest,
-    ) -> Result<Pod, MeasurementFailure> {
-        let name = &request.pod.name;
+    ) -> Result<Socket, MeasurementFailure> {
+        let client = account::of_hooks(&self.client, namespace);
+        connection::open(&client, &self.limiter, namespace, request).await
+    }
+
+    /// Waits until a command ends, without a limit of time.
+    ///
+    /// # Errors
+    /// If its end is not known.
+    pub(crate) async fn await_end(
+        &self,
+        mut socket: Socket,
+        request: &ExecRequest,
+    ) -> Result<Transcript, MeasurementFailure> {
+        // Closes the connection at its end, whatever the next call takes.
+        connection::transcript(&mut socket, request).await
+    }
+
+    /// Checks that a command came to its end by itself, in the container in which it began.
+    ///
+    /// # Errors
+    /// If it did not, or this is not known.
+    pub async fn confirm(
+        &self,
+        namespace: &str,
+        run_pod: Option<&str>,
+        request: &ExecRequest,
+        container: &RunningContainer,
+        transcript: &Transcript,
+    ) -> Result<(), MeasurementFailure> {
+        let after = self.pod(namespace, &request.pod).await?;
+        check_end(request, run_pod, container, &after, transcript)
+    }
+
+    /// Reads a pod.
+    ///
+    /// # Errors
+    /// `ObjectGone`, `ApiRefused`, `Unreachable` or `MalformedAnswer`.
+    pub async fn pod(&self, namespace: &str, pod: &ObjectName) -> Result<Pod, MeasurementFailure> {
+        let name = &pod.name;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let fetched = fetch(client, &self.limiter, namespace, &path, "application/json").await;
-        let text = fetched.map_err(|error| failed(&request.pod.to_string(), error))?;
+        let client = account::of_hooks(&self.client, namespace);
+        let fetched = fetch(&client, &self.limiter, namespace, &path, "application/json").await;
+        let text = fetched.map_err(|error| failed(&pod.to_string(), error))?;
         // The typed client would log a body that it cannot parse, with the environment of the pod.
         text.and_then(|text| serde_json::from_slice(&text).ok())
             .ok_or_else(|| {
-                let message = format!("the answer of the API server is not {}", request.pod);
+                let message = format!("the answer of the API server is not {pod}");
                 MeasurementFailure::new(FailureKind::MalformedAnswer, message)
             })
     }

@@ -16,8 +16,10 @@ use prometheus_client::registry::Registry;
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, Phase};
 
+mod executions;
 mod original;
 
+pub use executions::ExecutionMetrics;
 use original::Original;
 
 const SECONDS: [f64; 12] = [
@@ -40,6 +42,8 @@ pub struct Metrics {
     pub invalid_templates: Gauge,
     /// Objects that could not be parsed as their kind.
     pub unreadable: Counter,
+    /// Metrics of ExecutionHooks.
+    pub executions: ExecutionMetrics,
     original: Option<Arc<Original>>,
 }
 
@@ -103,6 +107,7 @@ impl Default for Metrics {
             writes: Family::default(),
             invalid_templates: Gauge::default(),
             unreadable: Counter::default(),
+            executions: ExecutionMetrics::default(),
             original: None,
         };
         metrics.begin();
@@ -183,6 +188,7 @@ impl Metrics {
         registry.register("invalid_templates", help, self.invalid_templates.clone());
         let help = "Objects that could not be read as their kind";
         registry.register("unreadable_objects", help, self.unreadable.clone());
+        self.executions.register(registry);
     }
 }
 

@@ -308,6 +308,7 @@ fn optional_providers_are_off_unless_they_are_asked_for() {
         (job, &["--provider-job"][..]),
         (kubernetes, &["--provider-kubernetes"][..]),
         (exec, &["--provider-exec"][..]),
+        ("hookOperator.executionHooks=true", &["--execution-hooks"][..]),
         (
             all.as_str(),
             &["--provider-job", "--provider-kubernetes", "--provider-exec"][..],
@@ -315,7 +316,11 @@ fn optional_providers_are_off_unless_they_are_asked_for() {
     ] {
         for (namespaced, kind, other) in [(false, "ClusterRole", "Role"), (true, "Role", "ClusterRole")] {
             let documents = rendered(&["--set", &format!("namespaced={namespaced},{values}")]);
-            assert_eq!(flags_of_hooks(&documents, &["--provider"]), flags, "{values}");
+            assert_eq!(
+                flags_of_hooks(&documents, &["--provider", "--execution"]),
+                flags,
+                "{values}"
+            );
             assert_eq!(is_granted(&documents, kind), !flags.is_empty(), "{values} {kind}");
             assert!(!is_granted(&documents, other), "{values} {other}");
         }

@@ -36,6 +36,7 @@ fn a_wrong_value_is_refused_by_its_name() {
             "hookOperator.providerKubernetes",
         ),
         ("hookOperator.providerExec=maybe", "hookOperator.providerExec"),
+        ("hookOperator.executionHooks=maybe", "hookOperator.executionHooks"),
         (
             "hookOperator.providerKubernetes=true,hookOperator.patchAnnotations={a/b/c}",
             "hookOperator.patchAnnotations",

@@ -15,9 +15,12 @@ use shared_api::{HookRun, Phase};
 use test_kit::node::{Options, PodView};
 use test_kit::{ControlPlane, eventually};
 
+mod crowd;
 mod exec;
+mod executions;
 mod faults;
 mod gates;
+mod snapshot;
 
 /// Programs under test.
 const PROGRAMS: Programs = Programs {
@@ -34,6 +37,11 @@ async fn fleet(name: &str) -> Option<Fleet<'static>> {
 
 /// Fleet without a grant for its hooks.
 async fn ungranted(name: &str) -> Option<Fleet<'static>> {
+    ungranted_with(name, &["--provider-exec"]).await
+}
+
+/// Fleet whose hook-operator has these flags, without a grant for its hooks.
+async fn ungranted_with(name: &str, flags: &[&str]) -> Option<Fleet<'static>> {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     if !control_plane.is_own() {
         eprintln!("skipped: an existing cluster cannot reach the kubelets of this test");
@@ -44,16 +52,21 @@ async fn ungranted(name: &str) -> Option<Fleet<'static>> {
         ..Options::default()
     };
     let mut fleet = Fleet::with(control_plane, PROGRAMS, name, options).await;
-    start_with(&mut fleet, &["--provider-exec"]).await;
+    start_with(&mut fleet, flags).await;
     Some(fleet)
 }
 
 /// Returns the start of a second hook-operator of this fleet.
 async fn hooks_of(fleet: &Fleet<'_>) -> Start {
+    hooks_with(fleet, &["--provider-exec"]).await
+}
+
+/// Returns the start of a second hook-operator of this fleet with these flags.
+async fn hooks_with(fleet: &Fleet<'_>, flags: &[&str]) -> Start {
     grant_to_operator(fleet.control_plane).await;
     let kubeconfig = hooks_kubeconfig_with_token(fleet.control_plane).await;
     let start = fleet.start_of(Who::Hooks, None).kubeconfig(&kubeconfig);
-    start.flags(&["--provider-exec", "--egress-allow-loopback"])
+    start.flags(&[flags, &["--egress-allow-loopback"]].concat())
 }
 
 /// Starts a workload with one server and returns its pod.

@@ -29,6 +29,9 @@ const PROGRAMS: Programs = Programs {
 
 const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 
+/// Flags of hook-operator: with them, it does everything that it can do.
+const HOOKS_FLAGS: [&str; 2] = ["--egress-allow-loopback", "--execution-hooks"];
+
 /// Stories run concurrently.
 const AT_A_TIME: usize = 4;
 
@@ -77,11 +80,7 @@ async fn fleet_without(missing: Option<&Grant>) -> (Fleet<'static>, [ApiProxy; 2
             }
             None => fleet.start_of(who, Some(proxy)),
         };
-        let flags: &[&str] = if who == Who::Hooks {
-            &["--egress-allow-loopback"]
-        } else {
-            &[]
-        };
+        let flags: &[&str] = if who == Who::Hooks { &HOOKS_FLAGS } else { &[] };
         // An operator without a permission may never become ready.
         fleet.start_unready(who, &start.flags(flags).elects());
     }
@@ -178,15 +177,13 @@ async fn in_one_namespace_no_right_outside_of_it_is_needed() {
     ];
     let groups = ["system:serviceaccounts", "system:authenticated"];
     for (who, proxy) in BOTH.into_iter().zip(&proxies) {
-        let (program, name, flag) = match who {
-            Who::Workloads => (PROGRAMS.workloads, "gamedeployment-operator", "--ignore-nodes"),
-            Who::Hooks => (PROGRAMS.hooks, "hook-operator", "--egress-allow-loopback"),
+        let (program, name, flags): (_, _, &[&str]) = match who {
+            Who::Workloads => (PROGRAMS.workloads, "gamedeployment-operator", &["--ignore-nodes"]),
+            Who::Hooks => (PROGRAMS.hooks, "hook-operator", &HOOKS_FLAGS),
         };
         let user = format!("system:serviceaccount:{namespace}:{name}");
         let kubeconfig = proxy.kubeconfig_as(&user, &groups).unwrap();
-        let start = Start::new(program, &kubeconfig, &namespace)
-            .flags(&[flag])
-            .elects();
+        let start = Start::new(program, &kubeconfig, &namespace).flags(flags).elects();
         fleet.start_unready(who, &start);
     }
     let granted = told_with(&fleet, &proxies, NAMESPACED).await;

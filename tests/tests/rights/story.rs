@@ -26,6 +26,7 @@ pub(crate) async fn tell(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
         .until_game(|game| retry_is_over(&serde_json::to_value(&game.spec).unwrap()))
         .await;
     say_it_twice(fleet, proxies).await;
+    terminate_an_execution(fleet, &proxies[1]).await;
 }
 
 fn retry_is_over(spec: &serde_json::Value) -> bool {
@@ -150,6 +151,22 @@ async fn say_it_twice(fleet: &Fleet<'_>, proxies: &[ApiProxy; 2]) {
             .unwrap();
     }
     proxies[1].await_count("patch", "events", 1, SOON).await.unwrap();
+}
+
+/// Ends an ExecutionHook that waits for its HookAction. It is deleted at once.
+async fn terminate_an_execution(fleet: &Fleet<'_>, proxy: &ApiProxy) {
+    let hook = |terminate: bool| {
+        json!({ "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "ExecutionHook", "metadata": { "name": "freeze" },
+            "spec": { "actionName": "freeze", "ttlSecondsAfterFinished": 0, "terminate": terminate,
+                "podSelection": { "podContainerNamesList": [{ "podName": "game-0" }] } } })
+    };
+    fleet.apply(&hook(false));
+    proxy.await_count("get", "hookactions", 1, SOON).await.unwrap();
+    fleet.apply(&hook(true));
+    proxy
+        .await_count("delete", "executionhooks", 1, SOON)
+        .await
+        .unwrap();
 }
 
 /// Removes a node for good, with a busy surplus pod on it: the operator verifies that the node is gone.

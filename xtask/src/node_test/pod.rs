@@ -1,7 +1,7 @@
 //! Pods of game servers, and their state as reported by the kubelet.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 use kube::api::{Patch, PatchParams, PostParams};
@@ -162,8 +162,18 @@ impl Harness<'_> {
 
     /// Waits until the pod satisfies a predicate.
     pub(super) async fn until(&self, name: &str, holds: impl Fn(&Seen) -> bool) -> Outcome<Seen> {
+        self.until_within(PATIENCE, name, holds).await
+    }
+
+    /// Like [`until`](Self::until), within this time.
+    pub(super) async fn until_within(
+        &self,
+        patience: Duration,
+        name: &str,
+        holds: impl Fn(&Seen) -> bool,
+    ) -> Outcome<Seen> {
         let pods = self.pods();
-        let found = within(PATIENCE, || async {
+        let found = within(patience, || async {
             let seen = Seen::of(pods.get(name).await.map_err(|error| error.to_string())?);
             if holds(&seen) {
                 Ok(seen)

@@ -76,6 +76,41 @@ pub(super) const ALL: &[Purpose] = &[
     ),
     purpose(
         HOOKS,
+        "executionhooks",
+        "list watch",
+        "finding ExecutionHooks",
+        "with `--execution-hooks`: not ready",
+    ),
+    purpose(
+        HOOKS,
+        "executionhooks",
+        "get",
+        "the newest state before the first try, and after a conflict",
+        "no ExecutionHook is carried out; the log says so",
+    ),
+    purpose(
+        HOOKS,
+        "executionhooks/status",
+        "patch",
+        "recording",
+        "no ExecutionHook is carried out; the log says so",
+    ),
+    purpose(
+        HOOKS,
+        "executionhooks",
+        "delete",
+        "`ttlSecondsAfterFinished`",
+        "finished ExecutionHooks stay",
+    ),
+    purpose(
+        HOOKS,
+        "hookactions",
+        "get",
+        "the action of an ExecutionHook",
+        "ExecutionHooks wait, with `ActionNotRead`",
+    ),
+    purpose(
+        HOOKS,
         "secrets configmaps",
         "get",
         "`valueFrom`",
@@ -85,8 +120,9 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "serviceaccounts",
         "impersonate",
-        "the providers `job`, `kubernetes` and `exec`, if one of them is on; of the one name `hookgate-hooks`",
-        "hooks that use them end in Error, with `JobRefused` or `ApiRefused`",
+        "the providers `job`, `kubernetes` and `exec` and ExecutionHooks, if one of them is on; of the one name \
+         `hookgate-hooks`",
+        "hooks that use them end in Error, with `JobRefused` or `ApiRefused`; ExecutionHooks wait or try again",
     ),
     purpose(
         HOOKS,
@@ -343,7 +379,7 @@ pub(super) const ALL: &[Purpose] = &[
     ),
     purpose(
         ADMISSION,
-        "gamedeployments hookruns hooktemplates",
+        "executionhooks gamedeployments hookactions hookruns hooktemplates",
         "list",
         "`Cascading` of definitions",
         "only `Always` allows their deletion",
@@ -353,6 +389,7 @@ pub(super) const ALL: &[Purpose] = &[
         "subjectaccessreviews",
         "create",
         "whether the author of a hook may create Jobs, get objects, patch pods or run commands in pods as the hook does",
-        "hooks with the providers `job`, `kubernetes` and `exec` are rejected, and those with `execNewPod` or `jobSpec`",
+        "hooks with the providers `job`, `kubernetes` and `exec` are rejected, those with `execNewPod` or `jobSpec`, \
+         HookActions and ExecutionHooks",
     ),
 ];

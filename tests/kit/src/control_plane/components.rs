@@ -160,7 +160,8 @@ pub(super) const AUDIT_POLICY: &str = r#"{
       {"group": "", "resources": ["pods", "pods/*", "nodes", "nodes/*"]},
       {"group": "apps", "resources": ["controllerrevisions"]},
       {"group": "tkex.tencent.com", "resources": [
-        "gamedeployments", "gamedeployments/*", "hookruns", "hookruns/*", "hooktemplates", "hooktemplates/*"
+        "gamedeployments", "gamedeployments/*", "hookruns", "hookruns/*", "hooktemplates", "hooktemplates/*",
+        "executionhooks", "executionhooks/*", "hookactions"
       ]}
     ]},
     {"level": "Metadata"}

@@ -2,6 +2,7 @@
 
 mod deletion;
 mod exec;
+mod exec_hook;
 mod hooks;
 mod in_place;
 mod lifecycle;
@@ -13,7 +14,7 @@ mod wrong_image;
 use super::suite::Check;
 
 /// All checks, in order of execution.
-pub(super) const ALL: [&[Check]; 8] = [
+pub(super) const ALL: [&[Check]; 9] = [
     &in_place::CHECKS,
     &readiness::CHECKS,
     &wrong_image::CHECKS,
@@ -22,4 +23,5 @@ pub(super) const ALL: [&[Check]; 8] = [
     &workload::CHECKS,
     &lifecycle::CHECKS,
     &exec::CHECKS,
+    &exec_hook::CHECKS,
 ];

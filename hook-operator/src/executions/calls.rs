@@ -1,0 +1,328 @@
+//! Calls of the API server: hooks and HookActions as the operator, pods and commands as the account of the namespace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hook_core::answer::{
+    FailureKind, MeasurementFailure, RunningContainer, Transcript, interpret_command, running_container,
+};
+use hook_core::execution::{Attempt, FoundPod, TryOutcome, outcome_of};
+use hook_core::request::{ExecRequest, ObjectKind, ObjectName};
+use hook_core::value::cut;
+use hook_driver::StoreError;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::core::Selector;
+use kube::{Api, Client, Resource as _, ResourceExt as _};
+use operator_runtime::calls::CallLimiter;
+use operator_runtime::patch::replacing;
+use runtime_core::backoff::Backoff;
+use serde::Deserialize;
+use serde_json::json;
+use shared_api::names::HOOKS_ACCOUNT;
+use shared_api::reason::{ContainerReason, ExecutionReason};
+use shared_api::{ExecutionHook, ExecutionHookStatus, HookAction};
+
+use crate::account;
+use crate::act::{ApiBackend, reference_of};
+use crate::commands::Commands;
+use crate::metrics::ExecutionMetrics;
+
+/// Most commands of ExecutionHooks at a time, apart from those of measurements. A namespace may begin one only while it
+/// has fewer than there is room for, so one alone gets half.
+const MAX_COMMANDS: usize = 256;
+/// Pods of one answer of a list.
+const PAGE: u32 = 50;
+/// Bytes that are quoted of a message of the API server.
+const QUOTED_BYTES: usize = 300;
+/// Number of further reads of the pod after a command, if the API server does not answer.
+const CONFIRM_RETRIES: u32 = 4;
+
+/// Calls for executions.
+pub(super) struct Calls {
+    client: Client,
+    backend: Arc<ApiBackend>,
+    commands: Commands,
+    /// Calls as the accounts of namespaces, apart from those of measurements.
+    limiter: Arc<CallLimiter>,
+    pub(super) metrics: ExecutionMetrics,
+    pub(super) is_enabled: bool,
+}
+
+/// Page of a list of pods. The typed list would log a body that it cannot parse, with the environment of the pods.
+#[derive(Deserialize)]
+struct Page {
+    metadata: PageMetadata,
+    /// Null in empty lists of old API servers.
+    items: Option<Vec<Pod>>,
+}
+
+#[derive(Deserialize)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+impl Calls {
+    pub(super) fn new(
+        client: Client,
+        limiter: CallLimiter,
+        backend: Arc<ApiBackend>,
+        metrics: ExecutionMetrics,
+        is_enabled: bool,
+    ) -> Self {
+        let limiter = Arc::new(limiter);
+        Self {
+            commands: Commands::new(client.clone(), limiter.clone(), MAX_COMMANDS),
+            client,
+            backend,
+            limiter,
+            metrics,
+            is_enabled,
+        }
+    }
+
+    fn hooks(&self, hook: &ExecutionHook) -> Api<ExecutionHook> {
+        Api::namespaced(self.client.clone(), namespace_of(hook))
+    }
+
+    /// Reads the hook, bypassing the cache.
+    pub(super) async fn read(&self, hook: &ExecutionHook) -> Result<ExecutionHook, StoreError> {
+        let name = hook.name_any();
+        let api = self.hooks(hook);
+        let read = api.get(&name);
+        let current = self
+            .backend
+            .call(namespace_of(hook), "read an ExecutionHook", read)
+            .await?;
+        if current.metadata.uid == hook.metadata.uid {
+            Ok(slim(current))
+        } else {
+            Err(StoreError::Gone)
+        }
+    }
+
+    /// Records a status, if the hook is still as it was.
+    pub(super) async fn record(
+        &self,
+        hook: &ExecutionHook,
+        status: &ExecutionHookStatus,
+    ) -> Result<ExecutionHook, StoreError> {
+        let old = hook.status.as_ref().map_or(json!(null), |status| json!(status));
+        let patch = replacing(old, json!(status));
+        let step = "write the status of an ExecutionHook";
+        let recorded: ExecutionHook = self.backend.patch_status(step, &hook.metadata, patch).await?;
+        Ok(slim(recorded))
+    }
+
+    /// Deletes the hook, if it is still as it was.
+    pub(super) async fn delete(&self, hook: &ExecutionHook) -> Result<(), StoreError> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: hook.metadata.uid.clone(),
+                resource_version: hook.metadata.resource_version.clone(),
+            }),
+            ..DeleteParams::background()
+        };
+        let (name, api) = (hook.name_any(), self.hooks(hook));
+        let delete = api.delete(&name, &params);
+        self.backend
+            .call(namespace_of(hook), "delete an ExecutionHook", delete)
+            .await?;
+        Ok(())
+    }
+
+    pub(super) async fn action(&self, hook: &ExecutionHook, name: &str) -> Result<HookAction, StoreError> {
+        let namespace = namespace_of(hook);
+        let api: Api<HookAction> = Api::namespaced(self.client.clone(), namespace);
+        self.backend.call(namespace, "read it", api.get(name)).await
+    }
+
+    /// Lists the pods with these labels that have not ended.
+    pub(super) async fn list(
+        &self,
+        hook: &ExecutionHook,
+        labels: LabelSelector,
+    ) -> Result<Vec<FoundPod>, String> {
+        let namespace = namespace_of(hook);
+        let selector = Selector::try_from(labels).map_err(|error| format!("podSelector: {error}"))?;
+        let client = account::of_hooks(&self.client, namespace);
+        let mut params = ListParams::default().labels_from(&selector).limit(PAGE);
+        let mut found: Vec<FoundPod> = Vec::new();
+        loop {
+            let request = kube::core::Request::new(Pod::url_path(&(), Some(namespace)))
+                .list(&params)
+                .map_err(|error| error.to_string())?;
+            let call = client.request_text(request);
+            let text = self.limiter.call(namespace, "list pods", call).await;
+            let text = text.map_err(|error| {
+                let error = cut(&error.to_string(), QUOTED_BYTES);
+                format!("as ServiceAccount {HOOKS_ACCOUNT}: {error}")
+            })?;
+            let page: Page =
+                serde_json::from_str(&text).map_err(|_| "the answer of the API server is no list of pods")?;
+            let pods = page.items.iter().flatten().map(FoundPod::of);
+            // Ended pods stay for long, and are no reason to select fewer of the others.
+            found.extend(pods.filter(|pod| !pod.has_ended));
+            match page.metadata.next.filter(|next| !next.is_empty()) {
+                Some(next) => params = params.continue_token(&next),
+                None => return Ok(found),
+            }
+        }
+    }
+
+    /// Looks up a pod.
+    pub(super) async fn find(&self, hook: &ExecutionHook, pod: &str) -> TryOutcome {
+        let namespace = namespace_of(hook);
+        let _turn = self.commands.turn(namespace).await;
+        let pod = ObjectName {
+            kind: ObjectKind::pod(),
+            name: pod.to_owned(),
+            namespace: None,
+            is_pod_of_run: true,
+        };
+        let missing = |message| TryOutcome::Failed(ContainerReason::NoSuchContainer, message);
+        match self.commands.pod(namespace, &pod).await {
+            Ok(found) => {
+                let found = FoundPod::of(&found);
+                if found.has_ended {
+                    missing(format!("pod {} has ended", found.name))
+                } else {
+                    TryOutcome::Found(found)
+                }
+            }
+            Err(failure) if failure.kind == FailureKind::ObjectGone => {
+                missing(format!("there is no pod {}", pod.name))
+            }
+            Err(failure) => outcome_of(Err(failure)),
+        }
+    }
+
+    /// Runs a command in a container. Calls `started` when its turn has come.
+    pub(super) async fn run(
+        &self,
+        hook: &ExecutionHook,
+        attempt: &Attempt,
+        started: impl FnOnce() + Send,
+    ) -> TryOutcome {
+        let namespace = namespace_of(hook);
+        let _turn = self.commands.turn(namespace).await;
+        let _in_flight = self.metrics.command();
+        started();
+        // Boxed because many tries wait for their turn, and each would reserve the space.
+        Box::pin(self.run_in_turn(namespace, attempt)).await
+    }
+
+    async fn run_in_turn(&self, namespace: &str, attempt: &Attempt) -> TryOutcome {
+        let request = &attempt.request();
+        let pod_uid = Some(attempt.pod_uid.as_str());
+        let before = match self.commands.pod(namespace, &request.pod).await {
+            Ok(pod) if FoundPod::of(&pod).has_ended => {
+                return TryOutcome::Gone(format!("pod {} has ended", request.pod.name));
+            }
+            Ok(pod) => running_container(request, pod_uid, &pod),
+            Err(failure) => Err(failure),
+        };
+        let container = match before {
+            Ok(container) => container,
+            Err(failure) if failure.kind == FailureKind::ObjectGone => {
+                return TryOutcome::Gone(format!("pod {} was deleted or replaced", request.pod.name));
+            }
+            Err(failure) => return outcome_of(Err(failure)),
+        };
+        let socket = match self.commands.begin(namespace, request).await {
+            Ok(socket) => socket,
+            Err(failure) => return outcome_of(Err(failure)),
+        };
+        let end = self.commands.await_end(socket, request);
+        let end = tokio::time::timeout(attempt.timeout, end)
+            .await
+            .unwrap_or_else(|_| {
+                let seconds = attempt.timeout.as_secs();
+                let message =
+                    format!("{request} has no exit status within {seconds}s; it may still run there");
+                Err(MeasurementFailure::new(FailureKind::Timeout, message))
+            });
+        let transcript = match end {
+            Ok(transcript) => transcript,
+            Err(failure) => return outcome_of(Err(failure)),
+        };
+        let confirmed = self
+            .confirm(namespace, attempt, request, &container, &transcript)
+            .await;
+        outcome_of(confirmed.and_then(|()| interpret_command(request, &transcript)))
+    }
+
+    /// Checks the container after a command. An API server that does not answer at once discards no result.
+    async fn confirm(
+        &self,
+        namespace: &str,
+        attempt: &Attempt,
+        request: &ExecRequest,
+        container: &RunningContainer,
+        transcript: &Transcript,
+    ) -> Result<(), MeasurementFailure> {
+        let mut pause = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
+        loop {
+            let pod_uid = Some(attempt.pod_uid.as_str());
+            let confirmed = self
+                .commands
+                .confirm(namespace, pod_uid, request, container, transcript)
+                .await;
+            match confirmed {
+                Err(failure)
+                    if failure.kind == FailureKind::Unreachable && pause.failures() < CONFIRM_RETRIES =>
+                {
+                    tokio::time::sleep(pause.fail()).await;
+                }
+                Ok(()) | Err(_) => return confirmed,
+            }
+        }
+    }
+
+    /// Emits an event: the hook waits.
+    pub(super) fn waits(&self, hook: &ExecutionHook, reason: ExecutionReason, message: &str) {
+        self.warn(hook, reason.as_str(), "Select", message);
+    }
+
+    /// Emits an event: a call for the hook fails again and again.
+    pub(super) fn failed(&self, hook: &ExecutionHook, reason: ExecutionReason, why: &str) {
+        self.warn(hook, reason.as_str(), "Record", why);
+    }
+
+    /// Reports the end of a hook.
+    pub(super) fn completed(&self, hook: &ExecutionHook) {
+        let conditions = hook.status.iter().flat_map(|status| &status.conditions);
+        let mut complete = conditions.filter(|condition| condition.type_ == "Complete");
+        let Some(condition) = complete.next() else { return };
+        let (name, reason, message) = (hook.name_any(), &condition.reason, &condition.message);
+        tracing::info!(
+            name,
+            namespace = hook.namespace(),
+            reason,
+            why = message,
+            "ExecutionHook ended"
+        );
+        self.metrics.completed(reason);
+        // A success is in the status; events are for problems that need a person.
+        if *reason != ExecutionReason::ActionSucceeded.as_str() {
+            self.warn(hook, reason, "Execute", message);
+        }
+    }
+
+    fn warn(&self, hook: &ExecutionHook, reason: &str, action: &str, message: &str) {
+        let about = reference_of("ExecutionHook", &hook.metadata);
+        self.backend.events().warn(about, reason, action, message);
+    }
+}
+
+/// Drops the managed fields, as the watch does.
+fn slim(mut hook: ExecutionHook) -> ExecutionHook {
+    hook.metadata.managed_fields = None;
+    hook
+}
+
+fn namespace_of(hook: &ExecutionHook) -> &str {
+    hook.metadata.namespace.as_deref().unwrap_or_default()
+}
