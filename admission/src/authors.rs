@@ -1,16 +1,19 @@
 //! Rights of authors: a hook that acts in the cluster needs an author who may do the same, because hook-operator does
 //! it for every author: it creates Jobs, reads objects, patches pods, and runs commands in their containers.
 //!
+//! The same holds for HookActions and ExecutionHooks, by which it runs commands.
+//!
 //! The check looks at the write that introduces such a hook. It does not replace the rights of the namespace's
 //! ServiceAccount `hookgate-hooks`, without which hook-operator does none of this.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use serde_json::Value;
 
 use crate::review::{AdmissionRequest, UserInfo};
-use crate::validate::{ValidatedKind, controlling_owner};
+use crate::validate::{ValidatedKind, controlling_owner, fixed_spec};
 
 /// Kind of the objects that the provider `kubernetes` reads by default.
 const POD: &str = "Pod";
@@ -18,6 +21,8 @@ const POD: &str = "Pod";
 /// Right that the author of an object needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NeededRight {
+    /// Kind of the object.
+    pub kind: ValidatedKind,
     /// Author.
     pub user: UserInfo,
     /// Namespace of the object.
@@ -25,12 +30,12 @@ pub struct NeededRight {
     /// First field that needs the right.
     pub path: String,
     /// Action that the right allows.
-    pub action: HookAction,
+    pub action: ClusterAction,
 }
 
-/// Action of a hook in the namespace of its run.
+/// Action in the cluster, in the namespace of the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HookAction {
+pub struct ClusterAction {
     /// Verb.
     pub verb: HookVerb,
     /// Objects.
@@ -98,7 +103,11 @@ pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Vec<NeededRig
     }
     match kind {
         ValidatedKind::HookRun if is_copy(request, operators) => return Vec::new(),
-        ValidatedKind::GameDeployment | ValidatedKind::HookTemplate | ValidatedKind::HookRun => {}
+        ValidatedKind::GameDeployment
+        | ValidatedKind::HookTemplate
+        | ValidatedKind::HookRun
+        | ValidatedKind::HookAction
+        | ValidatedKind::ExecutionHook => {}
     }
     let (hooks, before) = (ActingHooks::of(kind, object), ActingHooks::of(kind, old));
     let mut rights: Vec<NeededRight> = Vec::new();
@@ -106,6 +115,7 @@ pub fn needed(request: &AdmissionRequest, operators: &[String]) -> Vec<NeededRig
         let action = provider.action(hooks.args);
         if rights.iter().all(|right| right.action != action) {
             rights.push(NeededRight {
+                kind,
                 user: request.user_info.clone(),
                 namespace: request.namespace().to_owned(),
                 path: provider.path.clone(),
@@ -136,12 +146,12 @@ struct ActingProvider<'a> {
     /// Path in the object.
     path: String,
     field: ActingField,
-    spec: &'a Value,
+    spec: Cow<'a, Value>,
     /// Settings of the metric that decide what the verdict shows of an object or an output.
     shown_by: Option<[&'a Value; 3]>,
 }
 
-/// Field of a hook that holds a provider that acts in the cluster.
+/// Field that holds a provider that acts in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ActingField {
     ExecNewPod,
@@ -149,10 +159,14 @@ enum ActingField {
     Job,
     Kubernetes,
     Exec,
+    /// Field `action` of a HookAction.
+    Action,
+    /// Spec of an ExecutionHook.
+    Spec,
 }
 
 impl ActingField {
-    /// Returns the path in the hook.
+    /// Returns the path in the hook, or in the object that is one.
     const fn path(self) -> &'static str {
         match self {
             Self::ExecNewPod => "execNewPod",
@@ -160,30 +174,59 @@ impl ActingField {
             Self::Job => "provider.job",
             Self::Kubernetes => "provider.kubernetes",
             Self::Exec => "provider.exec",
+            Self::Action => "action",
+            Self::Spec => "spec",
         }
     }
 
     /// Reports whether a verdict can show authors what they may not read themselves.
     const fn reveals(self) -> bool {
         match self {
-            Self::ExecNewPod | Self::JobSpec | Self::Job => false,
-            Self::Kubernetes | Self::Exec => true,
+            Self::ExecNewPod | Self::JobSpec | Self::Job | Self::Spec => false,
+            Self::Kubernetes | Self::Exec | Self::Action => true,
         }
     }
 }
 
 impl<'a> ActingHooks<'a> {
     fn of(kind: ValidatedKind, object: &'a Value) -> Self {
-        let spec = &object["spec"];
-        let (list, fields): (_, &[ActingField]) = match kind {
-            ValidatedKind::GameDeployment => {
-                ("lifecycleHooks", &[ActingField::ExecNewPod, ActingField::JobSpec])
-            }
-            ValidatedKind::HookTemplate | ValidatedKind::HookRun => (
+        match kind {
+            ValidatedKind::GameDeployment => Self::of_list(
+                object,
+                "lifecycleHooks",
+                &[ActingField::ExecNewPod, ActingField::JobSpec],
+            ),
+            ValidatedKind::HookTemplate | ValidatedKind::HookRun => Self::of_list(
+                object,
                 "metrics",
                 &[ActingField::Job, ActingField::Kubernetes, ActingField::Exec],
             ),
+            ValidatedKind::HookAction => {
+                let action = Cow::Borrowed(&object["action"]);
+                Self::of_object(object, ActingField::Action, action)
+            }
+            ValidatedKind::ExecutionHook => {
+                Self::of_object(object, ActingField::Spec, Cow::Owned(fixed_spec(object)))
+            }
+        }
+    }
+
+    /// Returns the only hook of an object, which acts whatever its fields are.
+    fn of_object(object: &'a Value, field: ActingField, spec: Cow<'a, Value>) -> Self {
+        let provider = ActingProvider {
+            path: field.path().to_owned(),
+            field,
+            spec,
+            shown_by: field.reveals().then(|| shown_by(object)),
         };
+        Self {
+            providers: (!object.is_null()).then_some(provider).into_iter().collect(),
+            args: &Value::Null,
+        }
+    }
+
+    fn of_list(object: &'a Value, list: &str, fields: &[ActingField]) -> Self {
+        let spec = &object["spec"];
         let items = spec[list].as_array().into_iter().flatten().enumerate();
         let of_item = |(index, item): (usize, &'a Value)| {
             let provider = move |&field: &ActingField| {
@@ -192,7 +235,7 @@ impl<'a> ActingHooks<'a> {
                 (!spec.is_null()).then(|| ActingProvider {
                     path: format!("spec.{list}[{index}].{path}"),
                     field,
-                    spec,
+                    spec: Cow::Borrowed(spec),
                     shown_by: field.reveals().then(|| shown_by(item)),
                 })
             };
@@ -213,10 +256,10 @@ impl<'a> ActingHooks<'a> {
     }
 }
 
-/// Returns the settings with which the author of a metric sees more of the object or the output: quotes, and conditions
-/// that reveal whether a guess is right.
-fn shown_by(metric: &Value) -> [&Value; 3] {
-    ["successCondition", "failureCondition", "quoteAnswers"].map(|field| &metric[field])
+/// Returns the settings with which the author of a metric or a HookAction sees more of the object or the output: quotes,
+/// and conditions that reveal whether a guess is right.
+fn shown_by(hook: &Value) -> [&Value; 3] {
+    ["successCondition", "failureCondition", "quoteAnswers"].map(|field| &hook[field])
 }
 
 impl ActingProvider<'_> {
@@ -224,18 +267,20 @@ impl ActingProvider<'_> {
         self.field == other.field && self.spec == other.spec && self.shown_by == other.shown_by
     }
 
-    fn action(&self, args: &Value) -> HookAction {
+    fn action(&self, args: &Value) -> ClusterAction {
         match self.field {
             ActingField::ExecNewPod | ActingField::JobSpec | ActingField::Job => {
-                HookAction::create(Resource::new("batch", "jobs"))
+                ClusterAction::create(Resource::new("batch", "jobs"))
             }
-            ActingField::Kubernetes => HookAction::of_kubernetes(self.spec, args),
-            ActingField::Exec => HookAction::create(Resource::pod_exec()),
+            ActingField::Kubernetes => ClusterAction::of_kubernetes(&self.spec, args),
+            ActingField::Exec | ActingField::Action | ActingField::Spec => {
+                ClusterAction::create(Resource::pod_exec())
+            }
         }
     }
 }
 
-impl HookAction {
+impl ClusterAction {
     fn create(resource: Resource) -> Self {
         Self {
             verb: HookVerb::Create,
@@ -421,22 +466,30 @@ impl NeededRight {
     #[must_use]
     pub fn refusal(&self, resource: &Resource) -> String {
         let Self {
+            kind,
             user,
             namespace,
             path,
             action,
         } = self;
         let user = user.username.as_deref().unwrap_or_default();
-        let HookAction { verb, .. } = action;
+        let ClusterAction { verb, .. } = action;
         let name = action.quoted_name();
         let may_not =
             |objects: &str| format!("{path}: {user:?} may not {verb} {objects} in namespace {namespace}");
         match verb {
-            HookVerb::Create if *resource == Resource::pod_exec() => format!(
-                "{}, and a hook would run a command in a container; use another provider, or ask for the right to \
-                 create {resource}",
-                may_not(&resource.to_string())
-            ),
+            HookVerb::Create if *resource == Resource::pod_exec() => {
+                let remedy = match kind {
+                    ValidatedKind::GameDeployment | ValidatedKind::HookTemplate | ValidatedKind::HookRun => {
+                        "a hook would run a command in a container; use another provider, or ask"
+                    }
+                    ValidatedKind::HookAction | ValidatedKind::ExecutionHook => {
+                        "an ExecutionHook would run a command in containers; ask"
+                    }
+                };
+                let may_not = may_not(&resource.to_string());
+                format!("{may_not}, and {remedy} for the right to create {resource}")
+            }
             HookVerb::Create => format!(
                 "{}, and a hook would create them; use another provider, or ask for the right to create jobs",
                 may_not("Jobs (batch)")
@@ -458,13 +511,14 @@ impl NeededRight {
     #[must_use]
     pub fn unknown(&self, why: &str) -> String {
         let Self {
+            kind: _,
             user,
             namespace,
             path,
             action,
         } = self;
         let user = user.username.as_deref().unwrap_or_default();
-        let HookAction { verb, target, .. } = action;
+        let ClusterAction { verb, target, .. } = action;
         format!("{path}: whether {user:?} may {verb} {target} in namespace {namespace} is not known: {why}")
     }
 }
@@ -519,7 +573,7 @@ mod tests {
     fn rights(object: Value, old: Value) -> Vec<String> {
         let rights = needed(&request("HookTemplate", object, old, "alice"), &[]);
         let words = |right: NeededRight| {
-            let HookAction { verb, target, .. } = &right.action;
+            let ClusterAction { verb, target, .. } = &right.action;
             format!("{}: {verb} {target}{}", right.path, right.action.quoted_name())
         };
         rights.into_iter().map(words).collect()
@@ -774,6 +828,132 @@ mod tests {
             assert_eq!(!rights(new, old.clone()).is_empty(), asks, "{pointer}");
         }
         assert_eq!(rights(object(&[exec("drain")], &json!({})), old).len(), 1);
+    }
+
+    /// Builds a HookAction with all its fields.
+    fn hook_action() -> Value {
+        json!({
+            "metadata": {}, "action": { "exec": { "command": ["freeze.sh", "now"] } },
+            "actionTimeoutSeconds": 60, "callTimeoutSeconds": 5, "quoteAnswers": false
+        })
+    }
+
+    /// Builds an ExecutionHook for one pod.
+    fn execution_hook() -> Value {
+        let selection =
+            json!({ "podContainerNamesList": [{ "podName": "arena-0", "containerNames": ["game"] }] });
+        json!({ "metadata": {}, "spec": { "actionName": "freeze", "podSelection": selection } })
+    }
+
+    #[test]
+    fn an_action_needs_its_right_again_when_it_or_what_it_shows_changes() {
+        let path_of = |object: &Value, old: &Value| {
+            path(&request("HookAction", object.clone(), old.clone(), "alice"), &[])
+        };
+        let (old, action) = (hook_action(), Some("action".to_owned()));
+        assert_eq!(path_of(&old, &Value::Null), action);
+        assert_eq!(path_of(&json!({ "metadata": {} }), &Value::Null), action);
+        for (pointer, value, asks) in [
+            ("/metadata/labels", json!({ "a": "b" }), false),
+            ("/metadata/finalizers", json!(["example.com/test"]), false),
+            ("/actionTimeoutSeconds", json!(3), false),
+            ("/callTimeoutSeconds", json!(3), false),
+            ("/quoteAnswers", json!(true), true),
+            ("/action/exec/command/1", json!("never"), true),
+            ("/action/exec/container", json!("game"), true),
+            ("/action/http", json!({}), true),
+            ("/action", Value::Null, true),
+        ] {
+            let mut new = old.clone();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            let parent = new.pointer_mut(parent).unwrap();
+            match field.parse::<usize>() {
+                Ok(index) => parent[index] = value,
+                Err(_) => parent[field] = value,
+            }
+            new["metadata"]["resourceVersion"] = json!("2");
+            let wanted = action.clone().filter(|_| asks);
+            assert_eq!(path_of(&new, &old), wanted, "{pointer}");
+            new["metadata"]["deletionTimestamp"] = json!("2026-11-25T10:00:00Z");
+            assert_eq!(
+                path_of(&new, &old),
+                wanted,
+                "{pointer}, while a finalizer keeps it"
+            );
+        }
+    }
+
+    #[test]
+    fn an_execution_hook_needs_the_right_unless_it_is_only_ended() {
+        let path_of = |object: &Value, old: &Value| {
+            path(
+                &request("ExecutionHook", object.clone(), old.clone(), "alice"),
+                &["alice".to_owned()],
+            )
+        };
+        let (old, spec) = (execution_hook(), Some("spec".to_owned()));
+        assert_eq!(path_of(&old, &Value::Null), spec);
+        assert_eq!(path_of(&json!({ "metadata": {} }), &Value::Null), spec);
+        for (pointer, value, asks) in [
+            ("/metadata/labels", json!({ "a": "b" }), false),
+            ("/metadata/finalizers", json!(["example.com/test"]), false),
+            ("/spec/terminate", json!(true), false),
+            ("/status", json!({ "total": 1 }), false),
+            ("/spec/actionName", json!("stop"), true),
+            ("/spec/parallelism", json!(1), true),
+            ("/spec/ttlSecondsAfterFinished", json!(0), true),
+            ("/spec/podSelection/podContainerSelector", json!({}), true),
+            ("/spec/podSelection/podContainerNamesList", json!([]), true),
+            ("/spec/unknown", json!(1), true),
+        ] {
+            let mut new = old.clone();
+            let (parent, field) = pointer.rsplit_once('/').unwrap();
+            new.pointer_mut(parent).unwrap()[field] = value;
+            let wanted = spec.clone().filter(|_| asks);
+            assert_eq!(path_of(&new, &old), wanted, "{pointer}");
+            new["spec"]["terminate"] = json!(true);
+            assert_eq!(path_of(&new, &old), wanted, "{pointer}, and it is ended");
+            new["metadata"]["deletionTimestamp"] = json!("2026-11-25T10:00:00Z");
+            assert_eq!(
+                path_of(&new, &old),
+                wanted,
+                "{pointer}, while a finalizer keeps it"
+            );
+        }
+        let mut status = request("ExecutionHook", old, Value::Null, "alice");
+        status.sub_resource = Some("status".to_owned());
+        assert_eq!(path(&status, &[]), None);
+    }
+
+    #[test]
+    fn the_question_and_the_refusal_of_a_command_are_those_of_its_kind() {
+        for (kind, object, field) in [
+            ("HookAction", hook_action(), "action"),
+            ("ExecutionHook", execution_hook(), "spec"),
+        ] {
+            let rights = needed(&request(kind, object, Value::Null, "alice"), &[]);
+            let [right] = &rights[..] else {
+                panic!("{rights:?}")
+            };
+            let review = serde_json::to_value(right.review(&Resource::pod_exec()).spec).unwrap();
+            assert_eq!(
+                review["resourceAttributes"],
+                json!({ "group": "", "resource": "pods", "subresource": "exec", "verb": "create", "namespace": "games" })
+            );
+            assert_eq!(
+                right.refusal(&Resource::pod_exec()),
+                format!(
+                    "{field}: \"alice\" may not create pods/exec in namespace games, and an ExecutionHook would run a \
+                     command in containers; ask for the right to create pods/exec"
+                )
+            );
+            assert_eq!(
+                right.unknown("no answer"),
+                format!(
+                    "{field}: whether \"alice\" may create pods/exec in namespace games is not known: no answer"
+                )
+            );
+        }
     }
 
     #[test]

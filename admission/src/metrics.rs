@@ -115,6 +115,8 @@ fn kind(kind: &str) -> &'static str {
         "GameDeployment",
         "HookTemplate",
         "HookRun",
+        "HookAction",
+        "ExecutionHook",
         "CustomResourceDefinition",
     ];
     known.into_iter().find(|known| *known == kind).unwrap_or("other")

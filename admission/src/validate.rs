@@ -1,25 +1,31 @@
 //! Validation of an object as the operators would do it, before the object is stored.
 //!
-//! The rules and messages are those of the cores: [`Workload::read`], [`resolve_run`] and [`check_template`].
+//! The rules and messages are those of the cores: [`Workload::read`], [`resolve_run`], [`check_template`],
+//! [`resolve_action`] and [`resolve_hook`].
 //! This module only adds a comparison with the old object. An update is rejected for problems that it
 //! introduces, never for existing ones, so that finalizers, labels and foreign fields can be changed on an
 //! invalid object.
 
 use gamedeployment_core::lifecycle::new_pod_warnings;
 use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
+use hook_core::execution::{hook_warnings, resolve_action, resolve_hook};
 use hook_core::resolve::{
     FieldError, FieldErrors, check_template, resolve_run, run_invalid, run_unreadable, run_warnings,
     template_unreadable, template_warnings,
 };
+use hook_core::value::cut;
 use kube::Resource;
 use kube::core::DeserializeGuard;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shared_api::names::{CONTROLLER_REVISION, GROUP};
-use shared_api::{GameDeployment, HookRun, HookTemplate};
+use shared_api::{ExecutionHook, GameDeployment, HookAction, HookRun, HookTemplate};
 
 use crate::review::{AdmissionDecision, AdmissionRequest, GroupKind};
+
+/// Maximum length of a parser's message in bytes. It may quote a whole value.
+const MAX_PARSER_BYTES: usize = 1000;
 
 /// A kind that the operators validate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +36,10 @@ pub enum ValidatedKind {
     HookTemplate,
     /// Validated by hook-operator.
     HookRun,
+    /// Validated by hook-operator.
+    HookAction,
+    /// Validated by hook-operator.
+    ExecutionHook,
 }
 
 impl ValidatedKind {
@@ -39,6 +49,8 @@ impl ValidatedKind {
             (GROUP, "GameDeployment") => Some(Self::GameDeployment),
             (GROUP, "HookTemplate") => Some(Self::HookTemplate),
             (GROUP, "HookRun") => Some(Self::HookRun),
+            (GROUP, "HookAction") => Some(Self::HookAction),
+            (GROUP, "ExecutionHook") => Some(Self::ExecutionHook),
             _ => None,
         }
     }
@@ -61,11 +73,16 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
     if let Some(words) = edits_controlled_run(kind, object, old) {
         return AdmissionDecision::Forbidden(words);
     }
+    if kind == ValidatedKind::ExecutionHook && !old.is_null() && fixed_spec(object) != fixed_spec(old) {
+        let words = "spec: only terminate may change after the creation; create another ExecutionHook";
+        return AdmissionDecision::Invalid(words.to_owned());
+    }
+    let joined = |problems: &[FieldError]| FieldErrors::from_iter(problems.to_vec()).to_string();
     let news = match kind {
         ValidatedKind::GameDeployment => news(object, old, workload_problems, workload::sentence),
-        ValidatedKind::HookTemplate => news(object, old, template_problems, |problems| {
-            FieldErrors::from_iter(problems.to_vec()).to_string()
-        }),
+        ValidatedKind::HookTemplate => news(object, old, template_problems, joined),
+        ValidatedKind::HookAction => news(object, old, action_problems, joined),
+        ValidatedKind::ExecutionHook => news(object, old, execution_problems, joined),
         ValidatedKind::HookRun => news(object, old, run_problems, |problems| {
             run_invalid(&problems.iter().cloned().collect())
         }),
@@ -123,20 +140,22 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
         return None;
     }
     let owner = controlling_owner(old)?;
-    let asked = |run: &Value| {
-        let mut spec = run["spec"].clone();
-        if let Some(fields) = spec.as_object_mut() {
-            fields.remove("terminate");
-        }
-        spec
-    };
-    (asked(object) != asked(old)).then(|| {
+    (fixed_spec(object) != fixed_spec(old)).then(|| {
         let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
         format!(
             "spec: {kind} {name} asks by this HookRun, and an edited one opens nothing; edit the HookTemplate, \
              or delete the HookRun to have it asked again (spec.terminate may be set)"
         )
     })
+}
+
+/// Returns the spec of a HookRun or ExecutionHook without `terminate`, by which others may end it.
+pub(crate) fn fixed_spec(object: &Value) -> Value {
+    let mut spec = object["spec"].clone();
+    if let Some(fields) = spec.as_object_mut() {
+        fields.remove("terminate");
+    }
+    spec
 }
 
 /// Problems of an object, or the reason why it cannot be parsed.
@@ -199,6 +218,24 @@ fn run_problems(object: &Value) -> Found<FieldError> {
     Ok(problems.iter().cloned().collect())
 }
 
+fn action_problems(object: &Value) -> Found<FieldError> {
+    let action: HookAction = parse(object).map_err(|error| unreadable(&error))?;
+    let problems = resolve_action(&action).err().unwrap_or_default();
+    Ok(problems.iter().cloned().collect())
+}
+
+fn execution_problems(object: &Value) -> Found<FieldError> {
+    let hook: ExecutionHook = parse(object).map_err(|error| unreadable(&error))?;
+    let problems = resolve_hook(&hook.spec).err().unwrap_or_default();
+    Ok(problems.iter().cloned().collect())
+}
+
+/// Returns the message for an object that does not parse as a HookAction or ExecutionHook.
+fn unreadable(error: &str) -> String {
+    let error = cut(error, MAX_PARSER_BYTES);
+    format!("it cannot be read: {error}; correct the field")
+}
+
 /// Returns warnings about valid but surprising settings.
 fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
     let object = &request.object;
@@ -219,6 +256,11 @@ fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
         ValidatedKind::HookRun => {
             parse(object).map_or_else(|_| Vec::new(), |run: HookRun| of_hook(run_warnings(&run.spec)))
         }
+        ValidatedKind::ExecutionHook => parse(object).map_or_else(
+            |_| Vec::new(),
+            |hook: ExecutionHook| of_hook(hook_warnings(&hook.spec)),
+        ),
+        ValidatedKind::HookAction => Vec::new(),
     }
 }
 

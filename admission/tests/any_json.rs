@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may end so")]
 
+use admission::authors;
 use admission::guard::{self, PendingDecision};
 use admission::review::{self, AdmissionDecision};
 use admission::validate;
@@ -35,7 +36,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn objects() -> [Value; 3] {
+fn objects() -> [Value; 5] {
     let hook = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "run", "labels": {} },
         "spec": {
@@ -69,7 +70,17 @@ fn objects() -> [Value; 3] {
             "group": "tkex.tencent.com", "names": { "plural": "games" }, "versions": [{ "name": "v1", "served": true }]
         }
     });
-    [hook, game, definition]
+    let action = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookAction", "metadata": { "name": "freeze" },
+        "action": { "exec": { "command": ["freeze.sh", "now"] } }, "actionTimeoutSeconds": 60, "quoteAnswers": true
+    });
+    let execution = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "ExecutionHook", "metadata": { "name": "freeze" },
+        "spec": { "actionName": "freeze", "parallelism": 8, "podSelection": {
+            "podContainerSelector": { "podSelector": { "matchLabels": { "app": "game" } }, "containerList": ["game"] }
+        } }
+    });
+    [hook, game, definition, action, execution]
 }
 
 /// Builds a well-formed review.
@@ -78,6 +89,8 @@ fn review(object: usize, operation: usize, both: bool) -> Value {
         ("tkex.tencent.com", "HookRun"),
         ("tkex.tencent.com", "GameDeployment"),
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
+        ("tkex.tencent.com", "HookAction"),
+        ("tkex.tencent.com", "ExecutionHook"),
     ];
     let operations = ["CREATE", "UPDATE", "DELETE"];
     let (group, kind) = kinds[object];
@@ -128,6 +141,8 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         PendingDecision::UnlessNamespaceEnds { refusal, .. }
         | PendingDecision::UnlessNoObjects { refusal, .. } => AdmissionDecision::Forbidden(refusal),
     };
+    let rights = authors::needed(&request, &[]);
+    prop_assert!(rights.iter().all(|right| !right.path.is_empty()));
     for verdict in [guarded, validate::judge(&request)] {
         let text = review::answer(&request.uid, &verdict).to_string();
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -161,7 +176,7 @@ proptest! {
 
     #[test]
     fn a_review_with_anything_in_it_is_answered_or_refused(
-        (object, operation, both) in (0..3_usize, 0..3_usize, any::<bool>()),
+        (object, operation, both) in (0..5_usize, 0..3_usize, any::<bool>()),
         changes in prop::collection::vec((0..120_usize, any_json()), 0..4),
     ) {
         let mut review = review(object, operation, both);
@@ -175,7 +190,7 @@ proptest! {
 
 #[test]
 fn proper_reviews_are_answered() {
-    for (object, operation) in [(0, 0), (1, 0), (2, 2)] {
+    for (object, operation) in [(0, 0), (1, 0), (2, 2), (3, 0), (3, 1), (4, 0), (4, 1)] {
         let review = review(object, operation, operation > 0).to_string();
         let request = review::read(review.as_bytes()).unwrap();
         assert_eq!(validate::judge(&request), AdmissionDecision::Allowed(Vec::new()));

@@ -48,6 +48,29 @@ fn warnings(request: &AdmissionRequest) -> Vec<String> {
     }
 }
 
+fn action(more: Value) -> Value {
+    let mut action = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookAction", "metadata": { "name": "freeze" },
+        "action": { "exec": { "command": ["freeze.sh"] } }
+    });
+    for (key, value) in more.as_object().unwrap() {
+        action[key] = value.clone();
+    }
+    action
+}
+
+fn execution(more: Value) -> Value {
+    let selector = json!({ "podSelector": { "matchLabels": { "app": "game" } }, "containerList": ["game"] });
+    let mut hook = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "ExecutionHook", "metadata": { "name": "freeze" },
+        "spec": { "actionName": "freeze", "podSelection": { "podContainerSelector": selector } }
+    });
+    for (key, value) in more.as_object().unwrap() {
+        hook["spec"][key] = value.clone();
+    }
+    hook
+}
+
 const LATER: &str = r#"spec.minReadySeconds: "-1": set 0 or more seconds"#;
 const HISTORY: &str = r#"spec.revisionHistoryLimit: "-2": set 0 or more"#;
 
@@ -236,4 +259,84 @@ fn a_manifest_that_would_end_canary_pauses_is_accepted_with_a_warning() {
         !warned(Value::Null, &strategy(json!(true))),
         "as kubectl game resume does"
     );
+}
+
+#[test]
+fn all_problems_of_an_action_and_an_execution_are_said_in_the_operators_words() {
+    let kinds = [
+        ("HookAction", action(json!({}))),
+        ("ExecutionHook", execution(json!({}))),
+    ];
+    for (kind, good) in kinds {
+        assert_eq!(warnings(&request(kind, &good, &Value::Null)), [""; 0]);
+    }
+    let bad = action(json!({ "action": { "exec": { "comand": ["freeze.sh"] } }, "callTimeoutSeconds": 0 }));
+    let said = refusal(&request("HookAction", &bad, &Value::Null));
+    let read: HookAction = serde_json::from_value(bad).unwrap();
+    assert_eq!(said, resolve_action(&read).unwrap_err().to_string());
+    for words in [
+        "callTimeoutSeconds: 0 is not allowed; set it from 1 to 3600",
+        "action.exec.comand: unknown field; did you mean command?",
+        "action.exec.command: must be set; write the program",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+    let bad = execution(json!({ "parallelism": 0, "terminat": true, "podSelection": {} }));
+    let said = refusal(&request("ExecutionHook", &bad, &Value::Null));
+    let read: ExecutionHook = serde_json::from_value(bad).unwrap();
+    assert_eq!(said, resolve_hook(&read.spec).unwrap_err().to_string());
+    for words in [
+        "spec.parallelism: 0 is not allowed; set it from 1 to 1024",
+        "spec.terminat: unknown field; did you mean terminate?",
+        "spec.podSelection: one of podContainerNamesList and podContainerSelector must be set",
+    ] {
+        assert!(said.contains(words), "{said}");
+    }
+}
+
+#[test]
+fn an_action_or_execution_that_was_invalid_can_be_labelled_and_ended() {
+    let kinds = [
+        ("HookAction", action(json!({ "callTimeoutSeconds": 0 }))),
+        ("ExecutionHook", execution(json!({ "parallelism": 0 }))),
+    ];
+    for (kind, old) in kinds {
+        let mut labelled = old.clone();
+        labelled["metadata"]["labels"] = json!({ "a": "b" });
+        let known = warnings(&request(kind, &labelled, &old));
+        assert_eq!(known.len(), 1, "{known:?}");
+        assert!(
+            known[0].starts_with("not refused, because it was so before: "),
+            "{known:?}"
+        );
+    }
+    let old = execution(json!({ "parallelism": 0 }));
+    let ended = execution(json!({ "parallelism": 0, "terminate": true }));
+    assert_eq!(warnings(&request("ExecutionHook", &ended, &old)).len(), 1);
+    let worse = execution(json!({ "parallelism": 0, "ttlSecondsAfterFinished": -1 }));
+    let said = refusal(&request("ExecutionHook", &worse, &old));
+    assert_eq!(
+        said,
+        "spec: only terminate may change after the creation; create another ExecutionHook"
+    );
+}
+
+#[test]
+fn an_action_or_execution_that_cannot_be_read_is_refused() {
+    let kinds = [
+        (
+            "HookAction",
+            action(json!({ "callTimeoutSeconds": 5_000_000_000_i64 })),
+        ),
+        (
+            "ExecutionHook",
+            execution(json!({ "parallelism": 5_000_000_000_i64 })),
+        ),
+    ];
+    for (kind, bad) in kinds {
+        let said = refusal(&request(kind, &bad, &Value::Null));
+        let is_readable = said.starts_with("it cannot be read: ") && said.ends_with("; correct the field");
+        assert!(is_readable && said.contains("5000000000"), "{said}");
+        assert_eq!(warnings(&request(kind, &bad, &bad)).len(), 1);
+    }
 }

@@ -19,7 +19,7 @@ fn with_job(kind: &str, name: &str, image: &str) -> Value {
 
 /// Rule of a Role.
 #[derive(Debug, Clone, Copy)]
-struct Rule<'a> {
+pub(crate) struct Rule<'a> {
     group: &'a str,
     resources: &'a [&'a str],
     verbs: &'a [&'a str],
@@ -28,7 +28,7 @@ struct Rule<'a> {
 }
 
 /// Lets a user write these kinds of hooks and workloads.
-fn writes<'a>(resources: &'a [&'a str]) -> Rule<'a> {
+pub(crate) fn writes<'a>(resources: &'a [&'a str]) -> Rule<'a> {
     Rule {
         group: "tkex.tencent.com",
         resources,
@@ -38,7 +38,7 @@ fn writes<'a>(resources: &'a [&'a str]) -> Rule<'a> {
 }
 
 /// Lets a user do this to pods.
-fn pods<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
+pub(crate) fn pods<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
     Rule {
         group: "",
         resources: &["pods"],
@@ -48,7 +48,7 @@ fn pods<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
 }
 
 /// Lets a user run commands in pods, by connections of these verbs.
-fn commands<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
+pub(crate) fn commands<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
     Rule {
         resources: &["pods/exec"],
         ..pods(verbs, names)
@@ -56,7 +56,7 @@ fn commands<'a>(verbs: &'a [&'a str], names: &'a [&'a str]) -> Rule<'a> {
 }
 
 /// Grants a user of the namespace a rule, and waits until the API server knows it.
-async fn grant(installation: &Installation<'_>, user: &str, name: &str, rule: Rule<'_>) {
+pub(crate) async fn grant(installation: &Installation<'_>, user: &str, name: &str, rule: Rule<'_>) {
     let Rule {
         group,
         resources,

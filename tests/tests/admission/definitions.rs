@@ -46,6 +46,18 @@ async fn a_definition_goes_with_always_or_when_no_object_is_left() {
     );
     installation.must(&["delete", "hookrun", "run"], "");
     installation.must(&delete, "");
+    // The guard may list the objects of each kind.
+    for definition in shared_api::crd::all() {
+        let name = definition.metadata.name.unwrap();
+        if name == DEFINITION {
+            continue;
+        }
+        let delete = ["delete", "customresourcedefinition", &name, "--wait=false"];
+        installation.refused(&delete, "");
+        let label = format!("{DELETION_ALLOW}=Cascading");
+        installation.must(&["label", "customresourcedefinition", &name, &label], "");
+        installation.must(&delete, "");
+    }
 
     // The webhook does not cover CRDs of other projects.
     let mut other = shared_api::crd::all().remove(0);

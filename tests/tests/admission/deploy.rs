@@ -10,12 +10,21 @@ pub(crate) const LABEL: &str = "hookgate-admission-test";
 
 /// Returns the documents for the component `name` in a namespace.
 pub(crate) fn documents(name: &str, namespace: &str) -> Vec<Value> {
-    let text = DEPLOY
+    adapted(DEPLOY, name, namespace)
+}
+
+/// Renames the component and its namespace in a manifest.
+pub(crate) fn adapted(manifest: &str, name: &str, namespace: &str) -> Vec<Value> {
+    let text = manifest
         .replace("namespace: hookgate,", &format!("namespace: {namespace},"))
         .replace("namespace: hookgate\n", &format!("namespace: {namespace}\n"))
         .replace("name: hookgate\n", &format!("name: {namespace}\n"))
         .replace("hookgate-admission", name);
-    serde_saphyr::from_multiple(&text).unwrap()
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .collect()
 }
 
 /// Returns the documents of some kinds, as input for kubectl.

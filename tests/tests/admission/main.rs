@@ -14,6 +14,7 @@ mod certificates;
 mod definitions;
 mod deletion;
 mod deploy;
+mod executions;
 mod installation;
 mod operations;
 mod together;
