@@ -37,6 +37,13 @@ const EXAMPLES: &str = r#"
     Watch a HookRun until its verdict: hook get RUN -w
     HookRuns without success, in all namespaces: hook list -A --failing
     Terminate a HookRun that polls too long: hook terminate RUN
+    Run an action in all containers of a workload: exec-hook run freeze -l app=arena
+    Run it in one container of two pods, within a minute: exec-hook run freeze --pod arena-0 arena-1 -c game --timeout 1m
+    Create it only, in a script: exec-hook run freeze -l 'app=arena,zone in (a,b)' --wait=false
+    ExecutionHooks of all namespaces: exec-hook get -A
+    One ExecutionHook and the containers that have not succeeded: exec-hook get freeze-x7k2p
+    Follow it until it is complete: exec-hook get freeze-x7k2p -w
+    End an ExecutionHook that tries again and again: exec-hook terminate freeze-x7k2p
     Check the manifests of a directory: lint -R -f deploy/
     JSON output for a pipeline: lint -f game.yaml -o json
 "#;

@@ -31,8 +31,8 @@ mod view;
 mod why;
 
 use command::{
-    abort, complain, completion, get, history, list, promote, restart, retry, rollout, scale, skip, status,
-    template,
+    abort, complain, completion, exec_hook, get, history, list, promote, restart, retry, rollout, scale,
+    skip, status, template,
 };
 pub use page::page;
 
@@ -122,10 +122,13 @@ enum Command {
     /// Test hooks without a cluster, and manage HookRuns
     #[command(subcommand)]
     Hook(hook::Command),
+    /// Run HookActions in many containers, and follow their ExecutionHooks
+    #[command(subcommand)]
+    ExecHook(exec_hook::Command),
     /// Validate manifests, and report every problem with its path and position
     ///
-    /// Reports what the API server would reject or drop in GameDeployments, HookTemplates and HookRuns, and
-    /// what the operators would reject, in their words. Accepts lists such as those of kubectl get -o yaml.
+    /// Reports what the API server would reject or drop in GameDeployments, HookTemplates, HookRuns, HookActions
+    /// and ExecutionHooks, and what the operators would reject, in their words. Accepts lists such as those of kubectl get -o yaml.
     /// Reads the .json, .yaml and .yml files of a directory. Ignores other objects, and does not contact the
     /// cluster.
     ///
@@ -209,6 +212,7 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Scale(scale) => scale.main().await,
         Command::History(history) => history.main().await,
         Command::Hook(command) => command.ask().await,
+        Command::ExecHook(command) => command.main().await,
         // These do not use a cluster: see above.
         Command::Lint(_) | Command::Completion(_) => command::DONE,
     }

@@ -1,6 +1,6 @@
 //! Writes with a precondition on the state they were decided on. A conflicting write is decided again.
 
-use kube::api::{Patch, PatchParams};
+use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -58,6 +58,19 @@ impl ClusterConnection {
                 outcome => return outcome.map(|()| told),
             }
         }
+    }
+
+    /// Creates an object. A name that is taken is a conflict.
+    pub(crate) async fn create<K: Kind>(&self, object: &K) -> Result<(), Failure> {
+        let name = object.name_any();
+        let parameters = PostParams {
+            field_manager: Some(FIELD_MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let created = self.api::<K>().create(&parameters, object).await;
+        created
+            .map(drop)
+            .map_err(|error| self.ask::<K>("create", Some(&name)).not_created(&error))
     }
 
     async fn merge<K: Kind>(&self, name: &str, patch: &Value) -> Result<(), Failure> {

@@ -103,6 +103,27 @@ impl RequestInfo<'_> {
         }
     }
 
+    /// Returns the failure for a client error when an object is created.
+    pub(crate) fn not_created(&self, error: &kube::Error) -> Failure {
+        let object = self.object();
+        match error {
+            kube::Error::Api(status) if status.code == 409 => Failure::Conflict(format!(
+                "{object} exists already; use another name, or look at the one that exists"
+            )),
+            kube::Error::Api(status) if status.code == 404 && is_about_namespace(status) => {
+                Failure::NotFound(format!(
+                    "namespace {} does not exist; name another with -n",
+                    self.namespace.unwrap_or_default()
+                ))
+            }
+            kube::Error::Api(_) => self.failed(error),
+            _ => Failure::Other(format!(
+                "{}; {object} may have been created nevertheless, so look for it before you repeat the command",
+                self.failed(error)
+            )),
+        }
+    }
+
     fn object(&self) -> String {
         match self.name {
             Some(name) => format!("{} {name}", self.resource),
@@ -114,6 +135,12 @@ impl RequestInfo<'_> {
 /// Returns whether RBAC denied the request. Admission webhooks also return 403, with their own explanation.
 fn is_about_rights(status: &Status) -> bool {
     status.message.contains(" cannot ") && status.message.contains("User \"")
+}
+
+/// Returns whether the namespace of a request does not exist.
+fn is_about_namespace(status: &Status) -> bool {
+    let details = status.details.as_ref();
+    details.is_some_and(|details| details.kind == "namespaces")
 }
 
 /// Returns the text of the innermost error.
@@ -181,6 +208,27 @@ mod tests {
                 "the API server refuses to patch gamedeployments.tkex.tencent.com arena: {words}"
             ))
         );
+    }
+
+    #[test]
+    fn a_name_that_is_taken_and_a_namespace_that_does_not_exist_are_named() {
+        let ask = RequestInfo {
+            verb: "create",
+            ..ASK
+        };
+        let failed = |code: u16, kind: &str| {
+            let mut status = status(code, "");
+            status.details.as_mut().unwrap().kind = kind.to_owned();
+            ask.not_created(&kube::Error::Api(Box::new(status)))
+        };
+        let taken = failed(409, "gamedeployments");
+        assert!(
+            matches!(&taken, Failure::Conflict(words) if words.contains("arena exists already")),
+            "{taken}"
+        );
+        let words = "namespace games does not exist; name another with -n".to_owned();
+        assert_eq!(failed(404, "namespaces"), Failure::NotFound(words));
+        assert!(matches!(failed(403, "gamedeployments"), Failure::Other(_)));
     }
 
     #[test]

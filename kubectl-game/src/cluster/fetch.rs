@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use kube::core::{DeserializeGuard, NamespaceResourceScope, Selector};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use shared_api::{GameDeployment, HookRun};
+use shared_api::{ExecutionHook, GameDeployment, HookAction, HookRun};
 
 use super::failure::{Failure, RequestInfo};
 use super::flags::ClusterConnection;
@@ -39,6 +39,23 @@ impl Kind for GameDeployment {
 impl Kind for HookRun {
     const RESOURCE: &'static str = "hookruns.tkex.tencent.com";
     const ALIASES: &'static [&'static str] = &["hr", "hookrun", "hookruns", Self::RESOURCE];
+}
+
+impl Kind for ExecutionHook {
+    const RESOURCE: &'static str = "executionhooks.tkex.tencent.com";
+    const ALIASES: &'static [&'static str] = &[
+        "eh",
+        "executionhook",
+        "executionhooks",
+        // As printed by `-o name`.
+        "executionhook.tkex.tencent.com",
+        Self::RESOURCE,
+    ];
+}
+
+impl Kind for HookAction {
+    const RESOURCE: &'static str = "hookactions.tkex.tencent.com";
+    const ALIASES: &'static [&'static str] = &["ha", "hookaction", "hookactions", Self::RESOURCE];
 }
 
 impl Kind for Pod {

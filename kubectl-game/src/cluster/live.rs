@@ -126,6 +126,18 @@ where
         next(&mut self.events).await
     }
 
+    /// Waits until the watch is ready. No later change is missed.
+    pub(crate) async fn ready(&mut self) -> Result<(), Failure> {
+        while !is_ready(&self.objects) {
+            match self.news().await {
+                News::Changed => {}
+                News::Trouble(words) => return Err(Failure::Other(words)),
+                News::End(failure) => return Err(failure),
+            }
+        }
+        Ok(())
+    }
+
     /// Returns the newest state; `None` until the watch is ready.
     pub(crate) fn listed(&self) -> Option<ListResult<K>> {
         is_ready(&self.objects).then(|| ListResult::of(state(&self.objects)))

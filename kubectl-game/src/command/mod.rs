@@ -15,12 +15,14 @@
 //! | [`restart`] | `restart` |
 //! | [`scale`] | `scale` |
 //! | [`history`] | `history` |
+//! | [`exec_hook`] | `exec-hook run`, `exec-hook get`, `exec-hook terminate` |
 //! | [`hook_runs`] | `hook get`, `hook list`, `hook terminate` |
 //! | [`completion`] | `completion` |
 //! | [`follow`] | the shared loop of all commands with `-w` |
 
 pub(crate) mod abort;
 pub(crate) mod completion;
+pub(crate) mod exec_hook;
 pub(crate) mod follow;
 pub(crate) mod get;
 pub(crate) mod history;

@@ -36,7 +36,8 @@ pub(crate) struct Status {
     flags: Flags,
 }
 
-fn time(text: &str) -> Result<Duration, String> {
+/// Parses a time such as `90s`.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     go_duration::parse(text).map_err(|error| error.to_string())
 }
 

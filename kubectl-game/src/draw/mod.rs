@@ -8,11 +8,13 @@
 //! | [`game`] | the tree of a workload |
 //! | [`lifecycle`] | the bar of a rollout with lifecycle hooks |
 //! | [`run`] | a HookRun |
+//! | [`execution`] | ExecutionHooks |
 //! | [`lists`] | tables of workloads, HookRuns and revisions |
 //! | [`document`] | `-o json`, `yaml`, `name` |
 //! | [`screen`] | a changing picture: redrawn in place on a terminal, else printed as blocks |
 
 pub(crate) mod document;
+pub(crate) mod execution;
 pub(crate) mod game;
 mod lifecycle;
 pub(crate) mod lists;
@@ -55,5 +57,7 @@ impl Style {
     }
 }
 
+#[cfg(test)]
+mod execution_tests;
 #[cfg(test)]
 mod tests;

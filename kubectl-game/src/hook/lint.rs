@@ -11,8 +11,9 @@ use hook_core::resolve::{FieldError, check_template, resolve_run, run_warnings, 
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
+use super::executions::{self, Actions};
 use super::identity;
-use super::schema::{self, Finding, SchemaCheck};
+use super::schema::{self, Finding};
 use super::templates::Templates;
 use crate::command::complain;
 use crate::draw::document::{OutputFormat, structured};
@@ -22,7 +23,7 @@ use crate::manifest::{self, Document, HookDocument, KINDS};
 /// Checks hooks.
 #[derive(Debug, Args)]
 pub(crate) struct Lint {
-    /// Files or directories with HookTemplates, HookRuns and GameDeployments; - reads standard input
+    /// Files or directories with manifests; - reads standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 
@@ -42,41 +43,48 @@ enum LintFormat {
     Json,
 }
 
+/// Objects of the checked files that others name.
+struct KnownObjects {
+    templates: Templates,
+    actions: Actions,
+}
+
 impl Lint {
     pub(crate) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let mut documents = manifest::read(&self.files, self.recursive)?;
         documents.retain(Document::is_ours);
-        let templates = Templates::of(&documents);
+        let known = KnownObjects {
+            templates: Templates::of(&documents),
+            actions: Actions::of(&documents),
+        };
         let checked: Vec<(&Document, Vec<Finding>)> = documents
             .iter()
-            .filter_map(|document| Some((document, problems(document, &templates)?)))
+            .filter_map(|document| Some((document, problems(document, &known)?)))
             .collect();
         let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
         match self.output {
             Some(LintFormat::Json) => {
                 let objects: Vec<Value> = checked
                     .iter()
-                    .map(|(document, found)| report(document, found, &templates))
+                    .map(|(document, found)| report(document, found, &known))
                     .collect();
                 let report = json!({ "objects": objects, "problems": wrong });
                 print!("{}", structured(&report, OutputFormat::Json)?);
             }
             None => checked
                 .iter()
-                .for_each(|(document, found)| print(document, found, &templates)),
+                .for_each(|(document, found)| print(document, found, &known)),
         }
         if checked.is_empty() {
             let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
             let files = files.join(", ");
-            complain(&format!(
-                "nothing to check: no GameDeployment, HookTemplate or HookRun in {files}"
-            ));
+            complain(&format!("nothing to check: no {} in {files}", KINDS.join(", ")));
         }
         Ok(ExitCode::from(u8::from(wrong > 0)))
     }
 }
 
-fn print(document: &Document, problems: &[Finding], templates: &Templates) {
+fn print(document: &Document, problems: &[Finding], known: &KnownObjects) {
     let object = format!("{} {}", document.kind(), document.name());
     let print = |path: &str, said: &str| {
         println!(
@@ -87,7 +95,7 @@ fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     for Finding { path, message, .. } in problems {
         print(path, &format!("{path}: {message}"));
     }
-    for (path, message) in warnings(document, templates) {
+    for (path, message) in warnings(document, known) {
         print(&path, &format!("warning: {path}: {message}"));
     }
     if problems.is_empty() {
@@ -95,13 +103,13 @@ fn print(document: &Document, problems: &[Finding], templates: &Templates) {
     }
 }
 
-fn report(document: &Document, problems: &[Finding], templates: &Templates) -> Value {
+fn report(document: &Document, problems: &[Finding], known: &KnownObjects) -> Value {
     let at = |path: &str, message: &str| {
         let place = document.places.of(path);
         json!({ "path": path, "message": message, "line": place.line, "column": place.column })
     };
     let problems = problems.iter().map(|found| at(&found.path, &found.message));
-    let warnings = warnings(document, templates);
+    let warnings = warnings(document, known);
     let warnings = warnings.iter().map(|(path, message)| at(path, message));
     json!({
         "file": document.file.display().to_string(),
@@ -115,16 +123,19 @@ fn report(document: &Document, problems: &[Finding], templates: &Templates) -> V
 }
 
 /// Returns warnings about valid but surprising settings; none if the hook cannot be parsed.
-fn warnings(document: &Document, templates: &Templates) -> Vec<(String, String)> {
+fn warnings(document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
     if document.kind() == "GameDeployment" {
         let Ok(game) = game(document) else { return vec![] };
-        let misspelt = Workload::read(&game).map(|workload| templates.warnings(&workload, document));
+        let misspelt = Workload::read(&game).map(|workload| known.templates.warnings(&workload, document));
         let mut warnings = misspelt.unwrap_or_default();
         let found = sets_paused(&game, Source::Manifest)
             .into_iter()
             .chain(new_pod_warnings(&game));
         warnings.extend(found.map(|found| (found.path, found.remedy)));
         return warnings;
+    }
+    if document.kind() == "ExecutionHook" {
+        return known.actions.warnings(document);
     }
     let hook = document.is_hook().then(|| document.hook().ok()).flatten();
     let found = match hook {
@@ -143,18 +154,18 @@ fn placed(problem: &FieldError) -> (String, String) {
 /// Returns what the API server would reject or drop, and what would keep an operator from working on the
 /// object. Returns `None` for a kind of this group that hookgate does not have, such as another one of the
 /// original operators, unless its name looks like a misspelt one of ours.
-fn problems(document: &Document, templates: &Templates) -> Option<Vec<Finding>> {
+fn problems(document: &Document, known: &KnownObjects) -> Option<Vec<Finding>> {
     if !KINDS.contains(&document.kind()) {
         return identity::unknown_kind(document).map(|finding| vec![finding]);
     }
     let mut findings = identity::check(document);
-    let SchemaCheck { findings: more, spec } = schema::check(document.kind(), &document.value);
-    findings.extend(more);
-    let readable = document.with_spec(spec);
-    let found = if document.kind() == "GameDeployment" {
-        workload_problems(&readable, templates)
-    } else {
-        hook_problems(&readable)
+    let checked = schema::check(document.kind(), &document.value);
+    findings.extend(checked.findings);
+    let readable = document.with_value(checked.document);
+    let found = match document.kind() {
+        "GameDeployment" => workload_problems(&readable, &known.templates),
+        "HookAction" | "ExecutionHook" => executions::problems(&readable),
+        _ => hook_problems(&readable),
     };
     for (path, message) in found {
         if !findings.iter().any(|finding| finding.covers(&path)) {

@@ -2,6 +2,7 @@
 //! a cluster.
 
 mod evaluate;
+mod executions;
 mod identity;
 mod input;
 mod lint;
@@ -33,8 +34,8 @@ pub(crate) enum Command {
     Run(local_run::LocalRun),
     /// Validate hooks, and report every problem with its path and position
     ///
-    /// Same as kubectl game lint. Reads HookTemplates, HookRuns and GameDeployments like the API server and
-    /// the operators. Ignores other objects.
+    /// Same as kubectl game lint. Reads HookTemplates, HookRuns, GameDeployments, HookActions and
+    /// ExecutionHooks like the API server and the operators. Ignores other objects.
     ///
     /// Exit code: 0 no problems, or nothing to check, 1 problems found, 64 usage error.
     Lint(lint::Lint),

@@ -62,26 +62,45 @@ fn is_within(path: &str, field: &str) -> bool {
 /// Result of comparing a document with its schema.
 pub(super) struct SchemaCheck {
     pub(super) findings: Vec<Finding>,
-    /// Spec with wrong types converted or removed and missing fields filled in, so that later checks can run.
-    pub(super) spec: Value,
+    /// Document with wrong types converted or removed and missing fields filled in, so that later checks can run.
+    pub(super) document: Value,
 }
 
-/// Compares the spec of a document with the schema of its kind.
+/// Fields of every kind, which are checked elsewhere.
+const COMMON: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Compares a document with the schema of its kind: its spec, or the fields beside `metadata` of a kind without one.
 pub(super) fn check(kind: &str, document: &Value) -> SchemaCheck {
     let nothing = Value::Null;
-    let schema = SCHEMAS
-        .get(kind)
-        .and_then(|schema| schema.pointer("/properties/spec"));
-    let (schema, mut findings) = (schema.unwrap_or(&nothing), Vec::new());
-    let spec = match document.get("spec") {
-        None | Some(Value::Null) => {
-            findings.push(Finding::repaired("spec", "is missing".to_owned(), "spec"));
-            None
-        }
-        Some(value) => compare("spec", schema, value, &mut findings),
+    let schema = SCHEMAS.get(kind).unwrap_or(&nothing);
+    let mut findings = Vec::new();
+    let mut checked = document.clone();
+    let Value::Object(fields) = &mut checked else {
+        return SchemaCheck {
+            findings,
+            document: checked,
+        };
     };
-    let spec = spec.unwrap_or_else(|| empty(schema));
-    SchemaCheck { findings, spec }
+    if let Some(schema) = schema.pointer("/properties/spec") {
+        let spec = match document.get("spec") {
+            None | Some(Value::Null) => {
+                findings.push(Finding::repaired("spec", "is missing".to_owned(), "spec"));
+                None
+            }
+            Some(value) => compare("spec", schema, value, &mut findings),
+        };
+        fields.insert("spec".to_owned(), spec.unwrap_or_else(|| empty(schema)));
+    } else {
+        let is_common = |name: &str| COMMON.contains(&name);
+        let mut own = fields.clone();
+        own.retain(|name, _| !is_common(name));
+        fields.retain(|name, _| is_common(name));
+        fields.extend(compare_fields("", schema, &own, &mut findings));
+    }
+    SchemaCheck {
+        findings,
+        document: checked,
+    }
 }
 
 /// Returns a value that can be parsed; `None` if the field must be removed.
@@ -213,7 +232,7 @@ fn compare_fields(
     let free = schema.get("additionalProperties");
     let mut readable = Map::new();
     for (name, value) in fields {
-        let path = format!("{path}.{name}");
+        let path = joined(path, name);
         match (known.get(name), free) {
             (Some(schema), _) | (None, Some(schema)) => {
                 let value = compare(&path, schema, value, findings);
@@ -237,13 +256,22 @@ fn compare_fields(
     for name in required.filter_map(Value::as_str) {
         if fields.get(name).is_none_or(Value::is_null) {
             let message = format!("field {name} is missing");
-            findings.push(Finding::repaired(path, message, &format!("{path}.{name}")));
+            findings.push(Finding::repaired(path, message, &joined(path, name)));
         }
         if !readable.contains_key(name) {
             readable.insert(name.to_owned(), known.get(name).map_or(Value::Null, empty));
         }
     }
     readable
+}
+
+/// Returns the path of a field.
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
 }
 
 /// Returns a suggestion for a misspelt name, as the end of a sentence.
@@ -318,8 +346,8 @@ mod tests {
                 "provider": { "web": { "jsonpath": "{$.a}" } }
             }]
         }});
-        let SchemaCheck { findings, spec } = check("HookTemplate", &document);
-        let metric = &spec["metrics"][0];
+        let SchemaCheck { findings, document } = check("HookTemplate", &document);
+        let metric = &document["spec"]["metrics"][0];
         assert_eq!(
             (&metric["name"], &metric["count"]),
             (&json!("5"), &json!(3)),
@@ -350,7 +378,11 @@ mod tests {
             "updateStrategy": { "partition": true, "maxUnavailable": "20%", "paused": "true" },
             "scaleStrategy": { "podsToDelete": [null] }
         }});
-        let SchemaCheck { mut findings, spec } = check("GameDeployment", &spec);
+        let SchemaCheck {
+            mut findings,
+            document,
+        } = check("GameDeployment", &spec);
+        let spec = &document["spec"];
         findings.sort_by(|a, b| a.path.cmp(&b.path));
         let lines: Vec<_> = findings
             .iter()

@@ -14,7 +14,13 @@ use shared_api::hook_template::HookTemplateSpec;
 use shared_api::names::GROUP;
 
 /// Known kinds of the API group.
-pub(crate) const KINDS: [&str; 3] = ["GameDeployment", "HookTemplate", "HookRun"];
+pub(crate) const KINDS: [&str; 5] = [
+    "GameDeployment",
+    "HookTemplate",
+    "HookRun",
+    "HookAction",
+    "ExecutionHook",
+];
 
 /// Maximum depth of nested `List` objects.
 const MAX_LIST_DEPTH: usize = 4;
@@ -119,12 +125,8 @@ impl Document {
         format!("{}:{line}:{column}", self.file.display())
     }
 
-    /// Returns the document with a different spec, at the same position.
-    pub(crate) fn with_spec(&self, spec: Value) -> Self {
-        let mut value = self.value.clone();
-        if let Value::Object(fields) = &mut value {
-            fields.insert("spec".to_owned(), spec);
-        }
+    /// Returns the document with a different content, at the same position.
+    pub(crate) fn with_value(&self, value: Value) -> Self {
         Self {
             file: self.file.clone(),
             value,

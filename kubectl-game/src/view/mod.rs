@@ -8,9 +8,13 @@
 //! | [`pod`] | one word about a pod, and what it waits for |
 //! | [`run`] | a HookRun with its measurements |
 //! | [`lifecycle`] | the hooks of a rollout, in the order of their points |
+//! | [`execution`] | an ExecutionHook with its containers |
 //! | [`age`] | durations in kubectl's format |
 
 pub(crate) mod age;
+pub(crate) mod execution;
+#[cfg(test)]
+pub(crate) mod execution_samples;
 pub(crate) mod lifecycle;
 pub(crate) mod pod;
 pub(crate) mod revision;

@@ -128,7 +128,8 @@ fn nothing_to_check_is_no_mistake_and_too_much_is_one() {
     let manifest = Manifest::new("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
     let said = hook(&["lint", "-f", manifest.path()]);
     assert_eq!((said.code, said.out.as_str()), (0, ""), "{said:?}");
-    let note = "nothing to check: no GameDeployment, HookTemplate or HookRun in FILE\n";
+    let note =
+        "nothing to check: no GameDeployment, HookTemplate, HookRun, HookAction, ExecutionHook in FILE\n";
     assert_eq!(manifest.anonymous(&said.err), note);
     let manifest = Manifest::new(&"# much\n".repeat(3 << 20));
     let said = hook(&["lint", "-f", manifest.path()]);
@@ -215,6 +216,98 @@ spec:
     assert!(out.contains(words), "{out}");
     let (code, out) = lint("elsewhere");
     assert_eq!((code, out.contains("templateName")), (0, false), "{out}");
+}
+
+#[test]
+fn actions_and_execution_hooks_are_checked_by_the_operator_with_their_positions() {
+    let manifest = Manifest::new(
+        "apiVersion: tkex.tencent.com/v1alpha1
+kind: HookAction
+metadata: {name: freeze, labels: {app: arena}}
+action:
+  exec: {command: []}
+  actionTimeoutSeconds: 5
+callTimeoutSeconds: \"3\"
+quoteAnswer: true
+---
+apiVersion: tkex.tencent.com/v1alpha1
+kind: ExecutionHook
+metadata: {name: freeze-1}
+spec:
+  actionName: freeze
+  parallelism: 0
+  podSelection:
+    podContainerSelector:
+      podSelector: {}
+      containerLists: [game]
+---
+apiVersion: tkex.tencent.com/v1alpha1
+kind: ExecutionHook
+metadata: {name: freeze-2}
+spec:
+  podSelection: {}
+",
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""), "{said:?}");
+    let text = manifest.anonymous(&said.out);
+    let golden = "\
+        FILE:5:19: HookAction freeze: action.exec.command: must be set; write the program and each of its arguments as an item of the list\n\
+        FILE:6:25: HookAction freeze: action.actionTimeoutSeconds: it belongs beside action, at the top level\n\
+        FILE:7:21: HookAction freeze: callTimeoutSeconds: \"3\" is not a whole number; write it without quotes\n\
+        FILE:8:14: HookAction freeze: quoteAnswer: unknown field: the API server would drop it; did you mean quoteAnswers?\n\
+        FILE:15:16: ExecutionHook freeze-1: spec.parallelism: 0 is too small; the smallest is 1\n\
+        FILE:18:20: ExecutionHook freeze-1: spec.podSelection.podContainerSelector.podSelector: must not be empty: it would select all pods of the namespace; set matchLabels\n\
+        FILE:19:23: ExecutionHook freeze-1: spec.podSelection.podContainerSelector.containerLists: unknown field; did you mean containerList?\n\
+        FILE:25:3: ExecutionHook freeze-2: spec: field actionName is missing\n\
+        FILE:25:17: ExecutionHook freeze-2: spec.podSelection: one of podContainerNamesList and podContainerSelector must be set\n";
+    assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
+}
+
+#[test]
+fn an_action_that_other_files_may_have_is_missed_only_beside_others() {
+    let action = |name: &str, namespace: &str| {
+        format!(
+            "apiVersion: tkex.tencent.com/v1alpha1
+kind: HookAction
+metadata: {{name: {name}, namespace: {namespace}}}
+action: {{exec: {{command: [sync]}}}}
+---
+"
+        )
+    };
+    let execution = "apiVersion: tkex.tencent.com/v1alpha1
+kind: ExecutionHook
+metadata: {name: freeze-1, namespace: games}
+spec:
+  actionName: freeze
+  podSelection:
+    podContainerNamesList: [{podName: arena-0}]
+    podContainerSelector: {podSelector: {matchLabels: {app: arena}}}
+";
+    let lint = |actions: &str| {
+        let manifest = Manifest::new(&format!("{actions}{execution}"));
+        let said = hook(&["lint", "-f", manifest.path()]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
+        let out = manifest.anonymous(&said.out);
+        let unused = "warning: spec.podSelection.podContainerSelector: has no effect beside podContainerNamesList; \
+                      remove one of them\n";
+        assert!(out.contains(unused), "{out}");
+        out.lines()
+            .find_map(|line| Some(line.split_once("warning: spec.actionName: ")?.1.to_owned()))
+    };
+    assert_eq!(lint(""), None, "the action may be in the cluster");
+    assert_eq!(lint(&action("thaw", "elsewhere")), None);
+    assert_eq!(
+        lint(&(action("thaw", "games") + &action("freeze", "games"))),
+        None
+    );
+    let missing = |said: &str| Some(format!("these files have no HookAction freeze; {said}"));
+    assert_eq!(
+        lint(&action("thaw", "games")),
+        missing("the hook waits until it exists")
+    );
+    assert_eq!(lint(&action("freez", "games")), missing("did you mean freez?"));
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! | `updates` | pause, resume, set image, undo, history |
 //! | `skip` | one pod that bypasses its hook |
 //! | `lists` | tables, `-o`, HookRuns |
+//! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
 //! | `mistakes` | unknown names, missing permissions |
 //! | `transcript` | `get -w` on a terminal |
@@ -15,6 +16,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod abort;
+mod exec_hook;
 mod hook_operator_stopped;
 mod lists;
 mod mistakes;
