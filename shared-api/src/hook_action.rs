@@ -104,7 +104,7 @@ pub struct HookActionFields {
     pub unknown: UnknownFields,
 }
 
-/// What to carry out.
+/// Kind of an action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {

@@ -172,10 +172,16 @@ impl Calls {
         }
     }
 
-    /// Looks up a pod.
-    pub(super) async fn find(&self, hook: &ExecutionHook, pod: &str) -> TryOutcome {
+    /// Looks up a pod. Calls `started` when its turn has come.
+    pub(super) async fn find(
+        &self,
+        hook: &ExecutionHook,
+        pod: &str,
+        started: impl FnOnce() + Send,
+    ) -> TryOutcome {
         let namespace = namespace_of(hook);
         let _turn = self.commands.turn(namespace).await;
+        started();
         let pod = ObjectName {
             kind: ObjectKind::pod(),
             name: pod.to_owned(),
@@ -239,9 +245,9 @@ impl Calls {
         let end = tokio::time::timeout(attempt.timeout, end)
             .await
             .unwrap_or_else(|_| {
-                let seconds = attempt.timeout.as_secs();
+                let timeout = attempt.timeout;
                 let message =
-                    format!("{request} has no exit status within {seconds}s; it may still run there");
+                    format!("{request} has no exit status within {timeout:.1?}; it may still run there");
                 Err(MeasurementFailure::new(FailureKind::Timeout, message))
             });
         let transcript = match end {
@@ -251,7 +257,14 @@ impl Calls {
         let confirmed = self
             .confirm(namespace, attempt, request, &container, &transcript)
             .await;
-        outcome_of(confirmed.and_then(|()| interpret_command(request, &transcript)))
+        match confirmed {
+            Err(failure) if failure.kind == FailureKind::ObjectGone => {
+                let pod = &request.pod.name;
+                TryOutcome::Gone(format!("pod {pod} was deleted or replaced during the command"))
+            }
+            Ok(()) => outcome_of(interpret_command(request, &transcript)),
+            Err(failure) => outcome_of(Err(failure)),
+        }
     }
 
     /// Checks the container after a command. An API server that does not answer at once discards no result.

@@ -132,19 +132,14 @@ impl Runner {
             }
             ExecutionOutput::Find(id, pod) => {
                 let hook = self.driver.hook().clone();
-                let find = async move { (id, calls.find(&hook, &pod).await) };
+                let started = self.report_start(id);
+                let find = async move { (id, calls.find(&hook, &pod, started).await) };
                 self.in_flight.insert(id, self.tries.spawn(find));
             }
             ExecutionOutput::Run { id, attempt } => {
                 let hook = self.driver.hook().clone();
-                let started = self.started.0.clone();
-                let run = async move {
-                    // Fails only if the execution has ended.
-                    let started = move || {
-                        let _ = started.send(id);
-                    };
-                    (id, calls.run(&hook, &attempt, started).await)
-                };
+                let started = self.report_start(id);
+                let run = async move { (id, calls.run(&hook, &attempt, started).await) };
                 self.in_flight.insert(id, self.tries.spawn(run));
             }
             ExecutionOutput::Cancel(id) => {
@@ -169,6 +164,15 @@ impl Runner {
             ExecutionOutput::Waits(hook, reason, message) => self.calls.waits(&hook, reason, &message),
             ExecutionOutput::Completed(hook) => self.calls.completed(&hook),
             ExecutionOutput::End => {}
+        }
+    }
+
+    /// Returns a function that reports the start of a try.
+    fn report_start(&self, id: TryId) -> impl FnOnce() + Send + use<> {
+        let started = self.started.0.clone();
+        move || {
+            // Fails only if the execution has ended.
+            let _ = started.send(id);
         }
     }
 

@@ -61,16 +61,14 @@ impl ClusterConnection {
     }
 
     /// Creates an object. A name that is taken is a conflict.
-    pub(crate) async fn create<K: Kind>(&self, object: &K) -> Result<(), Failure> {
+    pub(crate) async fn create<K: Kind>(&self, object: &K) -> Result<K, Failure> {
         let name = object.name_any();
         let parameters = PostParams {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PostParams::default()
         };
         let created = self.api::<K>().create(&parameters, object).await;
-        created
-            .map(drop)
-            .map_err(|error| self.ask::<K>("create", Some(&name)).not_created(&error))
+        created.map_err(|error| self.ask::<K>("create", Some(&name)).not_created(&error))
     }
 
     async fn merge<K: Kind>(&self, name: &str, patch: &Value) -> Result<(), Failure> {

@@ -175,8 +175,17 @@ impl ExecutionView {
 
     /// Returns the containers in which the action failed for good.
     pub(crate) fn failed(&self) -> impl Iterator<Item = &ContainerView> {
+        self.in_state(ContainerState::Failed)
+    }
+
+    /// Returns the containers whose last try failed.
+    pub(crate) fn retrying(&self) -> impl Iterator<Item = &ContainerView> {
+        self.in_state(ContainerState::Retrying)
+    }
+
+    fn in_state(&self, state: ContainerState) -> impl Iterator<Item = &ContainerView> {
         let containers = self.containers.iter();
-        containers.filter(|container| container.state == ContainerState::Failed)
+        containers.filter(move |container| container.state == state)
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{SOON, fixture};
 async fn ready_again_though_nothing_changes() {
     let fixture = fixture("quiet").await;
     let operator = &fixture.env.operator;
-    // Watches of runs and of templates: a watch that is not open yet cannot be cut.
-    fixture.proxy.await_open_watches(2, SOON).await.unwrap();
+    // Watches of runs, templates and ExecutionHooks: a watch that is not open yet cannot be cut.
+    fixture.proxy.await_open_watches(3, SOON).await.unwrap();
     let templates = Matcher::watches("/hooktemplates");
     let fault = fixture
         .proxy

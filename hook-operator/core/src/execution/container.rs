@@ -130,7 +130,7 @@ pub fn timed_out(status: &mut ContainerHookStatus, timeout: Duration, now: Times
 }
 
 /// Ends the tries in a container because its hook ends.
-pub fn hook_ended(status: &mut ContainerHookStatus, now: Timestamp) {
+pub(super) fn hook_ended(status: &mut ContainerHookStatus, now: Timestamp) {
     if status.succeed.is_some() {
         return;
     }

@@ -15,10 +15,10 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-pub use container::{TryOutcome, hook_ended, is_ahead, outcome_of, refuse, timed_out};
+pub use container::{TryOutcome, is_ahead, outcome_of, refuse, timed_out};
 pub use resolve::{
     Attempt, ResolvedAction, ResolvedHook, Selection, digest_of_spec, hook_warnings, resolve_action,
     resolve_hook,
 };
 pub use select::{FoundPod, SelectError, by_name, select};
-pub use status::{conclude, count, is_over, summarize, wait_for};
+pub use status::{conclude, count, is_over, progress, summarize, wait_for};

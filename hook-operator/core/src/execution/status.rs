@@ -1,8 +1,11 @@
 //! Status of an ExecutionHook: counts, conditions, and its end.
 
+use std::fmt::Write as _;
+
 use jiff::{Timestamp, TimestampRound, Unit};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use shared_api::ExecutionHookStatus;
+use shared_api::execution_hook::ContainerHookStatus;
 use shared_api::reason::{ExecutionCondition, ExecutionReason};
 
 use super::container::{has_ended, hook_ended};
@@ -80,6 +83,28 @@ pub fn conclude(
     state.set(status, ExecutionCondition::Succeeded, succeeded);
 }
 
+/// Returns the message of a hook that runs. `queued`: number of tries that wait for their turn.
+pub fn progress(status: &ExecutionHookStatus, queued: usize) -> String {
+    let ExecutionHookStatus {
+        total,
+        succeeded,
+        failed,
+        ..
+    } = status;
+    let mut message =
+        format!("the action succeeded in {succeeded} of {total} containers and failed in {failed}");
+    if queued > 0 {
+        let _ = write!(message, "; {queued} tries wait for a turn of hook-operator");
+    }
+    let containers = status.hook_statuses.iter();
+    let mut failing = containers.filter(|container| container.succeed.is_none() && container.error.is_some());
+    if let Some(first) = failing.next() {
+        let number = failing.count() + 1;
+        let _ = write!(message, "; {number} are tried again: {}", failure_of(first));
+    }
+    message
+}
+
 /// Returns the reason and the message of a hook whose containers have all ended.
 pub fn summarize(status: &ExecutionHookStatus) -> (ExecutionReason, String) {
     let containers = &status.hook_statuses;
@@ -92,14 +117,7 @@ pub fn summarize(status: &ExecutionHookStatus) -> (ExecutionReason, String) {
         let message = format!("the action succeeded in {total} of {total} containers");
         return (ExecutionReason::ActionSucceeded, message);
     }
-    let quoted = failed.take(QUOTED_FAILURES).map(|container| {
-        let error = container.error.as_ref();
-        let why = error
-            .and_then(|error| error.message.as_deref())
-            .unwrap_or_default();
-        format!("{}/{}: {why}", container.pod_name, container.container_name)
-    });
-    let quoted: Vec<String> = quoted.collect();
+    let quoted: Vec<String> = failed.take(QUOTED_FAILURES).map(failure_of).collect();
     let rest = number.saturating_sub(quoted.len());
     let more = if rest > 0 {
         format!("; and {rest} more")
@@ -111,6 +129,17 @@ pub fn summarize(status: &ExecutionHookStatus) -> (ExecutionReason, String) {
         quoted.join("; ")
     );
     (ExecutionReason::ActionFailed, message)
+}
+
+fn failure_of(container: &ContainerHookStatus) -> String {
+    let error = container.error.as_ref();
+    let why = error.and_then(|error| error.message.as_deref());
+    format!(
+        "{}/{}: {}",
+        container.pod_name,
+        container.container_name,
+        why.unwrap_or_default()
+    )
 }
 
 /// State that conditions describe.

@@ -11,13 +11,12 @@
 //! | `recording` | records the status, and merges states that others recorded |
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::execution::{
-    ResolvedAction, ResolvedHook, SelectError, Selection, by_name, conclude, count, digest_of_spec, is_over,
-    resolve_action, resolve_hook, select, summarize, wait_for,
+    FoundPod, ResolvedAction, ResolvedHook, SelectError, Selection, by_name, conclude, count, digest_of_spec,
+    is_over, progress, resolve_action, resolve_hook, select, summarize, wait_for,
 };
 use hook_core::resolve::FieldErrors;
 use jiff::SignedDuration;
@@ -79,8 +78,8 @@ pub struct Execution {
     prepare: Backoff,
     /// Status with everything that has happened, recorded or not.
     status: ExecutionHookStatus,
-    /// Whether the HookAction is being read. Nothing waits for it once the hook has started.
-    reads_action: bool,
+    /// Name of the HookAction that is being read. Nothing waits for it once the hook has started.
+    reads_action: Option<String>,
     /// Reason for which this process ended the hook, unless it follows from the hook itself.
     ended_by: Option<(ExecutionReason, String)>,
     tries: Tries,
@@ -105,7 +104,7 @@ impl Execution {
             prepare: Backoff::new(Duration::from_secs(1), Duration::from_secs(10)),
             status: hook.status.clone().unwrap_or_default(),
             tries: Tries::default(),
-            reads_action: false,
+            reads_action: None,
             ended_by: None,
             recorder: Recorder::default(),
             is_due: false,
@@ -132,8 +131,9 @@ impl Execution {
         match (input, self.state) {
             (ExecutionInput::Watch(hook), _) => self.news = Some(hook),
             (ExecutionInput::ActionRead(answer), _) => {
-                if std::mem::take(&mut self.reads_action) {
-                    self.is_due = true;
+                self.is_due = true;
+                // Another one was read if the spec was edited meanwhile.
+                if self.reads_action.take().as_ref() == Some(&self.hook.spec.action_name) {
                     self.action_read(answer, now);
                 }
             }
@@ -219,10 +219,10 @@ impl Execution {
             return self.clean_up(now);
         }
         let has_started = self.status.start_time.is_some();
-        if now.mono >= self.prepare_at && !self.reads_action {
+        if now.mono >= self.prepare_at && self.reads_action.is_none() {
             if has_started || self.action.is_none() {
-                self.reads_action = true;
                 let name = self.hook.spec.action_name.clone();
+                self.reads_action = Some(name.clone());
                 self.output.push_back(ExecutionOutput::ReadAction(name));
             } else {
                 return self.select(now);
@@ -346,13 +346,14 @@ impl Execution {
             Err((ExecutionReason::ActionNotRead, message)) => {
                 self.wait_for(ExecutionReason::ActionNotRead, &message, now);
             }
-            Ok(_) | Err(_) if self.status.start_time.is_some() => {
+            Err((reason, message)) if self.status.start_time.is_none() => {
+                self.wait_for(reason, &message, now);
+            }
+            Ok(_) | Err(_) => {
                 let message =
                     format!("HookAction {name} was changed or deleted; create another ExecutionHook");
                 self.end_by(ExecutionReason::ActionChanged, &message);
             }
-            Ok(_) => {}
-            Err((reason, message)) => self.wait_for(reason, &message, now),
         }
     }
 
@@ -362,7 +363,7 @@ impl Execution {
         let generation = self.hook.metadata.generation;
         if wait_for(&mut self.status, generation, reason, message, now.wall) {
             self.recorder.change();
-            self.recorder.tell(reason, message);
+            self.recorder.report(reason, message);
         }
     }
 
@@ -387,7 +388,7 @@ impl Execution {
         }
     }
 
-    fn listed(&mut self, answer: Result<Vec<hook_core::execution::FoundPod>, String>, now: Now) {
+    fn listed(&mut self, answer: Result<Vec<FoundPod>, String>, now: Now) {
         self.state = State::Decides;
         match (answer, &self.spec) {
             (Ok(pods), Ok(spec)) => {
@@ -431,7 +432,9 @@ impl Execution {
         let mut until = now.mono + MAX_SLEEP;
         if self.status.start_time.is_some() {
             let limit = self.action.as_ref().and_then(|action| action.action_timeout);
-            if self.tries.expire(limit, &mut self.status, now) {
+            if let Some(cancelled) = self.tries.expire(limit, &mut self.status, now) {
+                self.output
+                    .extend(cancelled.into_iter().map(ExecutionOutput::Cancel));
                 self.recorder.change();
                 // The last container may have ended.
                 self.is_due = true;
@@ -442,7 +445,8 @@ impl Execution {
         }
         if let Some(total) = self.tries.excess(&self.status) {
             let message = format!(
-                "{total} containers are selected, and the limit is {MAX_CONTAINERS}; create several ExecutionHooks"
+                "at least {total} containers are selected, and the limit is {MAX_CONTAINERS}; create several \
+                 ExecutionHooks"
             );
             self.end_by(ExecutionReason::TooManyContainers, &message);
             return self.wait_until(now.mono);
@@ -466,7 +470,7 @@ impl Execution {
                 .next_due(spec.parallelism, action.action_timeout, &self.status);
             until = until.min(due.unwrap_or(until));
         }
-        if !self.reads_action {
+        if self.reads_action.is_none() {
             until = until.min(self.prepare_at.max(now.mono));
         }
         self.wait_until(until);
@@ -495,17 +499,7 @@ impl Execution {
         count(&mut self.status, self.tries.active());
         let queued = self.tries.queued();
         if self.status.start_time.is_some() && self.action.is_some() {
-            let ExecutionHookStatus {
-                total,
-                succeeded,
-                failed,
-                ..
-            } = self.status;
-            let mut message =
-                format!("the action succeeded in {succeeded} of {total} containers and failed in {failed}");
-            if queued > 0 {
-                let _ = write!(message, "; {queued} tries wait for a turn of hook-operator");
-            }
+            let message = progress(&self.status, queued);
             let generation = self.hook.metadata.generation;
             wait_for(
                 &mut self.status,

@@ -8,6 +8,7 @@ use hook_core::execution::{digest_of_spec, is_ahead, resolve_hook};
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::reason::ExecutionReason;
+use shared_api::time::Time;
 use shared_api::{ExecutionHook, ExecutionHookStatus};
 
 use super::{Execution, ExecutionOutput, State};
@@ -35,6 +36,10 @@ pub(super) struct Recorder {
     sent: Option<Box<ExecutionHookStatus>>,
     /// Reason for which the hook waits, until it is recorded.
     waits: Option<(ExecutionReason, String)>,
+    /// End that this process has sent, until it is known to be recorded.
+    end: Option<Time>,
+    /// Whether a write that failed may have taken effect.
+    may_have_written: bool,
     /// Whether the end of the hook was recorded by this process and is not reported yet.
     has_ended: bool,
 }
@@ -49,6 +54,8 @@ impl Default for Recorder {
             delete: Backoff::new(Duration::from_secs(1), Duration::from_mins(5)),
             sent: None,
             waits: None,
+            end: None,
+            may_have_written: false,
             has_ended: false,
         }
     }
@@ -75,7 +82,7 @@ impl Recorder {
     }
 
     /// Emits an event once the reason is recorded.
-    pub(super) fn tell(&mut self, reason: ExecutionReason, message: &str) {
+    pub(super) fn report(&mut self, reason: ExecutionReason, message: &str) {
         self.waits = Some((reason, message.to_owned()));
     }
 
@@ -90,6 +97,7 @@ impl Execution {
         self.describe(now);
         self.recorder.has_changes = false;
         self.recorder.throttle.sent(&self.status, now.mono);
+        self.recorder.end = self.status.completion_time;
         let status = Box::new(self.status.clone());
         self.recorder.sent = Some(status.clone());
         self.state = State::Records;
@@ -102,8 +110,8 @@ impl Execution {
         match (answer, sent) {
             (Ok(hook), Some(sent)) if has_status(&hook, &sent) => {
                 self.recorder.retry.reset();
+                self.recorder.may_have_written = false;
                 self.output.push_back(ExecutionOutput::StatusWritten("written"));
-                self.recorder.has_ended |= sent.completion_time.is_some();
                 self.accept(hook);
                 let waits = self.recorder.waits.take();
                 if let Some((reason, message)) = waits.filter(|(reason, _)| has_reason(&sent, *reason)) {
@@ -144,9 +152,16 @@ impl Execution {
     pub(super) fn recover(&mut self, error: StoreError, now: Now) {
         self.recorder.has_changes = true;
         match error {
-            StoreError::Conflict => self.read(true),
+            StoreError::Conflict => {
+                // Another process has recorded the end, unless an earlier write of this one took effect.
+                if !self.recorder.may_have_written {
+                    self.recorder.end = None;
+                }
+                self.read(true);
+            }
             StoreError::Gone => self.read(false),
             StoreError::Failed { .. } => {
+                self.recorder.may_have_written = true;
                 self.output.push_back(ExecutionOutput::StatusWritten("failed"));
                 self.try_again(error, now);
             }
@@ -217,12 +232,23 @@ impl Execution {
     /// Follows a newer state, and keeps results that it does not have.
     fn accept(&mut self, hook: Arc<ExecutionHook>) {
         if hook.spec != self.hook.spec {
+            if self.status.start_time.is_none() {
+                // It may be another one.
+                self.action = None;
+                self.prepare_at = Duration::ZERO;
+            }
             self.spec = resolve_hook(&hook.spec);
             self.spec_digest = digest_of_spec(&hook.spec);
         }
         let recorded = hook.status.clone().unwrap_or_default();
         self.hook = hook;
         let before = std::mem::replace(&mut self.status, recorded);
+        // The answer to the write may have been lost.
+        let end = self
+            .recorder
+            .end
+            .take_if(|end| self.status.completion_time == Some(*end));
+        self.recorder.has_ended |= end.is_some();
         if before.start_time.is_some() && self.status.start_time.is_none() {
             // The containers must be selected again.
             self.action = None;

@@ -1,6 +1,6 @@
 //! Tries in containers: which are due, which are under way, and what follows from those that ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,11 @@ impl Default for Tried {
 }
 
 impl Tried {
+    /// Returns whether its try has its turn.
+    fn runs(&self) -> bool {
+        self.is_in_flight && self.has_turn
+    }
+
     fn deadline(&self, limit: Option<Duration>) -> Option<Duration> {
         Some(self.first?.saturating_add(limit?))
     }
@@ -133,7 +138,6 @@ impl Tries {
         tried.has_turn = false;
         self.has_changes = true;
         let Some(pod_uid) = container.pod_uid.clone() else {
-            tried.first.get_or_insert(now.mono);
             return Some(ExecutionOutput::Find(id, container.pod_name.clone()));
         };
         let deadline = tried.deadline(action.action_timeout);
@@ -151,7 +155,7 @@ impl Tries {
         })
     }
 
-    /// Notes that a command is about to be sent. Returns whether it is still expected.
+    /// Notes that the turn of a try has come. Returns whether it is still expected.
     pub(super) fn started(&mut self, id: TryId, status: &mut ExecutionHookStatus, now: Now) -> bool {
         let Some((tried, container)) = self.in_flight.get(&id).and_then(|index| {
             let container = status.hook_statuses.get_mut(*index)?;
@@ -161,7 +165,9 @@ impl Tries {
         };
         tried.first.get_or_insert(now.mono);
         tried.has_turn = true;
-        container.timestamp = Some(now.wall.into());
+        if container.pod_uid.is_some() {
+            container.timestamp = Some(now.wall.into());
+        }
         self.has_changes = true;
         true
     }
@@ -208,37 +214,44 @@ impl Tries {
                     }
                 }
             } else {
-                tried.is_unrecorded = true;
-                tried.retry.reset();
+                // The pod is found: the time of the command begins with its own turn.
+                *tried = Tried {
+                    is_unrecorded: true,
+                    ..Tried::default()
+                };
             }
         }
-        let (added, first) = (others.len(), tried.first);
-        status.hook_statuses.extend(others);
         let new = Tried {
-            first,
             is_unrecorded: true,
             ..Tried::default()
         };
-        self.containers.extend(std::iter::repeat_n(new, added));
+        self.containers.extend(std::iter::repeat_n(new, others.len()));
+        status.hook_statuses.extend(others);
         true
     }
 
-    /// Ends the containers whose time is over. Returns whether there are any. A try that is under way ends by itself.
+    /// Ends the containers whose time is over, if there are any. Returns the tries to cancel, which wait for their turn. A
+    /// command that runs ends by itself.
     pub(super) fn expire(
         &mut self,
         limit: Option<Duration>,
         status: &mut ExecutionHookStatus,
         now: Now,
-    ) -> bool {
-        let mut any = false;
-        for (tried, container) in self.containers.iter().zip(&mut status.hook_statuses) {
+    ) -> Option<Vec<TryId>> {
+        let mut ended = BTreeSet::new();
+        let containers = self.containers.iter_mut().zip(&mut status.hook_statuses);
+        for (index, (tried, container)) in containers.enumerate() {
             let is_over = tried.deadline(limit).is_some_and(|deadline| now.mono >= deadline);
-            if is_over && !tried.is_in_flight && container.succeed.is_none() {
+            if is_over && !tried.runs() && container.succeed.is_none() {
                 timed_out(container, limit.unwrap_or_default(), now.wall);
-                any = true;
+                tried.is_in_flight = false;
+                ended.insert(index);
             }
         }
-        any
+        let queued = self.in_flight.iter().filter(|(_, index)| ended.contains(index));
+        let cancelled: Vec<TryId> = queued.map(|(id, _)| *id).collect();
+        self.in_flight.retain(|_, index| !ended.contains(index));
+        (!ended.is_empty()).then_some(cancelled)
     }
 
     /// Returns the time of the next try or expiry, if there is one without an input. All tries that are due have been
@@ -252,9 +265,10 @@ impl Tries {
         let may_start = self.in_flight.len() < parallelism;
         let containers = self.containers.iter().zip(&status.hook_statuses);
         let only_finds = only_finds(status);
-        let idle = containers.filter(|(tried, container)| !tried.is_in_flight && container.succeed.is_none());
+        let idle = containers.filter(|(tried, container)| !tried.runs() && container.succeed.is_none());
         let times = idle.filter_map(|(tried, container)| {
-            let is_kept_back = tried.is_unrecorded || only_finds && container.pod_uid.is_some();
+            let waits = tried.is_in_flight || tried.is_unrecorded;
+            let is_kept_back = waits || only_finds && container.pod_uid.is_some();
             let next = (may_start && !is_kept_back).then_some(tried.next);
             next.into_iter().chain(tried.deadline(limit)).min()
         });

@@ -159,3 +159,19 @@ fn a_slow_answer_about_the_action_delays_no_try() {
     let starts = world.commands.iter().map(|command| command.start.as_secs());
     assert_eq!(starts.collect::<Vec<_>>(), [0, 1, 3, 7, 15, 31]);
 }
+
+/// The spec is edited while the first HookAction is being read, where nothing forbids it.
+#[test]
+fn an_edit_of_the_name_before_the_start_runs_the_other_action() {
+    let mut world = World::new(1, json!({}), json!({}));
+    let action = world.action.take();
+    world.start(true, false);
+    world.run_for(seconds(3));
+    world.edit(|hook| hook.spec.action_name = "another".to_owned());
+    world.action = action;
+    world.run_for(seconds(60));
+    assert_eq!(world.commands.len(), 0, "the world has the action a alone");
+    world.edit(|hook| hook.spec.action_name = "a".to_owned());
+    world.run_for(seconds(60));
+    world.ended("ActionSucceeded");
+}

@@ -433,6 +433,7 @@ impl World {
                     TryOutcome::Found,
                 );
                 self.finds.push((self.now, pod));
+                self.send(process, ExecutionInput::Started(id));
                 self.send(process, ExecutionInput::Ended(id, outcome));
             }
             ExecutionOutput::Run { id, attempt } => {

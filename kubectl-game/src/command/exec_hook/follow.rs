@@ -20,6 +20,8 @@ const FAILED: u8 = 1;
 /// Exit code: the hook was not complete in time, or the wait was interrupted.
 const NOT_COMPLETE: u8 = 3;
 
+const GAME: &str = "kubectl game exec-hook";
+
 /// Longest time until a watch shows a hook that exists.
 const APPEARS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -55,13 +57,10 @@ impl Ending {
 
     /// Returns a remark and the commands to run next; none after a success.
     fn remark(self, name: &str, flags: &str) -> Option<String> {
-        let game = "kubectl game exec-hook";
-        let continues = format!(
-            "{name} continues; follow it with: {game} get {name} -w{flags}; stop it with: {game} terminate {name}{flags}"
-        );
+        let continues = continues(name, flags);
         match self {
             Self::Succeeded => None,
-            Self::Failed => Some(format!("find out more with: {game} get {name}{flags}")),
+            Self::Failed => Some(format!("find out more with: {GAME} get {name}{flags}")),
             Self::TimedOut(timeout) => {
                 let timeout = go_duration::display(timeout);
                 Some(format!("not complete after {timeout}; {continues}"))
@@ -71,44 +70,82 @@ impl Ending {
     }
 }
 
+/// Returns the commands for a hook that continues.
+fn continues(name: &str, flags: &str) -> String {
+    format!(
+        "{name} continues; follow it with: {GAME} get {name} -w{flags}; stop it with: {GAME} terminate {name}{flags}"
+    )
+}
+
 /// Live view of one hook.
 pub(super) type LiveHook = LiveList<ExecutionHook>;
+
+/// Hook to follow.
+pub(super) struct Followed {
+    pub(super) name: String,
+    /// UID; `None` for any hook of this name.
+    pub(super) uid: Option<String>,
+    pub(super) live: LiveHook,
+}
 
 /// Prints the progress of a hook until it is complete, and returns the exit code.
 pub(super) async fn follow(
     cluster: &ClusterConnection,
-    name: &str,
-    live: LiveHook,
+    followed: Followed,
     timeout: Option<Duration>,
     paint: Paint,
 ) -> Result<ExitCode, Failure> {
+    let name = followed.name.clone();
     let mut progress = Progress::new(screen::size().is_some());
-    let ending = until_complete(live, name, timeout, paint, &mut progress).await;
+    let ending = until_complete(cluster, followed, timeout, paint, &mut progress).await;
     print(progress.close());
-    let ending = ending?;
-    if let Some(remark) = ending.remark(name, &cluster.flags) {
+    let ending = ending.inspect_err(|failure| {
+        if !matches!(failure, Failure::NotFound(_)) {
+            complain(&continues(&name, &cluster.flags));
+        }
+    })?;
+    if let Some(remark) = ending.remark(&name, &cluster.flags) {
         complain(&remark);
     }
     Ok(ExitCode::from(ending.code()))
 }
 
 async fn until_complete(
-    mut live: LiveHook,
-    name: &str,
+    cluster: &ClusterConnection,
+    followed: Followed,
     timeout: Option<Duration>,
     paint: Paint,
     progress: &mut Progress,
 ) -> Result<Ending, Failure> {
     let mut end = std::pin::pin!(interrupted());
     let start = Instant::now();
-    let mut uid = None;
+    let Followed {
+        name,
+        mut uid,
+        mut live,
+    } = followed;
+    let mut is_seen = false;
     loop {
-        // A watch that began before the hook was created does not show it at once.
-        if let Some(listed) = live.listed()
-            && let Some(hook) = newest(name, listed, uid.as_ref(), start.elapsed())?
-        {
+        // A watch that began before the hook was created, or that is interrupted, does not show it at once.
+        let shown = match live.listed() {
+            Some(listed) => newest(&name, listed, uid.as_ref())?,
+            None => None,
+        };
+        let shown = match shown {
+            None if is_seen || start.elapsed() >= APPEARS_WITHIN => {
+                Some(read(cluster, &name, uid.as_ref()).await?)
+            }
+            shown => shown,
+        };
+        if let Some(hook) = shown {
+            is_seen = true;
             uid = hook.uid();
             progress.take(ExecutionView::of(&hook));
+            if hook.metadata.deletion_timestamp.is_some() && !hook.is_complete() {
+                return Err(Failure::NotFound(format!(
+                    "ExecutionHook {name} is being deleted: nothing is tried again, and no result follows"
+                )));
+            }
         }
         let style = screen::style(paint);
         print(&progress.output(style, start.elapsed()));
@@ -118,7 +155,7 @@ async fn until_complete(
         if let Some(timeout) = timeout.filter(|timeout| start.elapsed() >= *timeout) {
             return Ok(Ending::TimedOut(timeout));
         }
-        let appears = (uid.is_none() && start.elapsed() < APPEARS_WITHIN).then_some(APPEARS_WITHIN);
+        let appears = (!is_seen).then_some(APPEARS_WITHIN);
         let due = [progress.due(style), appears, timeout]
             .into_iter()
             .flatten()
@@ -147,12 +184,30 @@ async fn wait_until(start: Instant, due: Option<Duration>) {
     }
 }
 
-/// Returns the hook with this UID, or with any before the first one is known. A hook that does not appear is gone.
+/// Reads the hook that the watch does not show.
+async fn read(
+    cluster: &ClusterConnection,
+    name: &str,
+    uid: Option<&String>,
+) -> Result<ExecutionHook, Failure> {
+    let gone = || {
+        Failure::NotFound(format!(
+            "ExecutionHook {name} is gone before its end was seen: it was deleted, or its ttlSecondsAfterFinished has \
+             passed"
+        ))
+    };
+    match cluster.get::<ExecutionHook>(name).await {
+        Ok(hook) if uid.is_none() || hook.uid().as_ref() == uid => Ok(hook),
+        Ok(_) | Err(Failure::NotFound(_)) => Err(gone()),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Returns the hook with this UID, or with any if none is known.
 fn newest(
     name: &str,
     listed: ListResult<ExecutionHook>,
     uid: Option<&String>,
-    waited: Duration,
 ) -> Result<Option<ExecutionHook>, Failure> {
     if let Some(object) = listed.unreadable.first() {
         return Err(Failure::Other(clean(&format!(
@@ -161,14 +216,7 @@ fn newest(
         ))));
     }
     let mut hooks = listed.objects.into_iter();
-    let hook = hooks.find(|hook| uid.is_none() || hook.uid().as_ref() == uid);
-    if hook.is_none() && (uid.is_some() || waited >= APPEARS_WITHIN) {
-        return Err(Failure::NotFound(format!(
-            "ExecutionHook {name} is gone before its end was seen: it was deleted, or its ttlSecondsAfterFinished has \
-             passed"
-        )));
-    }
-    Ok(hook)
+    Ok(hooks.find(|hook| uid.is_none() || hook.uid().as_ref() == uid))
 }
 
 #[cfg(test)]
@@ -176,8 +224,9 @@ mod tests {
     use super::*;
     use crate::view::execution_samples::hook;
 
+    /// The watch may still show an older hook of the same name, which has succeeded.
     #[test]
-    fn a_hook_that_was_seen_and_is_deleted_or_replaced_is_gone() {
+    fn only_the_hook_that_was_created_is_followed() {
         let of = |uid: &str| {
             let mut hook = hook(serde_json::Value::Null);
             hook.metadata.uid = Some(uid.to_owned());
@@ -186,24 +235,12 @@ mod tests {
                 unreadable: vec![],
             }
         };
-        let (seen, soon) = ("u-1".to_owned(), Duration::from_secs(1));
+        let created = "u-1".to_owned();
         let is_shown = |found: Result<Option<_>, Failure>| found.map(|hook| hook.is_some());
-        assert_eq!(is_shown(newest("h", of("u-1"), None, soon)), Ok(true));
-        assert_eq!(is_shown(newest("h", of("u-1"), Some(&seen), soon)), Ok(true));
-        assert_eq!(
-            is_shown(newest("h", ListResult::default(), None, soon)),
-            Ok(false)
-        );
-        for (listed, uid, waited) in [
-            (of("u-2"), Some(&seen), soon),
-            (ListResult::default(), Some(&seen), soon),
-            (ListResult::default(), None, APPEARS_WITHIN),
-        ] {
-            assert!(matches!(
-                newest("h", listed, uid, waited),
-                Err(Failure::NotFound(_))
-            ));
-        }
+        assert_eq!(is_shown(newest("h", of("u-1"), None)), Ok(true));
+        assert_eq!(is_shown(newest("h", of("u-1"), Some(&created))), Ok(true));
+        assert_eq!(is_shown(newest("h", of("u-0"), Some(&created))), Ok(false));
+        assert_eq!(is_shown(newest("h", ListResult::default(), None)), Ok(false));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use clap::Args;
 use kube::api::ListParams;
 use shared_api::ExecutionHook;
 
-use super::follow::follow as follow_one;
+use super::follow::{Followed, follow as follow_one};
 use crate::cluster::{ClusterConnection, Failure, ListResult, LiveList, News, UnreadableObject, name_of};
 use crate::command::follow::{Picture, Source, follow};
 use crate::command::{DONE, DisplayArgs, Outcome, complain, none_found, print, print_lines};
@@ -43,7 +43,12 @@ impl Get {
         let paint = self.display.paint();
         if self.watch {
             let live = LiveList::of(cluster, false, Some(name)).await?;
-            return follow_one(cluster, name, live, None, paint).await;
+            let followed = Followed {
+                name: name.to_owned(),
+                uid: None,
+                live,
+            };
+            return follow_one(cluster, followed, None, paint).await;
         }
         match self.display.output() {
             None => print_lines(&execution::lines(&ExecutionView::of(&hook), screen::style(paint))),

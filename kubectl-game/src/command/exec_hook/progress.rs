@@ -10,6 +10,8 @@ use crate::view::execution::{ExecutionView, Stage};
 
 /// Minimum time between two bars that stay, as in a file.
 const BAR_INTERVAL: Duration = Duration::from_secs(1);
+/// Most errors of containers that are tried again.
+const MAX_RETRIED: usize = 5;
 /// Time after which a hook without a status is reported.
 const UNSEEN_AFTER: Duration = Duration::from_secs(5);
 
@@ -19,6 +21,8 @@ pub(super) struct Progress {
     on_terminal: bool,
     /// Pods and containers whose failure is printed.
     failed: BTreeSet<(String, String)>,
+    /// Errors of containers that are tried again, as far as they are printed.
+    retried: BTreeSet<String>,
     /// Last line about a wait.
     wait: Option<String>,
     /// Last state of the hook.
@@ -37,6 +41,7 @@ impl Progress {
         Self {
             on_terminal,
             failed: BTreeSet::new(),
+            retried: BTreeSet::new(),
             wait: None,
             view: None,
             bar: None,
@@ -75,6 +80,12 @@ impl Progress {
         if let Some(wait) = wait(&view, now).filter(|wait| self.wait.as_ref() != Some(wait)) {
             lines.push(wait.clone());
             self.wait = Some(wait);
+        }
+        for container in view.retrying() {
+            let error = container.message.clone().unwrap_or_default();
+            if self.retried.len() < MAX_RETRIED && self.retried.insert(error) {
+                lines.push(format!("{}; it is tried again", failure(container)));
+            }
         }
         for container in view.failed() {
             let name = (container.pod.clone(), container.container.clone());

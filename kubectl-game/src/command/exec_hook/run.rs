@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use shared_api::execution_hook::{PodContainerNames, PodContainerSelector, PodSelection};
 use shared_api::{ExecutionHook, ExecutionHookSpec, HookAction};
 
-use super::follow::{LiveHook, follow};
+use super::follow::{Followed, LiveHook, follow};
 use super::selector;
 use crate::cluster::{ClusterConnection, Failure, Flags, LiveList, name_of};
 use crate::command::status::time;
@@ -55,7 +55,7 @@ pub(crate) struct Run {
     parallelism: Option<i32>,
 
     /// Seconds after which the complete ExecutionHook is deleted [default: 3600]
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=31_536_000))]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=604_800))]
     ttl: Option<i32>,
 
     /// Name of the ExecutionHook [default: ACTION with five random characters]
@@ -83,27 +83,30 @@ impl Run {
         }
         let spec = self.spec()?;
         let cluster = self.flags.cluster().await?;
-        let (name, live) = self.create(&cluster, &spec).await?;
+        let (name, uid, live) = self.create(&cluster, &spec).await?;
         print(&document::name::<ExecutionHook>(&name));
         match live {
-            Some(live) => follow(&cluster, &name, live, self.timeout, Paint::new(false)).await,
+            Some(live) => {
+                let followed = Followed { name, uid, live };
+                follow(&cluster, followed, self.timeout, Paint::new(false)).await
+            }
             None => Ok(ExitCode::SUCCESS),
         }
     }
 
-    /// Creates the hook, and returns its name and a live view of it.
+    /// Creates the hook, and returns its name, its UID and a live view of it.
     async fn create(
         &self,
         cluster: &ClusterConnection,
         spec: &ExecutionHookSpec,
-    ) -> Result<(String, Option<LiveHook>), Failure> {
+    ) -> Result<(String, Option<String>, Option<LiveHook>), Failure> {
         let mut attempt = 1;
         loop {
             let name = match &self.name {
                 Some(name) => name_of::<ExecutionHook>(name)?.to_owned(),
                 None => random_name(&spec.action_name, RandomState::new().hash_one(attempt)),
             };
-            // Without the right to follow it, nothing is created. The end of a hook is seen even if it is deleted at once.
+            // Without the right to list it, nothing is created. The end of a hook is seen even if it is deleted at once.
             let live = if self.wait {
                 let mut live = LiveList::of(cluster, false, Some(&name)).await?;
                 live.ready().await?;
@@ -112,7 +115,7 @@ impl Run {
                 None
             };
             match cluster.create(&ExecutionHook::new(&name, spec.clone())).await {
-                Ok(()) => return Ok((name, live)),
+                Ok(created) => return Ok((name, created.metadata.uid, live)),
                 Err(Failure::Conflict(_)) if self.name.is_none() && attempt < ATTEMPTS => attempt += 1,
                 Err(failure) => return Err(failure),
             }
