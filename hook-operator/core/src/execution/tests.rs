@@ -302,3 +302,28 @@ fn every_failure_has_its_type() {
         assert!(message.len() <= 250, "{}", message.len());
     }
 }
+
+#[test]
+fn only_progress_in_the_same_pod_is_ahead_of_a_recorded_state() {
+    let of = |succeed: Option<bool>, attempts: i32| {
+        let mut status = select(&[pod("a", &["game"])], &[]).unwrap().remove(0);
+        (status.succeed, status.attempts) = (succeed, attempts);
+        status
+    };
+    for (ours, recorded, wanted) in [
+        (of(Some(true), 1), of(None, 0), true),
+        (of(None, 2), of(None, 1), true),
+        (of(None, 1), of(None, 1), false),
+        (of(None, 1), of(None, 2), false),
+        // A result that is recorded stays, whatever another process knows.
+        (of(Some(true), 3), of(Some(false), 1), false),
+        (of(Some(false), 3), of(Some(true), 1), false),
+    ] {
+        assert_eq!(is_ahead(&ours, &recorded), wanted, "{ours:?} {recorded:?}");
+    }
+    let mut other = of(None, 0);
+    other.pod_uid = Some("another".to_owned());
+    assert!(!is_ahead(&of(Some(true), 1), &other));
+    other.pod_uid = None;
+    assert!(is_ahead(&of(Some(true), 1), &other));
+}

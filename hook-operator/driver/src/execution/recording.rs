@@ -7,6 +7,7 @@ use std::time::Duration;
 use hook_core::execution::{digest_of_spec, is_ahead, resolve_hook};
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
+use shared_api::execution_hook::{ALL_CONTAINERS, ContainerHookStatus};
 use shared_api::reason::ExecutionReason;
 use shared_api::time::Time;
 use shared_api::{ExecutionHook, ExecutionHookStatus};
@@ -254,25 +255,7 @@ impl Execution {
             self.action = None;
             self.prepare_at = Duration::ZERO;
         }
-        let containers = before.hook_statuses.iter();
-        let ours: BTreeMap<(&str, &str), _> = containers
-            .map(|container| {
-                (
-                    (container.pod_name.as_str(), container.container_name.as_str()),
-                    container,
-                )
-            })
-            .collect();
-        let mut has_news = false;
-        let mut is_recorded = Vec::new();
-        for container in &mut self.status.hook_statuses {
-            is_recorded.push(container.pod_uid.is_some());
-            let ours = ours.get(&(container.pod_name.as_str(), container.container_name.as_str()));
-            if let Some(ours) = ours.filter(|ours| is_ahead(ours, container)) {
-                container.clone_from(ours);
-                has_news = true;
-            }
-        }
+        let (is_recorded, has_news) = merge(&before.hook_statuses, &mut self.status.hook_statuses);
         self.recorder.has_changes = has_news;
         let after = &self.status.hook_statuses;
         let cancelled = self.tries.rearrange(&before.hook_statuses, after, &is_recorded);
@@ -290,6 +273,37 @@ impl Execution {
             status.hook_statuses = Vec::new();
         }
     }
+}
+
+/// Adds to recorded states of containers the progress that they do not have. Returns whether the pod of each container is
+/// recorded, and whether there is any progress.
+fn merge(ours: &[ContainerHookStatus], recorded: &mut Vec<ContainerHookStatus>) -> (Vec<bool>, bool) {
+    let mut known: BTreeMap<(&str, &str), &ContainerHookStatus> = BTreeMap::new();
+    let mut by_pod: BTreeMap<&str, Vec<&ContainerHookStatus>> = BTreeMap::new();
+    for container in ours {
+        known.insert((&container.pod_name, &container.container_name), container);
+        if container.container_name != ALL_CONTAINERS {
+            by_pod.entry(&container.pod_name).or_default().push(container);
+        }
+    }
+    let (mut is_recorded, mut has_news, mut others) = (Vec::new(), false, Vec::new());
+    for container in recorded.iter_mut() {
+        is_recorded.push(container.pod_uid.is_some());
+        let key = (container.pod_name.as_str(), container.container_name.as_str());
+        let mut found = match key {
+            (pod, ALL_CONTAINERS) => by_pod.remove(pod).unwrap_or_default().into_iter(),
+            (_, _) => Vec::new().into_iter(),
+        };
+        let ahead = known.get(&key).copied().filter(|ours| is_ahead(ours, container));
+        if let Some(ours) = found.next().or(ahead) {
+            container.clone_from(ours);
+            has_news = true;
+        }
+        others.extend(found.cloned());
+    }
+    is_recorded.extend(others.iter().map(|_| false));
+    recorded.extend(others);
+    (is_recorded, has_news)
 }
 
 /// Returns whether a hook from the API server's answer has the status that was written.

@@ -160,6 +160,20 @@ fn a_slow_answer_about_the_action_delays_no_try() {
     assert_eq!(starts.collect::<Vec<_>>(), [0, 1, 3, 7, 15, 31]);
 }
 
+/// The write that says why the hook waits is less than a second ago.
+#[test]
+fn a_hook_that_waited_records_its_containers_before_the_first_command() {
+    let mut world = World::new(2, json!({}), json!({}));
+    let action = world.action.take();
+    world.start(true, false);
+    world.run_for(millis(300));
+    assert_eq!(world.writes.len(), 1);
+    world.action = action;
+    world.edit(|hook| hook.spec.parallelism = Some(3));
+    world.run_for(seconds(30));
+    world.ended("ActionSucceeded");
+}
+
 /// The spec is edited while the first HookAction is being read, where nothing forbids it.
 #[test]
 fn an_edit_of_the_name_before_the_start_runs_the_other_action() {

@@ -220,6 +220,7 @@ fn too_many_containers_of_named_pods_are_refused_before_the_first_command() {
         .collect();
     let spec = json!({ "podSelection": { "podContainerNamesList": names } });
     let mut world = World::new(501, spec, json!({}));
+    world.find_takes = seconds(1);
     for pod in 0..501 {
         world.create_pod(&format!("p{pod}"), &["game", "proxy"]);
     }
@@ -227,4 +228,6 @@ fn too_many_containers_of_named_pods_are_refused_before_the_first_command() {
     world.run_for(seconds(60));
     world.ended("TooManyContainers");
     assert_eq!(world.commands.len(), 0);
+    // Writes meanwhile lose no pod that was found.
+    assert!(world.finds.len() <= 501, "{} look-ups", world.finds.len());
 }

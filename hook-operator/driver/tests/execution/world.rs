@@ -145,6 +145,8 @@ pub(crate) struct World {
     pub(crate) slow: Option<usize>,
     /// Additional time that a read of the HookAction takes.
     pub(crate) action_takes: Duration,
+    /// Time that a look-up of a pod takes.
+    pub(crate) find_takes: Duration,
     /// Whether two processes have run at once.
     pub(crate) has_overlapped: bool,
     /// `callTimeoutSeconds` of the HookAction at first.
@@ -434,7 +436,12 @@ impl World {
                 );
                 self.finds.push((self.now, pod));
                 self.send(process, ExecutionInput::Started(id));
-                self.send(process, ExecutionInput::Ended(id, outcome));
+                let ended = ExecutionInput::Ended(id, outcome);
+                if self.find_takes.is_zero() {
+                    self.send(process, ended);
+                } else {
+                    self.schedule(process, self.find_takes, Event::Input(ended));
+                }
             }
             ExecutionOutput::Run { id, attempt } => {
                 let delay = self.delay();
