@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use futures::StreamExt as _;
-use kube::api::{Api, WatchEvent, WatchParams};
+use kube::ResourceExt;
+use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use operator_tests::fleet::{GAME, game};
 use operator_tests::hook_rights::grant_exec;
 use serde_json::{Value, json};
@@ -18,18 +19,23 @@ const PODS: usize = 100;
 /// Time in which this many pods become ready.
 const READY: std::time::Duration = std::time::Duration::from_mins(2);
 
-/// Returns the resource versions of a hook, until it is gone from the watch or has ended.
-async fn versions(api: Api<ExecutionHook>, name: String) -> Vec<ExecutionHook> {
-    let params = WatchParams::default()
-        .fields(&format!("metadata.name={name}"))
-        .timeout(200);
-    let mut events = api.watch(&params, "0").await.unwrap().boxed();
-    let mut seen = Vec::new();
-    while let Some(event) = events.next().await {
-        if let WatchEvent::Added(hook) | WatchEvent::Modified(hook) = event.unwrap() {
-            let is_over = hook.is_complete();
-            seen.push(hook);
-            if is_over {
+/// Returns the states of a hook in the order of their resource versions, until it has ended. API servers end a watch at any
+/// time, so it goes on from the last state.
+async fn states(api: Api<ExecutionHook>, name: String, begin: String) -> Vec<ExecutionHook> {
+    let params = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let mut seen: Vec<ExecutionHook> = Vec::new();
+    while !seen.last().is_some_and(ExecutionHook::is_complete) {
+        let last = seen.last().and_then(ResourceExt::resource_version);
+        let mut events = api
+            .watch(&params, last.as_deref().unwrap_or(&begin))
+            .await
+            .unwrap()
+            .boxed();
+        while let Some(event) = events.next().await {
+            if let WatchEvent::Added(hook) | WatchEvent::Modified(hook) = event.unwrap() {
+                seen.push(hook);
+            }
+            if seen.last().is_some_and(ExecutionHook::is_complete) {
                 break;
             }
         }
@@ -57,7 +63,9 @@ async fn a_thousand_containers_take_one_write_a_second_and_a_bounded_number_at_a
     fleet.nodes.await_ready(PODS, READY).await.unwrap();
     fleet.nodes.every_pod().on_exec(Exec::exits(0));
     action(&fleet, "freeze", json!({}));
-    let watch = tokio::spawn(versions(hooks(&fleet), "freeze-1".to_owned()));
+    let begin = hooks(&fleet).list(&ListParams::default()).await.unwrap();
+    let begin = begin.metadata.resource_version.unwrap();
+    let watch = tokio::spawn(states(hooks(&fleet), "freeze-1".to_owned(), begin));
     create(&fleet, "freeze-1", json!({ "parallelism": 16 })).await;
     let status = complete(&fleet, "freeze-1").await;
     assert_eq!((status.total, status.succeeded, status.failed), (1000, 1000, 0));
