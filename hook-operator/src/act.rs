@@ -22,6 +22,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
 use operator_runtime::patch::replacing;
+use operator_runtime::watch::Watched;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared_api::reason::HookRunReason;
@@ -77,8 +78,44 @@ impl ApiBackend {
         &self.events
     }
 
-    fn runs(&self, run: &HookRun) -> Api<HookRun> {
-        Api::namespaced(self.client.clone(), namespace_of(run))
+    fn api_of<K: Watched + Resource<Scope = NamespaceResourceScope>>(&self, metadata: &ObjectMeta) -> Api<K> {
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    /// Reads an object, bypassing the cache. Another one of its name counts as gone.
+    pub(crate) async fn read_same<K>(&self, step: &'static str, object: &K) -> Result<K, StoreError>
+    where
+        K: Watched + Resource<Scope = NamespaceResourceScope>,
+    {
+        let metadata = object.meta();
+        let (api, name) = (self.api_of::<K>(metadata), object.name_any());
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let current = self.call(namespace, step, api.get(&name)).await?;
+        if current.meta().uid == metadata.uid {
+            Ok(slim(current))
+        } else {
+            Err(StoreError::Gone)
+        }
+    }
+
+    /// Deletes an object, if it is still exactly this one.
+    pub(crate) async fn delete_same<K>(&self, step: &'static str, object: &K) -> Result<(), StoreError>
+    where
+        K: Watched + Resource<Scope = NamespaceResourceScope>,
+    {
+        let metadata = object.meta();
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: metadata.uid.clone(),
+                resource_version: metadata.resource_version.clone(),
+            }),
+            ..DeleteParams::background()
+        };
+        let (api, name) = (self.api_of::<K>(metadata), object.name_any());
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        self.call(namespace, step, api.delete(&name, &params)).await?;
+        Ok(())
     }
 
     /// Reads a Secret. The typed client would log the whole body if it does not parse.
@@ -203,9 +240,9 @@ struct SecretData {
 }
 
 /// Drops the managed fields, as the watch does: they make up half of the object.
-fn slim(mut run: HookRun) -> HookRun {
-    run.metadata.managed_fields = None;
-    run
+pub(crate) fn slim<K: Resource>(mut object: K) -> K {
+    object.meta_mut().managed_fields = None;
+    object
 }
 
 fn namespace_of(run: &HookRun) -> &str {
@@ -254,36 +291,11 @@ impl RunStore for ApiBackend {
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {
-        let current = self
-            .call(
-                namespace_of(run),
-                "read a run",
-                self.runs(run).get(&run.name_any()),
-            )
-            .await?;
-        if current.metadata.uid == run.metadata.uid {
-            Ok(slim(current))
-        } else {
-            Err(StoreError::Gone)
-        }
+        self.read_same("read a run", run).await
     }
 
     async fn delete(&self, run: &HookRun) -> Result<(), StoreError> {
-        let same = Preconditions {
-            uid: run.metadata.uid.clone(),
-            resource_version: run.metadata.resource_version.clone(),
-        };
-        let params = DeleteParams {
-            preconditions: Some(same),
-            ..DeleteParams::background()
-        };
-        self.call(
-            namespace_of(run),
-            "delete a run",
-            self.runs(run).delete(&run.name_any(), &params),
-        )
-        .await?;
-        Ok(())
+        self.delete_same("delete a run", run).await
     }
 }
 

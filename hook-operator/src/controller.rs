@@ -8,6 +8,7 @@ use futures::{Stream, StreamExt};
 use hook_driver::{Change, End, Event, SessionId, Sessions, StoreError};
 use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
+use kube::Resource as _;
 use kube::core::DeserializeGuard;
 use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher;
@@ -91,11 +92,8 @@ impl Controller {
             watcher::Event::Apply(DeserializeGuard(Ok(run))) => Event::Apply(self.readable(run)),
             watcher::Event::InitApply(DeserializeGuard(Err(invalid)))
             | watcher::Event::Apply(DeserializeGuard(Err(invalid))) => self.refuse(invalid),
-            watcher::Event::Delete(DeserializeGuard(run)) => {
-                let key = match &run {
-                    Ok(run) => key_of(&run.metadata),
-                    Err(invalid) => key_of(&invalid.metadata),
-                };
+            watcher::Event::Delete(run) => {
+                let key = key_of(run.meta());
                 self.unreadable.cancel(&key);
                 Event::Delete(key)
             }

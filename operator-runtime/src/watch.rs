@@ -21,6 +21,17 @@ const PAGE: u32 = 500;
 /// Event about an object that may not parse as its kind.
 pub type Observed<K> = Event<DeserializeGuard<K>>;
 
+/// Kind that can be watched.
+pub trait Watched:
+    kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static
+{
+}
+
+impl<K> Watched for K where
+    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static
+{
+}
+
 /// Namespace and name.
 pub type NamespacedName = (String, String);
 
@@ -67,7 +78,7 @@ pub fn watch<K>(
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    K: Watched,
 {
     watch_with(api, watcher::Config::default(), check, health)
 }
@@ -79,7 +90,7 @@ fn watch_with<K>(
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    K: Watched,
 {
     watcher(api, config)
         .backoff(Soon::default())
@@ -111,7 +122,7 @@ pub fn watch_selected<K>(
     what: &'static str,
 ) -> impl Stream<Item = Event<K>> + Send + use<K>
 where
-    K: kube::Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
+    K: Watched,
 {
     watcher(api, watcher::Config::default().labels(label))
         .backoff(Soon::default())
@@ -133,12 +144,7 @@ pub fn watch_in<K>(
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
-    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Send
-        + 'static,
+    K: Watched + kube::Resource<Scope = NamespaceResourceScope>,
 {
     watch_in_pages(client, scope, PAGE, check, health)
 }
@@ -152,12 +158,7 @@ pub fn watch_in_pages<K>(
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
-    K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + std::fmt::Debug
-        + DeserializeOwned
-        + Send
-        + 'static,
+    K: Watched + kube::Resource<Scope = NamespaceResourceScope>,
 {
     let config = watcher::Config::default().page_size(page);
     let all = watch_with(scope.api(client), config, check, health);

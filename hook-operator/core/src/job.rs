@@ -3,14 +3,12 @@
 //! The name is a function of the run and the measurement, so a Job is created once for each measurement: after a
 //! restart, or beside another leader, the second creation finds the first Job.
 
-use std::fmt::Write as _;
-
 use serde_json::{Map, Value, json};
-use sha2::{Digest as _, Sha256};
 use shared_api::HookRun;
 use shared_api::names::{GROUP, VERSION, job};
 
 use crate::decide::MeasurementKey;
+use crate::hex_digest::hex_digest;
 use crate::request::JobRequest;
 
 /// Longest name of a Job, in bytes: the Job controller copies it to a label of the pods.
@@ -28,14 +26,7 @@ pub fn job_name(run: &HookRun, key: &MeasurementKey) -> String {
         .iter()
         .find(|candidate| candidate.name == *metric);
     let identity = json!([run.metadata.uid, metric, number, spec, run.spec.args]);
-    let hash = Sha256::digest(identity.to_string());
-    let digest = hash
-        .iter()
-        .take(DIGEST_BYTES)
-        .fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
+    let digest = hex_digest(identity.to_string(), DIGEST_BYTES);
     let name = run.metadata.name.as_deref().unwrap_or_default();
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {

@@ -11,6 +11,7 @@
 //! | [`request`] | one measurement's request with everything filled in |
 //! | [`answer`] | turns the received bytes into a value, or the reason why there is none |
 //! | [`execution`] | ExecutionHooks: an action in selected containers |
+//! | `hex_digest` | digests as text |
 //! | [`job`] | the Job of a measurement: its name and its object |
 //! | [`value`] | the value that a condition judges |
 //! | [`address`] | addresses that no hook may call, in every written form |
@@ -24,6 +25,7 @@ pub mod address;
 pub mod answer;
 pub mod decide;
 pub mod execution;
+mod hex_digest;
 pub mod job;
 pub mod judge;
 pub mod render;

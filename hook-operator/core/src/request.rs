@@ -98,11 +98,21 @@ pub struct ObjectName {
     pub name: String,
     /// Namespace that the run's arguments name. It must be the run's own.
     pub namespace: Option<String>,
-    /// Whether it is the run's own pod.
+    /// Whether it is the pod of the run or of the try, whose UID is known.
     pub is_pod_of_run: bool,
 }
 
 impl ObjectName {
+    /// Returns the name of a pod whose UID is known.
+    pub fn known_pod(name: &str) -> Self {
+        Self {
+            kind: ObjectKind::pod(),
+            name: name.to_owned(),
+            namespace: None,
+            is_pod_of_run: true,
+        }
+    }
+
     fn bytes(&self) -> usize {
         self.kind.group.len() + self.kind.kind.len() + self.name.len()
     }

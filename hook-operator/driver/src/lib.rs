@@ -10,6 +10,7 @@
 //! | [`session`] | loop of decide, record, measure and wait |
 //! | [`execution`] | loop of one ExecutionHook |
 //! | [`sessions`] | a session for every run without a verdict |
+//! | `write_retry` | retries of status writes |
 //! | `write_throttle` | rate limit for one run's status writes |
 //! | `status_matches` | check that a status was stored |
 //! | `version` | order of two states of a run |
@@ -23,6 +24,7 @@ pub mod session;
 pub mod sessions;
 mod status_matches;
 mod version;
+mod write_retry;
 mod write_throttle;
 
 pub use session::{MeasurementId, Session, SessionInput, SessionOutput, SharedRun, StoreError};

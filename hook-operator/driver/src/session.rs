@@ -22,6 +22,7 @@ use shared_api::{HookRun, HookRunStatus, Phase};
 use self::jobs::StoppedJobs;
 use crate::End;
 use crate::version::Version;
+use crate::write_retry::write_retry;
 use crate::write_throttle::WriteThrottle;
 
 mod exchange;
@@ -102,7 +103,7 @@ impl Session {
             stopped_jobs: StoppedJobs::default(),
             throttle: WriteThrottle::default(),
             last: Duration::ZERO,
-            retry: recording::retry(),
+            retry: write_retry(),
             sent: None,
             state: SessionState::Decides,
             output: VecDeque::new(),

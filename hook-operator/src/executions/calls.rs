@@ -7,12 +7,12 @@ use hook_core::answer::{
     FailureKind, MeasurementFailure, RunningContainer, Transcript, interpret_command, running_container,
 };
 use hook_core::execution::{Attempt, FoundPod, TryOutcome, outcome_of};
-use hook_core::request::{ExecRequest, ObjectKind, ObjectName};
+use hook_core::request::{ExecRequest, ObjectName};
 use hook_core::value::cut;
 use hook_driver::StoreError;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::api::{DeleteParams, ListParams, Preconditions};
+use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use operator_runtime::calls::CallLimiter;
@@ -21,11 +21,11 @@ use runtime_core::backoff::Backoff;
 use serde::Deserialize;
 use serde_json::json;
 use shared_api::names::HOOKS_ACCOUNT;
-use shared_api::reason::{ContainerReason, ExecutionReason};
+use shared_api::reason::{ContainerReason, ExecutionCondition, ExecutionReason};
 use shared_api::{ExecutionHook, ExecutionHookStatus, HookAction};
 
 use crate::account;
-use crate::act::{ApiBackend, reference_of};
+use crate::act::{ApiBackend, reference_of, slim};
 use crate::commands::Commands;
 use crate::metrics::ExecutionMetrics;
 
@@ -83,24 +83,9 @@ impl Calls {
         }
     }
 
-    fn hooks(&self, hook: &ExecutionHook) -> Api<ExecutionHook> {
-        Api::namespaced(self.client.clone(), namespace_of(hook))
-    }
-
     /// Reads the hook, bypassing the cache.
     pub(super) async fn read(&self, hook: &ExecutionHook) -> Result<ExecutionHook, StoreError> {
-        let name = hook.name_any();
-        let api = self.hooks(hook);
-        let read = api.get(&name);
-        let current = self
-            .backend
-            .call(namespace_of(hook), "read an ExecutionHook", read)
-            .await?;
-        if current.metadata.uid == hook.metadata.uid {
-            Ok(slim(current))
-        } else {
-            Err(StoreError::Gone)
-        }
+        self.backend.read_same("read an ExecutionHook", hook).await
     }
 
     /// Records a status, if the hook is still as it was.
@@ -118,19 +103,7 @@ impl Calls {
 
     /// Deletes the hook, if it is still as it was.
     pub(super) async fn delete(&self, hook: &ExecutionHook) -> Result<(), StoreError> {
-        let params = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: hook.metadata.uid.clone(),
-                resource_version: hook.metadata.resource_version.clone(),
-            }),
-            ..DeleteParams::background()
-        };
-        let (name, api) = (hook.name_any(), self.hooks(hook));
-        let delete = api.delete(&name, &params);
-        self.backend
-            .call(namespace_of(hook), "delete an ExecutionHook", delete)
-            .await?;
-        Ok(())
+        self.backend.delete_same("delete an ExecutionHook", hook).await
     }
 
     pub(super) async fn action(&self, hook: &ExecutionHook, name: &str) -> Result<HookAction, StoreError> {
@@ -182,12 +155,7 @@ impl Calls {
         let namespace = namespace_of(hook);
         let _turn = self.commands.turn(namespace).await;
         started();
-        let pod = ObjectName {
-            kind: ObjectKind::pod(),
-            name: pod.to_owned(),
-            namespace: None,
-            is_pod_of_run: true,
-        };
+        let pod = ObjectName::known_pod(pod);
         let missing = |message| TryOutcome::Failed(ContainerReason::NoSuchContainer, message);
         match self.commands.pod(namespace, &pod).await {
             Ok(found) => {
@@ -307,7 +275,8 @@ impl Calls {
     /// Reports the end of a hook.
     pub(super) fn completed(&self, hook: &ExecutionHook) {
         let conditions = hook.status.iter().flat_map(|status| &status.conditions);
-        let mut complete = conditions.filter(|condition| condition.type_ == "Complete");
+        let mut complete =
+            conditions.filter(|condition| condition.type_ == ExecutionCondition::Complete.as_str());
         let Some(condition) = complete.next() else { return };
         let (name, reason, message) = (hook.name_any(), &condition.reason, &condition.message);
         tracing::info!(
@@ -328,12 +297,6 @@ impl Calls {
         let about = reference_of("ExecutionHook", &hook.metadata);
         self.backend.events().warn(about, reason, action, message);
     }
-}
-
-/// Drops the managed fields, as the watch does.
-fn slim(mut hook: ExecutionHook) -> ExecutionHook {
-    hook.metadata.managed_fields = None;
-    hook
 }
 
 fn namespace_of(hook: &ExecutionHook) -> &str {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use kube::Resource as _;
 use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
@@ -70,22 +71,12 @@ impl Controller {
     fn observe(&mut self, event: Observed<ExecutionHook>) {
         match event {
             watcher::Event::Init => self.listed.clear(),
-            watcher::Event::InitApply(DeserializeGuard(hook)) => {
-                let key = match &hook {
-                    Ok(hook) => key_of(&hook.metadata),
-                    Err(invalid) => key_of(&invalid.metadata),
-                };
-                self.listed.insert(key);
-                self.apply(DeserializeGuard(hook));
+            watcher::Event::InitApply(hook) => {
+                self.listed.insert(key_of(hook.meta()));
+                self.apply(hook);
             }
             watcher::Event::Apply(hook) => self.apply(hook),
-            watcher::Event::Delete(DeserializeGuard(hook)) => {
-                let key = match &hook {
-                    Ok(hook) => key_of(&hook.metadata),
-                    Err(invalid) => key_of(&invalid.metadata),
-                };
-                self.handles.remove(&key);
-            }
+            watcher::Event::Delete(hook) => drop(self.handles.remove(&key_of(hook.meta()))),
             // A hook that was deleted while the watch was interrupted is missing from the list.
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);

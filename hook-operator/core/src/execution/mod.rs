@@ -20,5 +20,5 @@ pub use resolve::{
     Attempt, ResolvedAction, ResolvedHook, Selection, digest_of_spec, hook_warnings, resolve_action,
     resolve_hook,
 };
-pub use select::{FoundPod, SelectError, by_name, select};
+pub use select::{FoundPod, SelectError, by_name, select, too_many};
 pub use status::{conclude, count, is_over, progress, summarize, wait_for};

@@ -1,14 +1,12 @@
 //! Checks an ExecutionHook and its HookAction, and fills in the defaults.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Serialize;
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use shared_api::execution_hook::{
     ExecutionHookSpec, MAX_CONTAINERS, PinnedAction, PodContainerNames, PodSelection,
 };
@@ -17,7 +15,8 @@ use shared_api::metric::UnknownFields;
 use shared_api::spelling::is_slip;
 use shared_api::syntax::{is_name, is_qualified_name, is_subdomain};
 
-use crate::request::{ExecRequest, ObjectKind, ObjectName};
+use crate::hex_digest::hex_digest;
+use crate::request::{ExecRequest, ObjectName};
 use crate::resolve::{FieldError, FieldErrors, is_container_name};
 use crate::value::cut;
 
@@ -27,6 +26,8 @@ const MAX_ITEMS: usize = 64;
 const MAX_COMMAND_BYTES: usize = 48 * 1024;
 /// Longest name in a message, in bytes.
 const QUOTED_BYTES: usize = 60;
+/// Bytes of a digest: all of them, as others must not be able to find an action with the same one.
+const DIGEST_BYTES: usize = 32;
 const DEFAULT_PARALLELISM: usize = 64;
 const DEFAULT_TIME_TO_LIVE: Duration = Duration::from_hours(1);
 const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -90,12 +91,7 @@ impl Attempt {
     /// Returns the request.
     pub fn request(&self) -> ExecRequest {
         ExecRequest {
-            pod: ObjectName {
-                kind: ObjectKind::pod(),
-                name: self.pod_name.clone(),
-                namespace: None,
-                is_pod_of_run: true,
-            },
+            pod: ObjectName::known_pod(&self.pod_name),
             container: self.container_name.clone(),
             command: self.action.command.clone(),
             timeout: self.timeout,
@@ -115,14 +111,9 @@ pub fn digest_of_spec(spec: &ExecutionHookSpec) -> String {
 }
 
 fn digest(object: &impl Serialize) -> String {
-    // Fails for no type of the API; a constant would equal no other digest of an object.
+    // Serialization fails for no type of the API.
     let text = serde_json::to_vec(object).unwrap_or_default();
-    Sha256::digest(text)
-        .iter()
-        .fold(String::new(), |mut digest, byte| {
-            let _ = write!(digest, "{byte:02x}");
-            digest
-        })
+    hex_digest(text, DIGEST_BYTES)
 }
 
 /// Checks the spec of an ExecutionHook.

@@ -112,13 +112,17 @@ pub fn select(pods: &[FoundPod], names: &[String]) -> Result<Vec<ContainerHookSt
     if selected.len() > MAX_CONTAINERS {
         return Err(SelectError {
             reason: ExecutionReason::TooManyContainers,
-            message: format!(
-                "{} containers are selected, and the limit is {MAX_CONTAINERS}; create several ExecutionHooks",
-                selected.len()
-            ),
+            message: too_many(&selected.len().to_string()),
         });
     }
     Ok(selected)
+}
+
+/// Returns the message about this number of containers.
+pub fn too_many(number: &str) -> String {
+    format!(
+        "{number} containers are selected, and the limit is {MAX_CONTAINERS}; create several ExecutionHooks"
+    )
 }
 
 pub(super) fn container(pod: &str, uid: Option<&str>, name: String) -> ContainerHookStatus {

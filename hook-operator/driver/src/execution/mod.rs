@@ -16,13 +16,13 @@ use std::time::Duration;
 
 use hook_core::execution::{
     FoundPod, ResolvedAction, ResolvedHook, SelectError, Selection, by_name, conclude, count, digest_of_spec,
-    is_over, progress, resolve_action, resolve_hook, select, summarize, wait_for,
+    is_over, progress, resolve_action, resolve_hook, select, summarize, too_many, wait_for,
 };
 use hook_core::resolve::FieldErrors;
 use jiff::SignedDuration;
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
-use shared_api::execution_hook::{ContainerHookStatus, MAX_CONTAINERS, PinnedAction};
+use shared_api::execution_hook::{ContainerHookStatus, PinnedAction};
 use shared_api::reason::ExecutionReason;
 use shared_api::{ExecutionHook, ExecutionHookStatus, HookAction};
 
@@ -444,10 +444,7 @@ impl Execution {
             self.recorder.change();
         }
         if let Some(total) = self.tries.excess(&self.status) {
-            let message = format!(
-                "at least {total} containers are selected, and the limit is {MAX_CONTAINERS}; create several \
-                 ExecutionHooks"
-            );
+            let message = too_many(&format!("at least {total}"));
             self.end_by(ExecutionReason::TooManyContainers, &message);
             return self.wait_until(now.mono);
         }

@@ -15,15 +15,11 @@ use shared_api::{ExecutionHook, ExecutionHookStatus};
 use super::{Execution, ExecutionOutput, State};
 use crate::StoreError;
 use crate::version::Version;
+use crate::write_retry::{warns_after, write_retry};
 use crate::write_throttle::WriteThrottle;
 
 /// Pause between two writes of the status, except for the last one.
 const WRITE_EVERY: Duration = Duration::from_secs(1);
-/// Number of consecutive failed attempts after which a warning event is emitted, and the number of attempts between
-/// further ones.
-const FIRST_WARNING: u32 = 5;
-const WARN_EVERY: u32 = 100;
-
 /// State of recording.
 #[derive(Debug)]
 pub(super) struct Recorder {
@@ -51,7 +47,7 @@ impl Default for Recorder {
             has_changes: false,
             must_read: None,
             throttle: WriteThrottle::with_pause(WRITE_EVERY),
-            retry: Backoff::new(Duration::from_millis(200), Duration::from_secs(5)),
+            retry: write_retry(),
             delete: Backoff::new(Duration::from_secs(1), Duration::from_mins(5)),
             sent: None,
             waits: None,
@@ -217,7 +213,7 @@ impl Execution {
             reason,
             why,
             pause,
-            tell: failures % WARN_EVERY == FIRST_WARNING,
+            tell: warns_after(failures),
         });
         self.state = State::Pauses(now.mono + pause);
     }
@@ -290,10 +286,8 @@ fn merge(ours: &[ContainerHookStatus], recorded: &mut Vec<ContainerHookStatus>) 
     for container in recorded.iter_mut() {
         is_recorded.push(container.pod_uid.is_some());
         let key = (container.pod_name.as_str(), container.container_name.as_str());
-        let mut found = match key {
-            (pod, ALL_CONTAINERS) => by_pod.remove(pod).unwrap_or_default().into_iter(),
-            (_, _) => Vec::new().into_iter(),
-        };
+        let found = (key.1 == ALL_CONTAINERS).then(|| by_pod.remove(key.0)).flatten();
+        let mut found = found.unwrap_or_default().into_iter();
         let ahead = known.get(&key).copied().filter(|ours| is_ahead(ours, container));
         if let Some(ours) = found.next().or(ahead) {
             container.clone_from(ours);

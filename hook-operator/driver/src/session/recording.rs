@@ -2,26 +2,15 @@
 //! recorded.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hook_core::decide::Delay;
-use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
 use shared_api::{HookRun, HookRunStatus};
 
 use super::{Session, SessionOutput, SessionState, StoreError};
 use crate::End;
 use crate::status_matches::has_status;
-
-/// Number of consecutive failed attempts after which a warning event is emitted, and the number of attempts
-/// between further ones.
-const FIRST_WARNING: u32 = 5;
-const WARN_EVERY: u32 = 100;
-
-/// Back-off between attempts of a write.
-pub(super) const fn retry() -> Backoff {
-    Backoff::new(Duration::from_millis(200), Duration::from_secs(5))
-}
+use crate::write_retry::warns_after;
 
 impl Session {
     pub(super) fn record(&mut self, status: HookRunStatus, now: Now) {
@@ -101,7 +90,7 @@ impl Session {
             why,
             tries: self.retry.failures(),
             pause,
-            tell: self.retry.failures() % WARN_EVERY == FIRST_WARNING,
+            tell: warns_after(self.retry.failures()),
         });
         self.state = SessionState::Pauses(now.mono + pause);
     }
