@@ -45,12 +45,13 @@ const ALLOWED: &str = "
     hook-operator: fair-share hook-core hook-driver hook-providers hook-session operator-runtime runtime-core shared-api
     admission: fair-share gamedeployment-core hook-core operator-runtime shared-api
     kubectl-game: gamedeployment-core hook-core hook-driver hook-providers hook-session shared-api
+    sidecar:
     language-parity:
     test-kit:
     witness:
     simulation: gamedeployment-core gamedeployment-driver hook-core hook-driver runtime-core shared-api
     cores-bench: gamedeployment-core hook-core shared-api
-    operator-tests: admission gamedeployment-operator hook-operator kubectl-game shared-api test-kit witness
+    operator-tests: admission gamedeployment-operator hook-operator kubectl-game shared-api sidecar test-kit witness
     xtask: admission gamedeployment-core gamedeployment-operator hook-core hook-operator kubectl-game language-parity shared-api test-kit
 ";
 

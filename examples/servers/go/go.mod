@@ -1,0 +1,3 @@
+module example.com/game-servers
+
+go 1.22

@@ -1,0 +1,5 @@
+//! The hookgate-sidecar program.
+
+fn main() -> std::process::ExitCode {
+    sidecar::main()
+}
