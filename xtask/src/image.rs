@@ -1,8 +1,9 @@
-//! `cargo xtask image`: the operators as container images, in one OCI archive, built without a container
-//! engine.
+//! `cargo xtask image`: the operators and the sidecar as container images, in one OCI archive, built without a
+//! container engine.
 //!
-//! An image contains the program, its shared libraries, and the certificates of public authorities, but no
-//! shell and no package manager. It runs as an unprivileged user. The same programs yield the same archive.
+//! The image of the sidecar contains its program alone. Each other image contains the program, its shared libraries,
+//! and the certificates of public authorities, but no shell and no package manager. All run as an unprivileged user.
+//! The same programs yield the same archive.
 
 use std::error::Error;
 use std::fs;
@@ -12,12 +13,16 @@ use std::process::{Command, ExitCode};
 use test_kit::assets::{self, Profile};
 use test_kit::image::{Image, archive};
 
-/// Images by name, with their programs.
+/// Images of the programs that run once in a cluster, by name.
 const IMAGES: [(&str, &str); 3] = [
     ("hook-operator", "hook-operator"),
     ("gamedeployment-operator", "gamedeployment-operator"),
     ("admission", "hookgate-admission"),
 ];
+/// Image of the program that runs in each pod of a game.
+const SIDECAR: (&str, &str) = ("sidecar", "hookgate-sidecar");
+/// Maximum size of the sidecar's image, in bytes: every node pulls it.
+const MAX_SIDECAR_BYTES: usize = 5_000_000;
 /// Registry, as in the chart's values.
 pub(crate) const REGISTRY: &str = "ghcr.io/hookgate";
 /// Version, as in the chart.
@@ -87,6 +92,18 @@ pub(crate) fn write(
         };
         images.push((format!("{registry}/{name}:{tag}"), image(name, program, &path)?));
     }
+    images.push((format!("{registry}/{}:{tag}", SIDECAR.0), sidecar()?));
+    write_archive(output, images)
+}
+
+/// Writes an archive with the sidecar's image alone, and returns the name of the image.
+pub(crate) fn write_sidecar(output: &Path) -> Result<String, Box<dyn Error>> {
+    let name = format!("{REGISTRY}/{}:{VERSION}", SIDECAR.0);
+    write_archive(output, vec![(name.clone(), sidecar()?)])?;
+    Ok(name)
+}
+
+fn write_archive(output: &Path, images: Vec<(String, Image)>) -> Result<Vec<String>, Box<dyn Error>> {
     let named: Vec<(&str, &Image)> = images
         .iter()
         .map(|(name, image)| (name.as_str(), image))
@@ -99,8 +116,32 @@ pub(crate) fn write(
     Ok(images.into_iter().map(|(name, _)| name).collect())
 }
 
-fn image(name: &str, program: &str, path: &Path) -> Result<Image, Box<dyn Error>> {
-    let mut image = Image::new(&[&format!("/bin/{program}")])
+/// Builds the sidecar's image.
+fn sidecar() -> Result<Image, Box<dyn Error>> {
+    let (name, program) = SIDECAR;
+    let path = assets::sidecar()?;
+    let found = libraries(&path)?;
+    if !found.is_empty() {
+        return Err(format!(
+            "{} needs {found:?}, which its image does not contain",
+            path.display()
+        )
+        .into());
+    }
+    let content = fs::read(path)?;
+    let image = bare(name, program)?.program(&format!("bin/{program}"), &content)?;
+    let bytes = archive(&[(name, &image)])?.len();
+    if bytes > MAX_SIDECAR_BYTES {
+        return Err(
+            format!("the image {name} has {bytes} bytes; at most {MAX_SIDECAR_BYTES} are allowed").into(),
+        );
+    }
+    Ok(image)
+}
+
+/// Returns an image with labels and an entry point, but without files.
+fn bare(name: &str, program: &str) -> Result<Image, Box<dyn Error>> {
+    let image = Image::new(&[&format!("/bin/{program}")])
         .user(USER)
         .label("org.opencontainers.image.title", name)
         .label("org.opencontainers.image.version", VERSION)
@@ -108,8 +149,12 @@ fn image(name: &str, program: &str, path: &Path) -> Result<Image, Box<dyn Error>
         .label(
             "org.opencontainers.image.source",
             "https://github.com/hookgate/hookgate",
-        )
-        .directory("bin")?
+        );
+    Ok(image.directory("bin")?)
+}
+
+fn image(name: &str, program: &str, path: &Path) -> Result<Image, Box<dyn Error>> {
+    let mut image = bare(name, program)?
         .directory("etc")?
         .file("etc/passwd", b"nonroot:x:65532:65532:nonroot:/:/sbin/nologin\n")?
         .file("etc/group", b"nonroot:x:65532:\n")?

@@ -21,3 +21,6 @@ const PROGRAMS: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
+
+/// Sidecar of a game server without HTTP.
+const SIDECAR: &str = env!("CARGO_BIN_EXE_sidecar-under-test");

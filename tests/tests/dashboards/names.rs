@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use operator_tests::SOON;
 use prometheus_client::registry::Registry;
-use serde_json::json;
+use serde_json::{Value, json};
+use test_kit::eventually;
+use test_kit::process::{Process, Program};
 
 use crate::files::{DASHBOARDS, RULES};
 
@@ -47,6 +50,42 @@ pub(crate) fn of_admission() -> BTreeSet<String> {
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
     served(&text)
+}
+
+/// Returns the metrics of hookgate-sidecar, which is not part of the run.
+pub(crate) async fn of_sidecar() -> BTreeSet<String> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("players");
+    let program = Program::new(crate::SIDECAR)
+        .args(["--source=file", "--game-port=none", "--listen=127.0.0.1:0"])
+        .arg(format!("--players-file={}", file.display()));
+    let process = Process::start(program).unwrap();
+    // The number and its age are served only while they are known. Each write is a report.
+    let text = eventually(SOON, || async {
+        std::fs::write(&file, "3").unwrap();
+        let text = page_of(&process.stdout()).await?;
+        if text.contains("hookgate_sidecar_known 1") {
+            Ok(text)
+        } else {
+            Err(text)
+        }
+    })
+    .await;
+    are_bounded(&text);
+    served(&text)
+}
+
+/// Returns the metrics of a sidecar by the address in its log.
+async fn page_of(log: &str) -> Result<String, String> {
+    let mut lines = log
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let address = lines.find_map(|line| line["listen"].as_str().map(str::to_owned));
+    let address = address.ok_or("it does not listen yet")?;
+    let client = test_kit::http_client().map_err(|error| error.to_string())?;
+    let response = client.get(format!("http://{address}/metrics")).send().await;
+    let response = response.map_err(|error| error.to_string())?;
+    response.text().await.map_err(|error| error.to_string())
 }
 
 /// Returns everything in a text that looks like one of our metric names.

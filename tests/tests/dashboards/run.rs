@@ -102,6 +102,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
     })
     .await;
     let mut served: BTreeSet<String> = names::of_admission();
+    served.extend(names::of_sidecar().await);
     for operator in [&fleet.workloads, &fleet.hooks] {
         let text = operator.as_ref().unwrap().get("/metrics").await;
         names::are_bounded(&text);

@@ -1,5 +1,5 @@
 //! Harness of a page: a namespace with both operators and simulated nodes, a copy of the repository's
-//! manifests, and a shell with the real `kubectl` and `kubectl game`.
+//! manifests, and a shell with the real `kubectl`, `kubectl game` and `hookgate-sidecar`.
 //!
 //! | difference from a reader's cluster | reason |
 //! | --- | --- |
@@ -192,6 +192,7 @@ fn environment(fleet: &Fleet<'_>, directory: &Path) -> Vec<(&'static str, String
     let kubectl = which(Path::new(kubectl.get_program()));
     std::os::unix::fs::symlink(kubectl, programs.join("kubectl")).unwrap();
     std::os::unix::fs::symlink(crate::PLUGIN, programs.join("kubectl-game")).unwrap();
+    std::os::unix::fs::symlink(crate::SIDECAR, programs.join("hookgate-sidecar")).unwrap();
     let kubeconfig = std::fs::read_to_string(fleet.control_plane.kubeconfig_path()).unwrap();
     let mut kubeconfig: Value = serde_saphyr::from_str(&kubeconfig).unwrap();
     for context in kubeconfig["contexts"].as_array_mut().unwrap() {

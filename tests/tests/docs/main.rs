@@ -46,6 +46,9 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
 
 const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-game-under-test");
 
+/// Sidecar of a game server without HTTP.
+const SIDECAR: &str = env!("CARGO_BIN_EXE_sidecar-under-test");
+
 /// Returns the control plane of these tests.
 async fn shared() -> &'static test_kit::ControlPlane {
     test_kit::ControlPlane::shared(shared_api::crd::all).await

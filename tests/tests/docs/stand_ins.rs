@@ -85,6 +85,11 @@ pub(crate) const ALL: &[StandIn] = &[
         reason: "the program is built with the test, and in the PATH",
     },
     StandIn {
+        shown: "cargo install --path sidecar",
+        instead: Nothing,
+        reason: "the same",
+    },
+    StandIn {
         shown: "cargo run -q -p kubectl-game --",
         instead: Words("kubectl-game"),
         reason: "the same",

@@ -6,7 +6,7 @@
 //! 3. Our own build in the user's cache directory, built on first use.
 //!
 //! Prometheus and the container runtime come from Debian ([`prometheus`], [`container_runtime`]), Helm from
-//! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`tool`]).
+//! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`sidecar`], [`tool`]).
 
 mod debian;
 mod recipes;
@@ -16,7 +16,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus, promtool};
-pub use workspace::{Profile, built, cargo, tool};
+pub use workspace::{Profile, built, cargo, sidecar, tool};
 
 /// Program of the control plane or of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -63,6 +63,39 @@ pub fn tool(program: &str) -> Result<PathBuf, Error> {
     run(command, program)
 }
 
+/// Builds the sidecar as its image contains it: small, and without shared libraries. Returns its path.
+pub fn sidecar() -> Result<PathBuf, Error> {
+    const PROGRAM: &str = "hookgate-sidecar";
+    let mut command = cargo();
+    command.args([
+        "build",
+        "--message-format=json-render-diagnostics",
+        "--profile",
+        "sidecar",
+    ]);
+    // With an explicit target, the flags do not apply to build scripts and macros, which cannot be static.
+    command.args(["--package", "sidecar", "--bin", PROGRAM, "--target", &host()?]);
+    command.env("RUSTFLAGS", "-C target-feature=+crt-static");
+    run(command, PROGRAM)
+}
+
+/// Returns the compiler's name of this machine, such as `x86_64-unknown-linux-gnu`.
+fn host() -> Result<String, Error> {
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler)
+        .arg("-vV")
+        .output()
+        .map_err(|source| Error::Io {
+            action: "run rustc".to_owned(),
+            source,
+        })?;
+    let version = String::from_utf8_lossy(&output.stdout);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| Error::Cargo {
+        program: "rustc".to_owned(),
+    })
+}
+
 /// Runs cargo and finds the program in its messages.
 fn run(mut command: Command, program: &str) -> Result<PathBuf, Error> {
     let output = command

@@ -7,14 +7,14 @@ mod hooks;
 mod in_place;
 mod lifecycle;
 mod readiness;
-
+mod sidecar;
 mod workload;
 mod wrong_image;
 
 use super::suite::Check;
 
 /// All checks, in order of execution.
-pub(super) const ALL: [&[Check]; 9] = [
+pub(super) const ALL: [&[Check]; 10] = [
     &in_place::CHECKS,
     &readiness::CHECKS,
     &wrong_image::CHECKS,
@@ -24,4 +24,5 @@ pub(super) const ALL: [&[Check]; 9] = [
     &lifecycle::CHECKS,
     &exec::CHECKS,
     &exec_hook::CHECKS,
+    &sidecar::CHECKS,
 ];
