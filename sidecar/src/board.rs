@@ -39,10 +39,10 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unknown {
     /// No report since the sidecar started.
-    #[error("the game server has reported nothing since the sidecar started")]
+    #[error("no report of the game server has counted since the sidecar started")]
     NoReport,
     /// The last report is too old.
-    #[error("the last report is {} s old; a report counts for {} s", age.as_secs(), fresh_for.as_secs())]
+    #[error("the last report is {:.1} s old; a report counts for {:.1} s", age.as_secs_f64(), fresh_for.as_secs_f64())]
     Stale {
         /// Maximum age of the report.
         age: Duration,
@@ -123,7 +123,12 @@ impl Board {
             self.last = Last::Nothing;
             return Outcome::NotCounted;
         };
-        if sent_after.game != now.game || now.game.is_gone() {
+        let is_same = match &now.game {
+            GameSockets::Unwatched => true,
+            GameSockets::Watched(inodes) => !inodes.is_empty() && sent_after.game == now.game,
+            GameSockets::Unreadable(_) => false,
+        };
+        if !is_same {
             self.last = Last::Void;
             return Outcome::NotCounted;
         }
@@ -149,8 +154,12 @@ impl Board {
 
     /// Returns the number of players, or why it is unknown.
     pub(crate) fn known(&self, now: &Mark) -> Result<Known, Unknown> {
-        if now.game.is_gone() {
-            return Err(Unknown::GameGone);
+        match &now.game {
+            GameSockets::Watched(inodes) if inodes.is_empty() => return Err(Unknown::GameGone),
+            GameSockets::Unreadable(problem) => {
+                return Err(Unknown::Unreadable(Unreadable::Source(problem.clone())));
+            }
+            GameSockets::Watched(_) | GameSockets::Unwatched => {}
         }
         match &self.last {
             Last::Nothing => Err(Unknown::NoReport),

@@ -8,7 +8,7 @@
 //! | `report` | the grammar of a report |
 //! | `board` | pure: which report counts, how old it is, and why no number is known |
 //! | `game` | the sockets of the game server, by which a restart is noticed |
-//! | `listeners` | listening TCP sockets, by netlink |
+//! | `sockets` | sockets on a port, from the kernel |
 //! | `source` | datagrams, connections and the file |
 //! | `station` | one look at all of these, four times a second and before each answer |
 //! | `http` | the two listeners |
@@ -17,10 +17,10 @@ mod board;
 mod flags;
 mod game;
 mod http;
-mod listeners;
 mod metrics;
 mod moment;
 mod report;
+mod sockets;
 mod source;
 mod station;
 

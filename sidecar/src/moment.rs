@@ -20,9 +20,10 @@ impl Moment {
         Self(Duration::new(seconds, nanoseconds))
     }
 
-    /// Returns the time that has passed since an earlier moment.
+    /// Returns the time that has passed since an earlier moment. A clock that went back, as after a migration to another
+    /// machine, says nothing: the time counts as unlimited.
     pub(crate) fn since(self, earlier: Self) -> Duration {
-        self.0.saturating_sub(earlier.0)
+        self.0.checked_sub(earlier.0).unwrap_or(Duration::MAX)
     }
 
     #[cfg(test)]

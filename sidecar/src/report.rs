@@ -36,6 +36,16 @@ pub(crate) enum Unreadable {
     /// The file or the socket cannot be read.
     #[error("{0}")]
     Source(String),
+    /// A report by HTTP came on a connection that was opened before that of the last report.
+    #[error(
+        "a report on a connection that was opened later was read first; wait for each answer, and open a connection for each report"
+    )]
+    Overtaken,
+    /// A connection for a report ended before a report was read from it.
+    #[error(
+        "a report by HTTP was lost: its connection ended, or its 5 s were over, before it was complete, or too many connections were open"
+    )]
+    Incomplete,
     /// The kernel dropped datagrams, or more arrived at once than are read. The dropped ones are the newest.
     #[error(
         "datagrams arrived faster than they were read, and some are lost; report a few times a second at most"

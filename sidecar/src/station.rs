@@ -12,12 +12,14 @@ use crate::game::{GamePort, GameSockets};
 use crate::metrics::{Counts, Snapshot};
 use crate::moment::Moment;
 use crate::report::Unreadable;
+use crate::sockets::Sockets;
 use crate::source::{Connections, Datagrams, PlayersFile, Source};
 
 /// State of the sidecar.
 #[derive(Debug)]
 pub(crate) struct Station {
     game: GamePort,
+    sockets: Sockets,
     source: Source,
     board: Board,
     /// Last look. Everything that arrived before it has been read.
@@ -29,8 +31,6 @@ pub(crate) struct Station {
     /// Number of the connection whose report was recorded last.
     recorded: u64,
     counts: Counts,
-    /// Whether the game port could not be read at the last look.
-    is_blind: bool,
     /// State in the last line of the log: a reason, or `Known`.
     logged: &'static str,
 }
@@ -43,7 +43,7 @@ pub(crate) struct ReportConnection {
 }
 
 /// Order and date of a connection.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Accepted {
     number: u64,
     /// Look after which it was opened.
@@ -64,8 +64,11 @@ pub(crate) enum Recorded {
 impl Station {
     /// Opens the source of reports. Connections for reports go to `connections`.
     pub(crate) fn new(flags: &Flags, connections: UnboundedSender<ReportConnection>) -> io::Result<Self> {
-        // Ends the program at its start, rather than in each answer, if the table cannot be read here.
-        flags.game_port.sockets()?;
+        // Ends the program at its start, rather than in each answer, if sockets cannot be found here.
+        let mut sockets = Sockets::new();
+        if let GameSockets::Unreadable(problem) = flags.game_port.sockets(&mut sockets) {
+            return Err(io::Error::other(problem));
+        }
         let source = match flags.source {
             ReportSource::Udp => Source::Datagrams(Datagrams::bind(flags.report_address())?),
             ReportSource::Http => Source::Connections(Connections::bind(flags.report_address())?),
@@ -73,6 +76,7 @@ impl Station {
         };
         Ok(Self {
             game: flags.game_port,
+            sockets,
             source,
             board: Board::new(flags.fresh_for),
             looked: None,
@@ -80,7 +84,6 @@ impl Station {
             accepted: 0,
             recorded: 0,
             counts: Counts::default(),
-            is_blind: false,
             logged: "",
         })
     }
@@ -135,13 +138,26 @@ impl Station {
         }
     }
 
+    /// Records that a connection for a report ended without one: the game server may have tried to say that somebody
+    /// plays.
+    pub(crate) fn lose(&mut self, accepted: &Accepted) {
+        // Reports of earlier connections are overtaken by it.
+        self.recorded = self.recorded.max(accepted.number);
+        let now = self.mark();
+        let outcome = self.board.report(Err(Unreadable::Incomplete), None, &now);
+        self.counts.add(outcome);
+    }
+
     /// Records a report by HTTP.
     pub(crate) fn report(&mut self, accepted: &Accepted, report: Result<u32, Unreadable>) -> Recorded {
+        let now = self.mark();
         if accepted.number < self.recorded {
+            // Which of the two was sent last is unknown.
+            let outcome = self.board.report(Err(Unreadable::Overtaken), None, &now);
+            self.counts.add(outcome);
             return Recorded::Overtaken;
         }
         self.recorded = accepted.number;
-        let now = self.mark();
         let outcome = self.board.report(report, accepted.after.as_ref(), &now);
         self.counts.add(outcome);
         match self.board.known(&now) {
@@ -158,8 +174,12 @@ impl Station {
         self.board.look(&before);
         let found = self.source.look();
         for report in found.reports {
+            // A problem of the source is no report.
+            let is_report = !matches!(report, Err(Unreadable::Source(_)));
             let outcome = self.board.report(report, self.looked.as_ref(), &before);
-            self.counts.add(outcome);
+            if is_report {
+                self.counts.add(outcome);
+            }
         }
         for stream in found.connections {
             self.adopt(stream);
@@ -173,14 +193,7 @@ impl Station {
     }
 
     fn mark(&mut self) -> Mark {
-        let sockets = self.game.sockets();
-        let was_blind = std::mem::replace(&mut self.is_blind, sockets.is_err());
-        let game = sockets.unwrap_or_else(|error| {
-            if !was_blind {
-                tracing::error!(%error, "the game port cannot be watched, so no report counts");
-            }
-            GameSockets::Watched([].into())
-        });
+        let game = self.game.sockets(&mut self.sockets);
         let at = Moment::now();
         Mark { at, game }
     }

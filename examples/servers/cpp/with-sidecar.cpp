@@ -81,12 +81,12 @@ int game_socket(int port) {
 class Reporter {
 public:
     explicit Reporter(int port) : socket_(socket(AF_INET, SOCK_DGRAM, 0)) {
-        // Containers of a pod share their loopback interface. This socket sends all reports.
-        sockaddr_in sidecar{};
-        sidecar.sin_family = AF_INET;
-        sidecar.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-        sidecar.sin_port = htons(static_cast<uint16_t>(port));
-        if (connect(socket_, reinterpret_cast<sockaddr*>(&sidecar), sizeof sidecar) != 0) {
+        // Containers of a pod share their loopback interface. This socket sends all reports. It is not connected: a
+        // connected one returns the "connection refused" of an earlier report instead of sending the next one.
+        sidecar_.sin_family = AF_INET;
+        sidecar_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        sidecar_.sin_port = htons(static_cast<uint16_t>(port));
+        if (socket_ < 0) {
             fail("socket for reports");
         }
     }
@@ -98,8 +98,8 @@ public:
             return;
         }
         const std::string text = std::to_string(number);
-        // Errors are ignored: "connection refused" only means that the sidecar is not up yet. It gets the next report.
-        (void)send(socket_, text.data(), text.size(), 0);
+        // A report that cannot be sent is lost, like any datagram. The sidecar gets the next one.
+        (void)sendto(socket_, text.data(), text.size(), 0, reinterpret_cast<const sockaddr*>(&sidecar_), sizeof sidecar_);
         reported_ = number;
         next_ = Clock::now() + kReportEvery;
     }
@@ -112,6 +112,7 @@ public:
 
 private:
     int socket_;
+    sockaddr_in sidecar_{};
     long long reported_ = -1;
     Clock::time_point next_{};
 };

@@ -33,8 +33,8 @@ function play(datagram) {
 
 // Sends the number of players.
 function report() {
-    // Errors are ignored: "connection refused" only means that the sidecar is not up yet. It gets the next report.
-    sidecar.send(String(players.size), () => {});
+    // A report that cannot be sent is lost, like any datagram. The sidecar gets the next one.
+    sidecar.send(String(players.size), sidecarPort, '127.0.0.1', () => {});
 }
 
 // Returns the port in an environment variable, or the default.
@@ -61,16 +61,16 @@ game.on('message', (datagram, player) => {
     game.send(reply, player.port, player.address, () => {});
 });
 
-// Containers of a pod share their loopback interface. This socket sends all reports.
+// Containers of a pod share their loopback interface. This socket sends all reports. It is not connected: a connected one
+// returns the "connection refused" of an earlier report instead of sending the next one.
+const sidecarPort = port('SIDECAR_PORT', 9358);
 const sidecar = dgram.createSocket('udp4');
 sidecar.on('error', () => {});
 
 // The timer runs in the event loop of the game, and must never move to a worker thread or another process: if the game
 // hangs, so do its reports, and the sidecar stops answering. A timer elsewhere would go on to report the last number of
 // a game that is dead.
-sidecar.connect(port('SIDECAR_PORT', 9358), '127.0.0.1', () => {
-    game.bind(port('GAME_PORT', 7777), () => {
-        report();
-        setInterval(report, REPORT_EVERY_MS);
-    });
+game.bind(port('GAME_PORT', 7777), () => {
+    report();
+    setInterval(report, REPORT_EVERY_MS);
 });

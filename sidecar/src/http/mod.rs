@@ -131,13 +131,6 @@ fn unknown(status: StatusCode, unknown: &Unknown) -> Answer {
     json(status, &Refusal { error, reason })
 }
 
-/// Answers that a report was overtaken.
-fn overtaken() -> Answer {
-    let error = "a later report was read first; wait for the answer before you report again".to_owned();
-    let reason = "Overtaken";
-    json(StatusCode::CONFLICT, &Refusal { error, reason })
-}
-
 fn method_not_allowed(allowed: &'static str) -> Answer {
     let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}\n"));
     answer

@@ -1,21 +1,18 @@
 //! Reports by HTTP, on a loopback address.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::time::timeout;
 
 use super::{Answer, Server};
 use crate::board::Unknown;
 use crate::report::{self, MAX_BYTES, Unreadable};
 use crate::station::{Accepted, Recorded, ReportConnection, SharedStation};
-
-/// Maximum time of a body, shorter than that of its connection.
-const BODY_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Accepts connections as they come, so that no report waits for the next look.
 pub(crate) async fn accept(listener: std::net::TcpListener, station: SharedStation) -> std::io::Result<()> {
@@ -28,56 +25,72 @@ pub(crate) async fn accept(listener: std::net::TcpListener, station: SharedStati
     }
 }
 
+/// Connection that owes a report. If it ends without one, whatever was known is void.
+struct Owed {
+    accepted: Accepted,
+    station: SharedStation,
+    is_settled: AtomicBool,
+}
+
+impl Owed {
+    fn settle(&self) {
+        self.is_settled.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        if !self.is_settled.load(Ordering::Relaxed) {
+            self.station.with(|station| station.lose(&self.accepted));
+        }
+    }
+}
+
 /// Serves the accepted connections until the program ends.
 pub(crate) async fn serve(mut connections: UnboundedReceiver<ReportConnection>, station: SharedStation) {
     let server = Server::new();
     while let Some(ReportConnection { stream, accepted }) = connections.recv().await {
-        match stream
-            .set_nonblocking(true)
-            .and_then(|()| TcpStream::from_std(stream))
-        {
-            Ok(stream) => {
-                let station = station.clone();
-                server.serve(stream, move |request| {
-                    put(request, accepted.clone(), station.clone())
-                });
-            }
+        let owed = Arc::new(Owed {
+            accepted,
+            station: station.clone(),
+            is_settled: AtomicBool::new(false),
+        });
+        let is_nonblocking = stream.set_nonblocking(true);
+        match is_nonblocking.and_then(|()| TcpStream::from_std(stream)) {
+            Ok(stream) => server.serve(stream, move |request| put(request, Arc::clone(&owed))),
             Err(error) => tracing::warn!(%error, "a report was not read"),
         }
     }
 }
 
-async fn put(request: Request<Incoming>, accepted: Accepted, station: SharedStation) -> Answer {
+async fn put(request: Request<Incoming>, owed: Arc<Owed>) -> Answer {
     if request.uri().path() != "/players" {
+        owed.settle();
         return super::text(StatusCode::NOT_FOUND, "not found: use PUT /players\n");
     }
     if *request.method() != Method::PUT {
+        owed.settle();
         return super::method_not_allowed("PUT");
     }
-    let body = Limited::new(request.into_body(), MAX_BYTES).collect();
-    let report = match timeout(BODY_TIMEOUT, body).await {
-        Ok(Ok(body)) => report::parse(&body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Unreadable::TooLong),
-        Ok(Err(error)) => Err(Unreadable::Source(format!("the report is incomplete: {error}"))),
-        Err(_) => {
-            let seconds = BODY_TIMEOUT.as_secs();
-            Err(Unreadable::Source(format!(
-                "the report is not complete after {seconds} s"
-            )))
-        }
+    let report = match Limited::new(request.into_body(), MAX_BYTES).collect().await {
+        Ok(body) => report::parse(&body.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(Unreadable::TooLong),
+        Err(_) => Err(Unreadable::Incomplete),
     };
+    owed.settle();
     let unreadable = report.clone().err();
-    let recorded = station.with(|station| station.report(&accepted, report));
+    let recorded = owed
+        .station
+        .with(|station| station.report(&owed.accepted, report));
     match (unreadable, recorded) {
-        (_, Recorded::Overtaken) => super::overtaken(),
+        (_, Recorded::Overtaken) => {
+            super::unknown(StatusCode::CONFLICT, &Unknown::Unreadable(Unreadable::Overtaken))
+        }
         (Some(unreadable), Recorded::Counted | Recorded::NotCounted(_)) => {
-            let status = match unreadable {
-                Unreadable::TooLong => StatusCode::PAYLOAD_TOO_LARGE,
-                Unreadable::Empty
-                | Unreadable::NotANumber { .. }
-                | Unreadable::NotTheObject { .. }
-                | Unreadable::Source(_)
-                | Unreadable::Flood => StatusCode::BAD_REQUEST,
+            let status = if unreadable == Unreadable::TooLong {
+                StatusCode::PAYLOAD_TOO_LARGE
+            } else {
+                StatusCode::BAD_REQUEST
             };
             super::unknown(status, &Unknown::Unreadable(unreadable))
         }

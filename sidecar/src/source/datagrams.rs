@@ -1,6 +1,5 @@
 //! One datagram is one report.
 
-use std::fs;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 
@@ -8,9 +7,13 @@ use rustix::fs::fstat;
 
 use super::Found;
 use crate::report::{self, MAX_BYTES, Unreadable};
+use crate::sockets::{Protocol, Sockets};
 
 /// Maximum number of datagrams of one look. A socket holds a few hundred: more arrive while they are read.
 const MAX_DATAGRAMS: usize = 4_096;
+
+/// Maximum number of times that a look reads the socket again because datagrams were dropped meanwhile.
+const MAX_DRAINS: usize = 3;
 
 /// Socket for reports. Each look asks the kernel: the runtime's record of what is readable may be late, and a
 /// datagram that is overlooked would look younger than it is.
@@ -19,7 +22,8 @@ pub(crate) struct Datagrams {
     socket: UdpSocket,
     /// Number of datagrams that the kernel has dropped because the socket was full. It keeps the oldest ones, so
     /// the last report that is read was not the last one that was sent.
-    dropped: u64,
+    dropped: u32,
+    sockets: Sockets,
 }
 
 impl Datagrams {
@@ -27,8 +31,13 @@ impl Datagrams {
         let bind = || {
             let socket = UdpSocket::bind(address)?;
             socket.set_nonblocking(true)?;
-            let dropped = dropped(&socket)?;
-            Ok(Self { socket, dropped })
+            let mut datagrams = Self {
+                socket,
+                dropped: 0,
+                sockets: Sockets::new(),
+            };
+            datagrams.dropped = datagrams.dropped()?;
+            Ok(datagrams)
         };
         bind().map_err(|error: io::Error| {
             io::Error::new(error.kind(), format!("failed to bind {address}/udp: {error}"))
@@ -42,18 +51,37 @@ impl Datagrams {
     /// Reads all waiting datagrams. If some were dropped, the last report is an error.
     pub(crate) fn drain(&mut self) -> Found {
         let mut found = self.receive();
-        match dropped(&self.socket) {
-            Ok(dropped) if dropped == self.dropped => {}
-            Ok(dropped) => {
-                self.dropped = dropped;
-                found.reports.push(Err(Unreadable::Flood));
-            }
-            Err(error) => {
-                let problem = format!("failed to read the number of lost datagrams: {error}");
-                found.reports.push(Err(Unreadable::Source(problem)));
+        // After a loss, whatever still waits is older than the lost datagrams.
+        for _ in 0..MAX_DRAINS {
+            match self.dropped() {
+                Ok(dropped) if dropped == self.dropped => return found,
+                Ok(dropped) => {
+                    self.dropped = dropped;
+                    let rest = self.receive();
+                    found.reports.extend(rest.reports);
+                    found.reports.push(Err(Unreadable::Flood));
+                    found.more = rest.more;
+                }
+                Err(error) => {
+                    let problem = format!("failed to read the number of lost datagrams: {error}");
+                    found.reports.push(Err(Unreadable::Source(problem)));
+                    found.more = true;
+                    return found;
+                }
             }
         }
+        found.more = true;
         found
+    }
+
+    /// Returns the number of datagrams that the kernel has dropped because the socket was full.
+    fn dropped(&mut self) -> io::Result<u32> {
+        let inode = fstat(&self.socket)?.st_ino;
+        let port = self.socket.local_addr()?.port();
+        let found = self.sockets.on(Protocol::Udp, port)?;
+        let own = found.iter().find(|socket| socket.inode == inode);
+        own.map(|socket| socket.dropped)
+            .ok_or_else(|| io::Error::other("the kernel does not list the socket"))
     }
 
     fn receive(&self) -> Found {
@@ -77,29 +105,6 @@ impl Datagrams {
         found.more = true;
         found
     }
-}
-
-/// Returns the number of datagrams that the kernel has dropped because the socket was full.
-fn dropped(socket: &UdpSocket) -> io::Result<u64> {
-    let table = if socket.local_addr()?.is_ipv4() {
-        "/proc/net/udp"
-    } else {
-        "/proc/net/udp6"
-    };
-    let inode = fstat(socket)?.st_ino.to_string();
-    let text = fs::read_to_string(table)?;
-    count_of(&text, &inode)
-        .ok_or_else(|| io::Error::other(format!("{table} does not contain socket {inode}")))
-}
-
-/// Finds the column `drops` of the socket with this inode.
-fn count_of(table: &str, inode: &str) -> Option<u64> {
-    let mut lines = table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    // Columns: sl local rem st queues timer retransmits uid timeout inode ref pointer drops.
-    let line = lines.find(|columns| columns.get(9) == Some(&inode))?;
-    line.get(12)?.parse().ok()
 }
 
 #[cfg(test)]

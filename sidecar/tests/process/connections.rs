@@ -25,10 +25,17 @@ fn works(world: &mut World) {
     // It closes the connections that are too many at once.
     eventually(|| exchange(listen, "GET", "/healthz", b""));
     let report = world.report();
-    let put = |body: &'static [u8]| eventually(|| exchange(report, "PUT", "/players", body));
-    assert_eq!(put(b"4").status, 204);
-    world.record(Some(4));
-    assert_eq!(world.ask().number(), Some(4));
+    // A connection that ends without a report voids the one before.
+    eventually(|| {
+        let counts = exchange(report, "PUT", "/players", b"4").is_ok_and(|response| response.status == 204);
+        world.record(Some(4));
+        let answer = world.ask();
+        if counts && answer.number() == Some(4) {
+            Ok(())
+        } else {
+            Err(answer)
+        }
+    });
     let resident = world.sidecar.resident_kib();
     assert!(resident < MAX_RESIDENT_KIB, "{resident} KiB");
 }
@@ -97,7 +104,9 @@ fn endless_headers_are_cut_off() {
             assert!(sent.is_err(), "took 20 MB of headers on {port}");
         }
     }
-    assert_eq!(Answer::of(&world.sidecar.get("/players")).number(), Some(3));
+    // A connection for a report that ends without one may have been an attempt to say something else.
+    let answer = Answer::of(&world.sidecar.get("/players"));
+    assert_eq!(answer.reason(), "Unreadable");
     works(&mut world);
 }
 

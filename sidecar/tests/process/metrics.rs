@@ -146,7 +146,7 @@ fn changes_of_a_file_are_counted_once_each() {
     let mut world = World::start(Source::File);
     world.know(0);
     let before = reports(&agrees(&world));
-    for round in 0..10 {
+    for round in 1..11 {
         world.say(round);
         world.ask();
         world.ask();

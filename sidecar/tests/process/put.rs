@@ -233,8 +233,8 @@ fn a_report_that_is_overtaken_is_not_accepted_without_effect() {
         let answer = Answer::of(&world.sidecar.get("/players"));
         match response.status {
             204 => assert_eq!(answer.number(), Some(8), "{response:?}"),
-            400 => assert_eq!(answer.reason(), "Unreadable", "{response:?}"),
-            _ => assert_eq!(answer.number(), Some(5), "{response:?}"),
+            // Which of the two was sent last is unknown.
+            _ => assert_eq!(answer.reason(), "Unreadable", "{response:?}"),
         }
         world.know(3);
     }

@@ -24,15 +24,17 @@ namespace GameServer
         /// </summary>
         private static readonly TimeSpan Every = TimeSpan.FromSeconds(2);
 
-        // Containers of a pod share their loopback interface. This socket sends all reports.
+        // Containers of a pod share their loopback interface. This socket sends all reports. It is not connected: a
+        // connected one returns the "connection refused" of an earlier report instead of sending the next one.
         private readonly Socket socket = new Socket(AddressFamily.InterNetwork, SocketType.Dgram, ProtocolType.Udp);
+        private readonly IPEndPoint sidecar;
         private readonly Stopwatch clock = Stopwatch.StartNew();
         private TimeSpan next = TimeSpan.Zero;
         private int reported = -1;
 
         public Reporter(int port)
         {
-            socket.Connect(IPAddress.Loopback, port);
+            sidecar = new IPEndPoint(IPAddress.Loopback, port);
         }
 
         /// <summary>Time until the next report if the number does not change.</summary>
@@ -54,11 +56,11 @@ namespace GameServer
             }
             try
             {
-                socket.Send(Encoding.ASCII.GetBytes(players.ToString(CultureInfo.InvariantCulture)));
+                socket.SendTo(Encoding.ASCII.GetBytes(players.ToString(CultureInfo.InvariantCulture)), sidecar);
             }
             catch (SocketException)
             {
-                // "Connection refused" only means that the sidecar is not up yet. It gets the next report.
+                // A report that cannot be sent is lost, like any datagram. The sidecar gets the next one.
             }
             reported = players;
             next = clock.Elapsed + Every;
@@ -79,6 +81,7 @@ namespace GameServer
             Socket socket = new Socket(SocketType.Dgram, ProtocolType.Udp);
             bool both = socket.AddressFamily == AddressFamily.InterNetworkV6;
             socket.Bind(new IPEndPoint(both ? IPAddress.IPv6Any : IPAddress.Any, Port("GAME_PORT", 7777)));
+            socket.Blocking = false;
             Reporter reporter = new Reporter(Port("SIDECAR_PORT", 9358));
 
             // The game loop. It also reports, and no other thread may: if the game hangs, so do its reports, and the
@@ -93,7 +96,16 @@ namespace GameServer
                     continue;
                 }
                 EndPoint player = new IPEndPoint(both ? IPAddress.IPv6Any : IPAddress.Any, 0);
-                int size = socket.ReceiveFrom(buffer, ref player);
+                int size;
+                try
+                {
+                    size = socket.ReceiveFrom(buffer, ref player);
+                }
+                catch (SocketException)
+                {
+                    // The kernel may drop a datagram after it has announced it, as for a wrong checksum.
+                    continue;
+                }
                 string reply = Play(Encoding.UTF8.GetString(buffer, 0, size));
                 // Report before the reply: a player who is welcome has been counted.
                 reporter.Report(Players.Count);

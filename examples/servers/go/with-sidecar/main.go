@@ -54,12 +54,14 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// Containers of a pod share their loopback interface. This socket sends all reports.
-	sidecar, err := net.DialUDP("udp", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port("SIDECAR_PORT", 9358)})
+	// Containers of a pod share their loopback interface. This socket sends all reports. It is not connected: a connected
+	// one returns the "connection refused" of an earlier report instead of sending the next one.
+	sidecar := &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port("SIDECAR_PORT", 9358)}
+	reports, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("game on UDP %v, reports to UDP %v", socket.LocalAddr(), sidecar.RemoteAddr())
+	log.Printf("game on UDP %v, reports to UDP %v", socket.LocalAddr(), sidecar)
 
 	players := map[string]bool{}
 	reported, nextReport := -1, time.Now()
@@ -68,8 +70,8 @@ func main() {
 		if len(players) == reported && time.Now().Before(nextReport) {
 			return
 		}
-		// The error is ignored: "connection refused" only means that the sidecar is not up yet. It gets the next report.
-		_, _ = sidecar.Write([]byte(strconv.Itoa(len(players))))
+		// A report that cannot be sent is lost, like any datagram. The sidecar gets the next one.
+		_, _ = reports.WriteToUDP([]byte(strconv.Itoa(len(players))), sidecar)
 		reported, nextReport = len(players), time.Now().Add(reportEvery)
 	}
 
