@@ -13,7 +13,7 @@ use hook_core::{
 };
 use reqwest::{
     Client, Method, Response, StatusCode, Url,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
 use self::redirect::Next;
@@ -200,6 +200,12 @@ impl HttpCall {
         let mut request = reqwest::Request::new(self.method.clone(), self.url.clone());
         *request.headers_mut() = self.headers.clone();
         *request.body_mut() = self.body.clone().map(Into::into);
+        let has_body = self.body.as_ref().is_some_and(|body| !body.is_empty());
+        if !has_body && matches!(self.method, Method::POST | Method::PUT) {
+            // Servers may refuse a POST of unknown length, such as .NET's HttpListener with 411.
+            let headers = request.headers_mut();
+            headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         request
     }
 }

@@ -156,6 +156,23 @@ async fn a_body_is_sent_with_its_method_and_content_type() {
             "{seen}"
         );
     }
+    let empty = Body {
+        content_type: None,
+        text: String::new(),
+    };
+    for (method, body) in [
+        (Method::Post, None),
+        (Method::Put, None),
+        (Method::Post, Some(empty)),
+    ] {
+        let mut request = get(format!("http://{server}/"));
+        request.method = method;
+        request.body = body;
+        let seen = value(&providers(), request).await;
+        assert_eq!(seen.matches("content-length: 0\n").count(), 1, "{seen}");
+    }
+    let seen = value(&providers(), get(format!("http://{server}/"))).await;
+    assert!(!seen.contains("content-length"), "{seen}");
     let mut request = get(format!("http://{server}/"));
     request.body = Some(json);
     assert_failure(
