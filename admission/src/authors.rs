@@ -484,7 +484,7 @@ impl NeededRight {
                         "a hook would run a command in a container; use another provider, or ask"
                     }
                     ValidatedKind::HookAction | ValidatedKind::ExecutionHook => {
-                        "an ExecutionHook would run a command in containers; ask"
+                        "an ExecutionHook would carry out an action in containers; ask"
                     }
                 };
                 let may_not = may_not(&resource.to_string());
@@ -943,8 +943,8 @@ mod tests {
             assert_eq!(
                 right.refusal(&Resource::pod_exec()),
                 format!(
-                    "{field}: \"alice\" may not create pods/exec in namespace games, and an ExecutionHook would run a \
-                     command in containers; ask for the right to create pods/exec"
+                    "{field}: \"alice\" may not create pods/exec in namespace games, and an ExecutionHook would carry out an \
+                     action in containers; ask for the right to create pods/exec"
                 )
             );
             assert_eq!(

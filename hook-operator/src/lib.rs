@@ -92,8 +92,10 @@ impl Operator for Config {
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         let resources = ["hookruns", "hooktemplates"];
+        let providers = self.measuring.providers();
         let executions = executions::drive(executions::Settings {
             client: client.clone(),
+            providers: providers.clone(),
             scope: self.operator.scope(),
             health: health.clone(),
             limiter: self.operator.tenant_call_limiter(),
@@ -104,7 +106,7 @@ impl Operator for Config {
         let watches = observe::Watches::new(client.clone(), self.operator.scope(), health.clone());
         let measurer = Measurer {
             backend: backend.clone(),
-            providers: self.measuring.providers(),
+            providers,
             observer: Arc::new(metrics.clone()),
         };
         let compute = measurer.providers.compute().clone();

@@ -7,6 +7,7 @@ use kube::core::{NamespaceResourceScope, ObjectMeta, Resource, TypeMeta};
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::metric::{UnknownFields, unknown_fields_schema};
 
@@ -91,11 +92,12 @@ pub struct HookActionFields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub action_timeout_seconds: Option<i32>,
-    /// Timeout of one try in seconds; 30 when unset. The command may run on after it.
+    /// Timeout of one try in seconds; 30 when unset. A command may run on after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600))]
     pub call_timeout_seconds: Option<i32>,
-    /// Whether error messages of ExecutionHooks quote the end of a command's output. Unset: they say how long it is.
+    /// Whether error messages of ExecutionHooks quote the end of a command's output, or the beginning of an HTTP answer.
+    /// Unset: they say how long it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote_answers: Option<bool>,
     /// Unknown fields.
@@ -104,13 +106,19 @@ pub struct HookActionFields {
     pub unknown: UnknownFields,
 }
 
-/// Kind of an action.
+/// Kind of an action. Exactly one of `exec`, `httpGet` and `tcpSocket` must be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
     /// Command to run in the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecAction>,
+    /// HTTP GET to send to the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_get: Option<HttpGetAction>,
+    /// TCP connection to open to the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp_socket: Option<TcpSocketAction>,
     /// Unknown fields.
     #[serde(flatten)]
     #[schemars(schema_with = "unknown_fields_schema")]
@@ -129,6 +137,63 @@ pub struct ExecAction {
     #[serde(flatten)]
     #[schemars(schema_with = "unknown_fields_schema")]
     pub unknown: UnknownFields,
+}
+
+/// An HTTP GET to the pod's IP. A status of 200 to 299 is a success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HttpGetAction {
+    /// Path and query; `/` when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 4096))]
+    pub path: Option<String>,
+    /// Port: a number from 1 to 65535, or the name of a port of the container.
+    #[schemars(schema_with = "port_schema")]
+    pub port: Value,
+    /// HTTP or HTTPS; HTTP when unset. The certificate is not verified, as for probes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheme: Option<String>,
+    /// Headers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub http_headers: Option<Vec<ActionHeader>>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// A header of an HTTP GET.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionHeader {
+    /// Name.
+    pub name: String,
+    /// Value; empty when unset.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// A TCP connection to the pod's IP. It is closed as soon as it is open, which is a success.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TcpSocketAction {
+    /// Port: a number from 1 to 65535, or the name of a port of the container.
+    #[schemars(schema_with = "port_schema")]
+    pub port: Value,
+    /// Unknown fields.
+    #[serde(flatten)]
+    #[schemars(schema_with = "unknown_fields_schema")]
+    pub unknown: UnknownFields,
+}
+
+/// Schema of a port. Its type has no limit, as API servers store larger numbers, which are reported as any problem.
+fn port_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "x-kubernetes-int-or-string": true })
 }
 
 #[cfg(test)]

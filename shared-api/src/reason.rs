@@ -118,11 +118,15 @@ reasons! {
         CommandNotRun,
         /// The connection ended before the command, or the container ended during it.
         CommandLost,
-        /// The API server or the kubelet does not answer.
+        /// The API server, the kubelet, or the server of an `httpGet` or `tcpSocket` does not answer.
         Unreachable,
+        /// The server of an `httpGet` answered with a status other than 200 to 299.
+        HttpStatus,
+        /// The egress policy of hook-operator forbids calls to the pod's IP.
+        EgressForbidden,
         /// The ServiceAccount `hookgate-hooks` may not do it.
         ApiRefused,
-        /// The command did not end within `callTimeoutSeconds`; it may still run.
+        /// The try did not end within `callTimeoutSeconds`; a command may still run.
         CallTimedOut,
         /// The action did not succeed within `actionTimeoutSeconds`.
         ActionTimedOut,

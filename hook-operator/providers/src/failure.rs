@@ -59,7 +59,7 @@ pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
     unreachable(format!("the call to {place} failed: {root}"))
 }
 
-fn io_sentence(error: &io::Error, place: &str) -> String {
+pub(crate) fn io_sentence(error: &io::Error, place: &str) -> String {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => format!("connection refused by {place}"),
         io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => format!("connection reset by {place}"),
@@ -69,7 +69,7 @@ fn io_sentence(error: &io::Error, place: &str) -> String {
     }
 }
 
-fn unreachable(message: String) -> MeasurementFailure {
+pub(crate) fn unreachable(message: String) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::Unreachable, message)
 }
 

@@ -6,6 +6,7 @@
 //! | [`flags`] | flags for measuring, in the operator and the kubectl plugin |
 //! | [`web`] | a web metric as an HTTP call |
 //! | [`prometheus`] | an instant query as an HTTP call |
+//! | [`connection`] | a TCP connection that is closed once it is open |
 //! | [`exchange`] | one call within its timeout: slot, redirects, a bounded body |
 //! | [`egress`] | addresses that may be called (pure) |
 //! | [`resolver`] | name resolution that returns only addresses that may be called |
@@ -17,6 +18,7 @@
 //! [`hook_core::answer`] interprets the bytes.
 
 mod client;
+mod connection;
 mod egress;
 mod exchange;
 mod failure;
@@ -27,11 +29,15 @@ mod prometheus;
 mod resolver;
 mod web;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fair_share::compute::Compute;
-use hook_core::answer::{MeasurementFailure, ProviderResponse, interpret_prometheus, interpret_web};
-use hook_core::request::HttpRequest;
+use hook_core::answer::{
+    MeasurementFailure, ProviderResponse, check_status, interpret_prometheus, interpret_web,
+};
+use hook_core::request::{HttpRequest, WebRequest};
 
 use crate::client::Clients;
 pub use crate::egress::{EgressPolicy, EgressRule, EgressRuleError};
@@ -109,6 +115,29 @@ impl Providers {
                 prometheus::ask(&self.shared, namespace, request, reservation).await
             }
         }
+    }
+
+    /// Calls a web endpoint, and checks only the status of its answer.
+    ///
+    /// # Errors
+    /// As [`Providers::measure`]; `Status` unless the status is 2xx.
+    pub async fn call(&self, namespace: &str, request: &WebRequest) -> Result<(), MeasurementFailure> {
+        let mut reservation = self.reserve(namespace);
+        let reply = web::ask(&self.shared, namespace, request, &mut reservation).await?;
+        check_status(request, reply.head, &reply.body)
+    }
+
+    /// Opens a TCP connection, and closes it.
+    ///
+    /// # Errors
+    /// `Forbidden` by the egress policy, `NotAsked` without a slot, `Timeout` or `Unreachable`.
+    pub async fn connect(
+        &self,
+        namespace: &str,
+        address: SocketAddr,
+        timeout: Duration,
+    ) -> Result<(), MeasurementFailure> {
+        connection::open(&self.shared, namespace, address, timeout).await
     }
 
     /// Returns the threads that judge answers and compile specs.

@@ -96,7 +96,7 @@ impl Commands {
         request: &ExecRequest,
     ) -> Result<Transcript, MeasurementFailure> {
         let before = self.pod(namespace, &request.pod).await?;
-        let container = running_container(request, run_pod, &before)?;
+        let container = running_container(&request.pod, &request.container, run_pod, &before)?;
         drop(before);
         let socket = self.begin(namespace, request).await?;
         let transcript = self.await_end(socket, request).await?;
@@ -135,7 +135,7 @@ impl Commands {
     ///
     /// # Errors
     /// If it did not, or this is not known.
-    pub async fn confirm(
+    async fn confirm(
         &self,
         namespace: &str,
         run_pod: Option<&str>,

@@ -1,15 +1,18 @@
 //! Calls of the API server: hooks and HookActions as the operator, pods and commands as the account of the namespace.
+//! Calls of pods: HTTP GETs and TCP connections.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, MeasurementFailure, RunningContainer, Transcript, interpret_command, running_container,
+    FailureKind, MeasurementFailure, RunningContainer, check_end, check_same_container, interpret_command,
+    running_container,
 };
-use hook_core::execution::{Attempt, FoundPod, TryOutcome, outcome_of};
-use hook_core::request::{ExecRequest, ObjectName};
+use hook_core::execution::{Attempt, FoundPod, Operation, TryOutcome, address, failed, outcome_of};
+use hook_core::request::ObjectName;
 use hook_core::value::cut;
 use hook_driver::StoreError;
+use hook_providers::Providers;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
@@ -42,6 +45,7 @@ const CONFIRM_RETRIES: u32 = 4;
 /// Calls for executions.
 pub(super) struct Calls {
     client: Client,
+    providers: Providers,
     backend: Arc<ApiBackend>,
     commands: Commands,
     /// Calls as the accounts of namespaces, apart from those of measurements.
@@ -67,6 +71,7 @@ struct PageMetadata {
 impl Calls {
     pub(super) fn new(
         client: Client,
+        providers: Providers,
         limiter: CallLimiter,
         backend: Arc<ApiBackend>,
         metrics: ExecutionMetrics,
@@ -76,6 +81,7 @@ impl Calls {
         Self {
             commands: Commands::new(client.clone(), limiter.clone(), MAX_COMMANDS),
             client,
+            providers,
             backend,
             limiter,
             metrics,
@@ -169,11 +175,11 @@ impl Calls {
             Err(failure) if failure.kind == FailureKind::ObjectGone => {
                 missing(format!("there is no pod {}", pod.name))
             }
-            Err(failure) => outcome_of(Err(failure)),
+            Err(failure) => failed(failure),
         }
     }
 
-    /// Runs a command in a container. Calls `started` when its turn has come.
+    /// Carries out an action in a container. Calls `started` when its turn has come.
     pub(super) async fn run(
         &self,
         hook: &ExecutionHook,
@@ -189,75 +195,95 @@ impl Calls {
     }
 
     async fn run_in_turn(&self, namespace: &str, attempt: &Attempt) -> TryOutcome {
-        let request = &attempt.request();
-        let pod_uid = Some(attempt.pod_uid.as_str());
-        let before = match self.commands.pod(namespace, &request.pod).await {
-            Ok(pod) if FoundPod::of(&pod).has_ended => {
-                return TryOutcome::Gone(format!("pod {} has ended", request.pod.name));
+        let name = attempt.pod();
+        let tried = async {
+            let pod = self.commands.pod(namespace, &name).await?;
+            if FoundPod::of(&pod).has_ended {
+                return Ok(TryOutcome::Gone(format!("pod {} has ended", name.name)));
             }
-            Ok(pod) => running_container(request, pod_uid, &pod),
-            Err(failure) => Err(failure),
+            let uid = Some(attempt.pod_uid.as_str());
+            let container = running_container(&name, &attempt.container_name, uid, &pod)?;
+            let address_of = |port| address(&pod, &attempt.container_name, port);
+            // The pod is dropped before the call: many calls may hang for long.
+            match &attempt.action.operation {
+                Operation::Exec(command) => {
+                    drop(pod);
+                    self.exec(namespace, attempt, command, &container).await
+                }
+                Operation::HttpGet(get) => {
+                    let address = address_of(get.port())?;
+                    drop(pod);
+                    let request = get.request(address, attempt.timeout, attempt.action.shows_output);
+                    self.providers.call(namespace, &request).await?;
+                    self.confirm_call(namespace, attempt, &container).await
+                }
+                Operation::TcpSocket(port) => {
+                    let address = address_of(port)?;
+                    drop(pod);
+                    let timeout = attempt.timeout;
+                    self.providers.connect(namespace, address, timeout).await?;
+                    self.confirm_call(namespace, attempt, &container).await
+                }
+            }
         };
-        let container = match before {
-            Ok(container) => container,
+        match tried.await {
+            Ok(outcome) => outcome,
             Err(failure) if failure.kind == FailureKind::ObjectGone => {
-                return TryOutcome::Gone(format!("pod {} was deleted or replaced", request.pod.name));
+                TryOutcome::Gone(format!("pod {} was deleted or replaced", name.name))
             }
-            Err(failure) => return outcome_of(Err(failure)),
-        };
-        let socket = match self.commands.begin(namespace, request).await {
-            Ok(socket) => socket,
-            Err(failure) => return outcome_of(Err(failure)),
-        };
+            Err(failure) => failed(failure),
+        }
+    }
+
+    async fn exec(
+        &self,
+        namespace: &str,
+        attempt: &Attempt,
+        command: &[String],
+        container: &RunningContainer,
+    ) -> Result<TryOutcome, MeasurementFailure> {
+        let request = &attempt.exec(command);
+        let socket = self.commands.begin(namespace, request).await?;
         let end = self.commands.await_end(socket, request);
-        let end = tokio::time::timeout(attempt.timeout, end)
+        let transcript = tokio::time::timeout(attempt.timeout, end)
             .await
             .unwrap_or_else(|_| {
                 let timeout = attempt.timeout;
                 let message =
                     format!("{request} has no exit status within {timeout:.1?}; it may still run there");
                 Err(MeasurementFailure::new(FailureKind::Timeout, message))
-            });
-        let transcript = match end {
-            Ok(transcript) => transcript,
-            Err(failure) => return outcome_of(Err(failure)),
-        };
-        let confirmed = self
-            .confirm(namespace, attempt, request, &container, &transcript)
-            .await;
-        match confirmed {
-            Err(failure) if failure.kind == FailureKind::ObjectGone => {
-                let pod = &request.pod.name;
-                TryOutcome::Gone(format!("pod {pod} was deleted or replaced during the command"))
-            }
-            Ok(()) => outcome_of(interpret_command(request, &transcript)),
-            Err(failure) => outcome_of(Err(failure)),
-        }
+            })?;
+        let after = self.pod_after(namespace, &request.pod).await?;
+        let uid = Some(attempt.pod_uid.as_str());
+        check_end(request, uid, container, &after, &transcript)?;
+        Ok(outcome_of(interpret_command(request, &transcript)))
     }
 
-    /// Checks the container after a command. An API server that does not answer at once discards no result.
-    async fn confirm(
+    /// Checks that the pod that was called is still the same: its IP may have gone to another one.
+    async fn confirm_call(
         &self,
         namespace: &str,
         attempt: &Attempt,
-        request: &ExecRequest,
         container: &RunningContainer,
-        transcript: &Transcript,
-    ) -> Result<(), MeasurementFailure> {
+    ) -> Result<TryOutcome, MeasurementFailure> {
+        let name = attempt.pod();
+        let after = self.pod_after(namespace, &name).await?;
+        let uid = Some(attempt.pod_uid.as_str());
+        check_same_container(&name, &attempt.container_name, uid, container, &after)?;
+        Ok(TryOutcome::Succeeded)
+    }
+
+    /// Reads the pod after a try. An API server that does not answer at once discards no result.
+    async fn pod_after(&self, namespace: &str, name: &ObjectName) -> Result<Pod, MeasurementFailure> {
         let mut pause = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
         loop {
-            let pod_uid = Some(attempt.pod_uid.as_str());
-            let confirmed = self
-                .commands
-                .confirm(namespace, pod_uid, request, container, transcript)
-                .await;
-            match confirmed {
+            match self.commands.pod(namespace, name).await {
                 Err(failure)
                     if failure.kind == FailureKind::Unreachable && pause.failures() < CONFIRM_RETRIES =>
                 {
                     tokio::time::sleep(pause.fail()).await;
                 }
-                Ok(()) | Err(_) => return confirmed,
+                read => return read,
             }
         }
     }

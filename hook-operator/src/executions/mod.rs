@@ -4,12 +4,13 @@
 //! | --- | --- |
 //! | `controller` | keeps the executions in sync with the watch |
 //! | `runner` | carries out the outputs of one execution |
-//! | `calls` | calls of the API server |
+//! | `calls` | calls of the API server and of pods |
 //!
 //! `hook-core` and `hook-driver` decide; this module does the I/O.
 
 use std::sync::Arc;
 
+use hook_providers::Providers;
 use kube::Client;
 use operator_runtime::calls::CallLimiter;
 use operator_runtime::crd_wait;
@@ -35,6 +36,8 @@ const RESOURCES: [&str; 2] = ["executionhooks", "hookactions"];
 pub struct Settings {
     /// Client of the operator.
     pub client: Client,
+    /// Calls to pods.
+    pub providers: Providers,
     /// Part of the cluster.
     pub scope: Scope,
     /// Health of the operator.
@@ -53,6 +56,7 @@ pub struct Settings {
 pub async fn drive(settings: Settings) {
     let Settings {
         client,
+        providers,
         scope,
         mut health,
         limiter,
@@ -69,6 +73,8 @@ pub async fn drive(settings: Settings) {
         health = health.detached();
     }
     let watches = Watches::new(client.clone(), scope, health);
-    let calls = Arc::new(Calls::new(client, limiter, backend, metrics, is_enabled));
+    let calls = Arc::new(Calls::new(
+        client, providers, limiter, backend, metrics, is_enabled,
+    ));
     Controller::new(calls).drive(watches.executions()).await;
 }

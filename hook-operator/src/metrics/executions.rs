@@ -71,7 +71,7 @@ impl ExecutionMetrics {
         registry.register("active_executions", help, self.active.clone());
         let help = "ExecutionHooks that could not be read as their kind";
         registry.register("unreadable_executions", help, self.unreadable.clone());
-        let help = "Commands of ExecutionHooks that run now";
+        let help = "Tries of ExecutionHooks that run now: commands, HTTP GETs and TCP connections";
         registry.register("execution_commands_in_flight", help, self.in_flight.clone());
         let help = "ExecutionHooks that ended, by reason";
         registry.register("executions_completed", help, self.completed.clone());

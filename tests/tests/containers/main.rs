@@ -15,6 +15,7 @@ use shared_api::{HookRun, Phase};
 use test_kit::node::{Options, PodView};
 use test_kit::{ControlPlane, eventually};
 
+mod calls;
 mod crowd;
 mod exec;
 mod executions;

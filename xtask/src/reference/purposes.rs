@@ -185,7 +185,7 @@ pub(super) const ALL: &[Purpose] = &[
         "pods",
         "get",
         "the function `get` of the provider `kubernetes`, for which other kinds need a grant of their own; the check of the \
-         pod before and after each command of the provider `exec`",
+         pod before and after each command of the provider `exec`, and each try of an ExecutionHook",
         "hooks that use them end in Error, with `ApiRefused`",
     ),
     purpose(

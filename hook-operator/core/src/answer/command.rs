@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::json_or_text::{value_of, without_mark};
 use super::object::check_pod;
 use super::{FailureKind, MeasurementFailure, ProviderResponse, malformed, to_judge};
-use crate::request::ExecRequest;
+use crate::request::{ExecRequest, ObjectName};
 use crate::value::{MetricValue, cut};
 
 /// Bytes that are kept of each stream.
@@ -147,13 +147,13 @@ pub struct RunningContainer {
 /// # Errors
 /// `ObjectGone` if it is another pod of the same name. `CommandNotRun` if the container does not run.
 pub fn running_container(
-    request: &ExecRequest,
+    name: &ObjectName,
+    container: &str,
     run_pod: Option<&str>,
     pod: &Pod,
 ) -> Result<RunningContainer, MeasurementFailure> {
-    check_pod(&request.pod, run_pod, pod.metadata.uid.as_deref())?;
-    let (name, container) = (&request.pod, &request.container);
-    let found = statuses(pod).find(|status| status.name == *container);
+    check_pod(name, run_pod, pod.metadata.uid.as_deref())?;
+    let found = statuses(pod).find(|status| status.name == container);
     let state = found.and_then(|status| status.state.as_ref());
     let is_running = state.is_some_and(|state| state.running.is_some());
     if let Some(id) = found
@@ -206,25 +206,44 @@ pub fn check_end(
     after: &Pod,
     transcript: &Transcript,
 ) -> Result<(), MeasurementFailure> {
-    let now = after.metadata.uid.as_deref();
-    check_pod(&request.pod, run_pod, now)?;
-    if now != before.pod_uid.as_deref() {
-        let message = format!(
-            "{} was replaced by another pod of its name during the command",
-            request.pod
-        );
-        return Err(MeasurementFailure::new(FailureKind::ObjectGone, message));
-    }
+    check_same_pod(&request.pod, run_pod, before, after)?;
     if transcript.end()? == End::Exited(0) {
         return Ok(());
     }
-    match running_container(request, run_pod, after) {
+    check_same_container(&request.pod, &request.container, run_pod, before, after)
+}
+
+/// Rejects the answer of another pod: an IP that is free again goes to the next one. `after` is the pod after the call.
+///
+/// # Errors
+/// `ObjectGone` if it is another pod of the same name. `CommandLost` if its container is another one, or does not run.
+pub fn check_same_container(
+    name: &ObjectName,
+    container: &str,
+    run_pod: Option<&str>,
+    before: &RunningContainer,
+    after: &Pod,
+) -> Result<(), MeasurementFailure> {
+    check_same_pod(name, run_pod, before, after)?;
+    match running_container(name, container, run_pod, after) {
         Ok(now) if now == *before => Ok(()),
-        Ok(_) | Err(_) => Err(lost(&format!(
-            "container {} of {} ended during the command",
-            request.container, request.pod
-        ))),
+        Ok(_) | Err(_) => Err(lost(&format!("container {container} of {name} ended meanwhile"))),
     }
+}
+
+fn check_same_pod(
+    name: &ObjectName,
+    run_pod: Option<&str>,
+    before: &RunningContainer,
+    after: &Pod,
+) -> Result<(), MeasurementFailure> {
+    let now = after.metadata.uid.as_deref();
+    check_pod(name, run_pod, now)?;
+    if now == before.pod_uid.as_deref() {
+        return Ok(());
+    }
+    let message = format!("{name} was replaced by another pod of its name meanwhile");
+    Err(MeasurementFailure::new(FailureKind::ObjectGone, message))
 }
 
 /// Interprets what a command sent.
@@ -711,13 +730,12 @@ mod tests {
         let running = json!({ "running": {} });
         let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff" } });
         let request = request(None, false);
-        let begin = |pod: &Pod| running_container(&request, Some("u"), pod);
+        let in_container =
+            |container: &str, pod: &Pod| running_container(&request.pod, container, Some("u"), pod);
+        let begin = |pod: &Pod| in_container("game", pod);
         let before = begin(&pod("u", "c1", &running)).unwrap();
-        let mut sidecar = request.clone();
-        sidecar.container = "proxy".to_owned();
-        assert!(running_container(&sidecar, Some("u"), &pod("u", "c1", &running)).is_ok());
-        sidecar.container = "nobody".to_owned();
-        let unknown = running_container(&sidecar, Some("u"), &pod("u", "c1", &running)).unwrap_err();
+        assert!(in_container("proxy", &pod("u", "c1", &running)).is_ok());
+        let unknown = in_container("nobody", &pod("u", "c1", &running)).unwrap_err();
         assert_eq!(
             unknown.to_string(),
             "Pod arena-x runs no container nobody; it has game, proxy"

@@ -12,13 +12,13 @@ mod prometheus;
 mod web;
 
 pub use command::{
-    KEPT_OF_STREAM, RunningContainer, Transcript, check_end, interpret_command, interpret_stdout,
-    running_container,
+    KEPT_OF_STREAM, RunningContainer, Transcript, check_end, check_same_container, interpret_command,
+    interpret_stdout, running_container,
 };
 pub use job::{JobEnd, interpret_job, interpret_message, pod_state};
 pub use object::{annotated, interpret_fields, interpret_object, pod_uid};
 pub use prometheus::interpret_prometheus;
-pub use web::interpret_web;
+pub use web::{check_status, interpret_web};
 
 use std::time::Duration;
 

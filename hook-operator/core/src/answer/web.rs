@@ -12,6 +12,18 @@ use super::{
 };
 use crate::request::WebRequest;
 
+/// Checks the status of a web endpoint's answer, whatever its body.
+///
+/// # Errors
+/// `Status` unless the status is 2xx.
+pub fn check_status(request: &WebRequest, head: AnswerHead, body: &[u8]) -> Result<(), MeasurementFailure> {
+    if is_success(head.code) {
+        return Ok(());
+    }
+    let shown = Shown::new(&request.redactor, &request.url, &request.headers);
+    Err(refused_status(head.code, body, &shown))
+}
+
 /// Extracts the value from a web endpoint's answer. `body` is decompressed and at most one byte longer than
 /// [`super::MAX_ANSWER_BYTES`].
 ///
@@ -25,9 +37,7 @@ pub fn interpret_web(
     body: &[u8],
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let shown = || Shown::new(&request.redactor, &request.url, &request.headers);
-    if !is_success(head.code) {
-        return Err(refused_status(head.code, body, &shown()));
-    }
+    check_status(request, head, body)?;
     check_size(body)?;
     let body = without_mark(body);
     let (place, value) = match &request.json_path {

@@ -37,29 +37,32 @@ pub fn outcome_of(response: Result<ProviderResponse, MeasurementFailure>) -> Try
             ContainerReason::TryFailed,
             "the command has no verdict".to_owned(),
         ),
-        Err(failure) => {
-            let reason = match failure.kind {
-                FailureKind::CommandNotRun => ContainerReason::CommandNotRun,
-                FailureKind::CommandLost => ContainerReason::CommandLost,
-                FailureKind::Unreachable => ContainerReason::Unreachable,
-                FailureKind::ApiRefused => ContainerReason::ApiRefused,
-                FailureKind::Timeout => ContainerReason::CallTimedOut,
-                FailureKind::ObjectGone => ContainerReason::NoSuchContainer,
-                FailureKind::InvalidRequest
-                | FailureKind::Forbidden
-                | FailureKind::Status
-                | FailureKind::MalformedAnswer
-                | FailureKind::PathNotFound
-                | FailureKind::QueryFailed
-                | FailureKind::PartialAnswer
-                | FailureKind::AnswerDropped
-                | FailureKind::JobRefused
-                | FailureKind::JobLost
-                | FailureKind::NotAsked => ContainerReason::TryFailed,
-            };
-            TryOutcome::Failed(reason, failure.message)
-        }
+        Err(failure) => failed(failure),
     }
+}
+
+/// Returns the outcome of a try without a success.
+pub fn failed(failure: MeasurementFailure) -> TryOutcome {
+    let reason = match failure.kind {
+        FailureKind::CommandNotRun => ContainerReason::CommandNotRun,
+        FailureKind::CommandLost => ContainerReason::CommandLost,
+        FailureKind::Unreachable => ContainerReason::Unreachable,
+        FailureKind::ApiRefused => ContainerReason::ApiRefused,
+        FailureKind::Timeout => ContainerReason::CallTimedOut,
+        FailureKind::ObjectGone => ContainerReason::NoSuchContainer,
+        FailureKind::Status => ContainerReason::HttpStatus,
+        FailureKind::Forbidden => ContainerReason::EgressForbidden,
+        FailureKind::InvalidRequest
+        | FailureKind::MalformedAnswer
+        | FailureKind::PathNotFound
+        | FailureKind::QueryFailed
+        | FailureKind::PartialAnswer
+        | FailureKind::AnswerDropped
+        | FailureKind::JobRefused
+        | FailureKind::JobLost
+        | FailureKind::NotAsked => ContainerReason::TryFailed,
+    };
+    TryOutcome::Failed(reason, failure.message)
 }
 
 impl TryOutcome {
@@ -138,7 +141,7 @@ pub(super) fn hook_ended(status: &mut ContainerHookStatus, now: Timestamp) {
     let last = status.error.as_ref().and_then(|error| error.message.as_deref());
     let message = match (last, status.timestamp) {
         (Some(last), _) => format!("the hook ended before a success; the last try: {last}"),
-        (None, Some(_)) => "the hook ended before this try did; the command may still run".to_owned(),
+        (None, Some(_)) => "the hook ended before this try did; a command may still run".to_owned(),
         (None, None) => "the hook ended before the action was tried here".to_owned(),
     };
     status.error = Some(error(ContainerReason::HookEnded, &message, now));
@@ -182,12 +185,13 @@ fn shorten(message: &str) -> String {
 fn error(reason: ContainerReason, message: &str, now: Timestamp) -> HookError {
     let error_type = match reason {
         ContainerReason::CallTimedOut | ContainerReason::ActionTimedOut => ErrorType::Timeout,
-        ContainerReason::ApiRefused => ErrorType::Forbidden,
+        ContainerReason::ApiRefused | ContainerReason::EgressForbidden => ErrorType::Forbidden,
         ContainerReason::NoSuchContainer | ContainerReason::PodGone => ErrorType::NotFound,
         ContainerReason::ExitCode
         | ContainerReason::CommandNotRun
         | ContainerReason::CommandLost
         | ContainerReason::Unreachable
+        | ContainerReason::HttpStatus
         | ContainerReason::TryFailed
         | ContainerReason::HookEnded => ErrorType::Error,
     };

@@ -10,11 +10,12 @@ use serde_json::Value;
 use shared_api::execution_hook::{
     ExecutionHookSpec, MAX_CONTAINERS, PinnedAction, PodContainerNames, PodSelection,
 };
-use shared_api::hook_action::{Action, ExecAction, HookAction, HookActionFields};
+use shared_api::hook_action::{ExecAction, HookAction, HookActionFields};
 use shared_api::metric::UnknownFields;
 use shared_api::spelling::is_slip;
 use shared_api::syntax::{is_name, is_qualified_name, is_subdomain};
 
+use super::operation::{Operation, resolve_operation};
 use crate::hex_digest::hex_digest;
 use crate::request::{ExecRequest, ObjectName};
 use crate::resolve::{FieldError, FieldErrors, is_container_name};
@@ -60,19 +61,19 @@ pub enum Selection {
 /// Checked HookAction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedAction {
-    /// Program and its arguments.
-    pub command: Vec<String>,
+    /// What a try does.
+    pub operation: Operation,
     /// Time for which a failed action is tried again; `None` without a limit.
     pub action_timeout: Option<Duration>,
     /// Timeout of one try.
     pub call_timeout: Duration,
-    /// Whether errors quote the output.
+    /// Whether errors quote the output or the answer.
     pub shows_output: bool,
     /// Identity of the HookAction.
     pub pinned: PinnedAction,
 }
 
-/// Try in a container. It holds no copy of the command, as many wait for their turn.
+/// Try in a container. It holds no copy of the action, as many wait for their turn.
 #[derive(Debug, Clone)]
 pub struct Attempt {
     /// Action.
@@ -83,17 +84,22 @@ pub struct Attempt {
     pub pod_uid: String,
     /// Name of the container.
     pub container_name: String,
-    /// Timeout of the command.
+    /// Timeout of the try.
     pub timeout: Duration,
 }
 
 impl Attempt {
-    /// Returns the request.
-    pub fn request(&self) -> ExecRequest {
+    /// Returns the pod.
+    pub fn pod(&self) -> ObjectName {
+        ObjectName::known_pod(&self.pod_name)
+    }
+
+    /// Returns the request for a command.
+    pub fn exec(&self, command: &[String]) -> ExecRequest {
         ExecRequest {
-            pod: ObjectName::known_pod(&self.pod_name),
+            pod: self.pod(),
             container: self.container_name.clone(),
-            command: self.action.command.clone(),
+            command: command.to_vec(),
             timeout: self.timeout,
             reads: None,
             shows_output: self.action.shows_output,
@@ -324,10 +330,7 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
 pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors> {
     let mut errors = FieldErrors::default();
     let HookActionFields {
-        action: Action {
-            exec,
-            unknown: in_action,
-        },
+        action: given,
         action_timeout_seconds,
         call_timeout_seconds,
         quote_answers,
@@ -340,6 +343,7 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
         "quoteAnswers",
     ];
     check_unknown("", unknown, &fields, &mut errors);
+    let in_action = &given.unknown;
     for name in set(in_action).filter(|name| fields.contains(name)) {
         errors.add(
             format!("action.{name}"),
@@ -348,7 +352,7 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
     }
     let mut others = in_action.clone();
     others.retain(|name, _| !fields.contains(&name.as_str()));
-    check_unknown("action", &others, &["exec"], &mut errors);
+    check_unknown("action", &others, &["exec", "httpGet", "tcpSocket"], &mut errors);
     let action_timeout = number(
         "actionTimeoutSeconds",
         *action_timeout_seconds,
@@ -356,19 +360,14 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
         &mut errors,
     );
     let call_timeout = number("callTimeoutSeconds", *call_timeout_seconds, 1..=3600, &mut errors);
-    let command = if let Some(exec) = exec {
-        check_exec(exec, &mut errors)
-    } else {
-        errors.add("action.exec", "must be set");
-        Vec::new()
+    let operation = match resolve_operation(given, &mut errors) {
+        Some(operation) if errors.is_empty() => operation,
+        Some(_) | None => return Err(errors),
     };
-    if !errors.is_empty() {
-        return Err(errors);
-    }
     let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
     let shows_output = quote_answers.unwrap_or_default();
     Ok(ResolvedAction {
-        command,
+        operation,
         action_timeout: action_timeout.map(seconds),
         call_timeout: call_timeout.map_or(DEFAULT_CALL_TIMEOUT, seconds),
         shows_output,
@@ -380,7 +379,7 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
     })
 }
 
-fn check_exec(exec: &ExecAction, errors: &mut FieldErrors) -> Vec<String> {
+pub(super) fn check_exec(exec: &ExecAction, errors: &mut FieldErrors) -> Vec<String> {
     let path = "action.exec.command";
     check_unknown("action.exec", &exec.unknown, &["command"], errors);
     let bytes: usize = exec.command.iter().map(|item| encoded_bytes(item)).sum();
@@ -427,7 +426,7 @@ fn number(
 }
 
 /// Reports every unknown field: a misspelt `containerList` would select all containers.
-fn check_unknown(path: &str, unknown: &UnknownFields, known: &[&str], errors: &mut FieldErrors) {
+pub(super) fn check_unknown(path: &str, unknown: &UnknownFields, known: &[&str], errors: &mut FieldErrors) {
     for name in set(unknown) {
         let around = if path.is_empty() {
             String::new()

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use shared_api::{ExecutionHookSpec, HookAction};
 
@@ -167,14 +169,17 @@ fn a_selector_that_api_servers_refuse_is_refused() {
 fn every_problem_of_an_action_is_named_with_its_remedy() {
     let exec = |exec: Value| json!({ "action": { "exec": exec } });
     for (fields, wanted) in [
-        (json!({}), "action.exec: must be set"),
+        (
+            json!({}),
+            "action: one of exec, httpGet and tcpSocket must be set",
+        ),
         (
             json!({ "action": { "exec": { "command": ["a"] }, "actionTimeoutSeconds": 10 } }),
             "action.actionTimeoutSeconds: it belongs beside action, at the top level",
         ),
         (
             json!({ "Action": { "exec": { "command": ["a"] } } }),
-            "Action: unknown field; did you mean action?; action.exec: must be set",
+            "Action: unknown field; did you mean action?; action: one of exec, httpGet and tcpSocket must be set",
         ),
         (exec(json!({})), "action.exec.command: must be set"),
         (
@@ -201,6 +206,117 @@ fn every_problem_of_an_action_is_named_with_its_remedy() {
         let errors = action(fields.clone()).unwrap_err();
         assert!(errors.contains(wanted), "{fields}: {errors}");
     }
+}
+
+#[test]
+fn every_problem_of_a_call_is_named_with_its_remedy() {
+    let get = |get: Value| json!({ "action": { "httpGet": get } });
+    let socket = |socket: Value| json!({ "action": { "tcpSocket": socket } });
+    for (fields, wanted) in [
+        (
+            json!({ "action": { "exec": { "command": ["a"] }, "tcpSocket": { "port": 1 } } }),
+            "action: exec, httpGet and tcpSocket exclude each other; keep one",
+        ),
+        (
+            json!({ "action": { "httpGet": { "port": 1 }, "tcpSocket": { "port": 1 } } }),
+            "action: exec, httpGet and tcpSocket exclude each other; keep one",
+        ),
+        (
+            get(json!({ "port": 0 })),
+            "action.httpGet.port: 0 is no port; set a number from 1 to 65535",
+        ),
+        (
+            get(json!({ "port": "65536" })),
+            "action.httpGet.port: \"65536\" is no port",
+        ),
+        (
+            get(json!({ "port": "Admin" })),
+            "action.httpGet.port: \"Admin\" is no port",
+        ),
+        (
+            socket(json!({ "port": -1 })),
+            "action.tcpSocket.port: -1 is no port",
+        ),
+        (
+            socket(json!({ "port": 1, "host": "a" })),
+            "action.tcpSocket.host: unknown field; the fields here are port",
+        ),
+        (
+            get(json!({ "port": 1, "host": "10.0.0.1" })),
+            "action.httpGet.host: there is no host: the request goes to the IP of the selected pod; remove it",
+        ),
+        (
+            get(json!({ "port": 1, "path": "reload" })),
+            "action.httpGet.path: \"reload\" is no path; begin with /",
+        ),
+        (get(json!({ "port": 1, "path": "/a#b" })), "is no path"),
+        (get(json!({ "port": 1, "path": "/a\nb" })), "is no path"),
+        (
+            get(json!({ "port": 1, "path": format!("/{}", "a".repeat(4096)) })),
+            "4097 bytes are too many; the limit is 4096",
+        ),
+        (
+            get(json!({ "port": 1, "scheme": "https" })),
+            "action.httpGet.scheme: \"https\" is not allowed; use HTTP or HTTPS",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeaders": [{ "name": "a b", "value": "c" }] })),
+            "action.httpGet.httpHeaders[0].name: \"a b\" is not a header name",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeaders": [{ "name": "Content-Length", "value": "9" }] })),
+            "action.httpGet.httpHeaders[0].name: header Content-Length is not for hooks to set",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "c\r\nd: e" }] })),
+            "action.httpGet.httpHeaders[0].value: holds a line end",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeaders": vec![json!({ "name": "a", "value": "b" }); 33] })),
+            "33 headers are too many; the limit is 32",
+        ),
+        (
+            get(json!({ "port": 5_000_000_000_i64 })),
+            "action.httpGet.port: 5000000000 is no port",
+        ),
+        (get(json!({ "port": 1.5 })), "action.httpGet.port: 1.5 is no port"),
+        (
+            get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "b" }, { "name": "A" }] })),
+            "action.httpGet.httpHeaders[1].name: \"A\" is in the list already",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "b".repeat(16_384) }] })),
+            "action.httpGet.httpHeaders: 16385 bytes are too many; the limit is 16384",
+        ),
+        (
+            get(json!({ "port": 1, "httpHeader": [] })),
+            "action.httpGet.httpHeader: unknown field; did you mean httpHeaders?",
+        ),
+    ] {
+        let errors = action(fields.clone()).unwrap_err();
+        assert!(errors.contains(wanted), "{fields}: {errors}");
+    }
+}
+
+#[test]
+fn ports_are_numbers_or_names_also_as_text() {
+    for (port, wanted) in [
+        (json!(1), Port::Number(1)),
+        (json!("65535"), Port::Number(65_535)),
+        (json!("admin-2"), Port::Name("admin-2".to_owned())),
+    ] {
+        let resolved = action(json!({ "action": { "tcpSocket": { "port": port } } })).unwrap();
+        assert_eq!(resolved.operation, Operation::TcpSocket(wanted));
+    }
+    let all = json!({ "path": "/reload?now=1", "port": "http", "scheme": "HTTPS",
+        "httpHeaders": [{ "name": "X-By", "value": "hooks" }] });
+    let Operation::HttpGet(get) = action(json!({ "action": { "httpGet": all } })).unwrap().operation else {
+        panic!("an HTTP GET");
+    };
+    let request = get.request("10.0.0.7:443".parse().unwrap(), Duration::from_secs(3), true);
+    assert_eq!(request.url, "https://10.0.0.7:443/reload?now=1");
+    assert_eq!(request.headers, [("X-By".to_owned(), "hooks".to_owned())]);
+    assert!(request.tls.insecure_skip_verify && !request.redactor.hides());
 }
 
 #[test]

@@ -37,6 +37,7 @@ pub(crate) use kubernetes::not_a_name;
 pub use kubernetes::{ResolvedFunction, ResolvedKubernetes};
 pub use metric::{ConditionText, ResolvedMetric};
 pub use optional::{AnnotationKey, OptionalProviders};
+pub(crate) use provider::is_header_name;
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 pub use warning::{run_warnings, template_warnings};
 

@@ -385,7 +385,7 @@ impl Parser<'_> {
 }
 
 /// Returns whether the name is a token of RFC 9110.
-fn is_header_name(name: &str) -> bool {
+pub(crate) fn is_header_name(name: &str) -> bool {
     !name.is_empty()
         && name
             .bytes()

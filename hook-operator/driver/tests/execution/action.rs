@@ -32,7 +32,7 @@ const CAUSES: [(&str, &str, Change); 4] = [
     }),
     (
         "InvalidAction",
-        "HookAction a: action.exec: must be set",
+        "HookAction a: action: one of exec, httpGet and tcpSocket must be set",
         |world| fields(world).action.exec = None,
     ),
     ("ActionNotRead", "HookAction a: failed to call: 503", |world| {

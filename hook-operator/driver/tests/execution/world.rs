@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use hook_core::execution::{FoundPod, TryOutcome};
+use hook_core::execution::{FoundPod, Operation, TryOutcome};
 use hook_core::request::ExecRequest;
 use hook_driver::StoreError;
 use hook_driver::execution::{Execution, ExecutionInput, ExecutionOutput, TryId};
@@ -445,7 +445,10 @@ impl World {
             }
             ExecutionOutput::Run { id, attempt } => {
                 let delay = self.delay();
-                let (request, uid) = (Box::new(attempt.request()), attempt.pod_uid);
+                let Operation::Exec(command) = &attempt.action.operation else {
+                    panic!("the world has only commands")
+                };
+                let (request, uid) = (Box::new(attempt.exec(command)), attempt.pod_uid.clone());
                 self.schedule(process, delay, Event::Start(id, request, uid));
             }
             ExecutionOutput::Cancel(id) => self.cancel(process, id),

@@ -103,7 +103,7 @@ impl EgressPolicy {
     }
 
     /// Checks an address: one in a URL (`name` is `None`), or one found for a name.
-    fn check_address(&self, name: Option<&str>, address: IpAddr) -> Result<(), Refusal> {
+    pub(crate) fn check_address(&self, name: Option<&str>, address: IpAddr) -> Result<(), Refusal> {
         let subject = || name.map_or_else(|| address.to_string(), |name| format!("{name} ({address})"));
         for face in faces(address) {
             match classify(face) {

@@ -5,6 +5,7 @@
 
 mod ask;
 mod cancel;
+mod connection;
 mod egress;
 mod limits;
 mod prometheus;
