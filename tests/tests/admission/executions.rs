@@ -79,7 +79,7 @@ async fn nobody_runs_commands_by_an_execution_hook() {
     granted(&installation).await;
     let refused = |field: &str, user: &str, said: Result<String, String>| {
         let words = format!(
-            "{field}: {user:?} may not create pods/exec in namespace {}, and an ExecutionHook would run a command in \
+            "{field}: {user:?} may not create pods/exec in namespace {}, and an ExecutionHook would carry out an action in \
              containers; ask for the right to create pods/exec",
             installation.namespace
         );
