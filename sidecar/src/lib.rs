@@ -24,6 +24,8 @@ mod sockets;
 mod source;
 mod station;
 
+use std::fmt::Display;
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -59,8 +61,13 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Prepends to an error what failed.
+fn failed(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("failed to {what}: {error}"))
+}
+
 /// Serves until a termination signal.
-async fn run(flags: &Flags) -> std::io::Result<()> {
+async fn run(flags: &Flags) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let answers = http::listen(flags.listen).await?;

@@ -98,7 +98,7 @@ pub struct ObjectName {
     pub name: String,
     /// Namespace that the run's arguments name. It must be the run's own.
     pub namespace: Option<String>,
-    /// Whether it is the pod of the run or of the try, whose UID is known.
+    /// Whether it is the pod of the run or of the try. The UID of that pod is known.
     pub is_pod_of_run: bool,
 }
 
@@ -267,6 +267,10 @@ impl HttpRequest {
         texts + headers.sum::<usize>()
     }
 }
+
+/// Headers that frame a request, in lower case. No hook may set them: a false one would make the rest of the request a
+/// second one.
+pub const FRAMING_HEADERS: [&str; 2] = ["content-length", "transfer-encoding"];
 
 /// HTTP methods that `web.method` allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

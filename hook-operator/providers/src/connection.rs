@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::MeasurementFailure;
 use tokio::net::TcpStream;
 
 use crate::{Shared, failure};
@@ -26,9 +26,6 @@ pub(crate) async fn open(
     match connection {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(failure::unreachable(failure::io_sentence(&error, &place))),
-        Err(_) => {
-            let message = format!("timed out after {timeout:?} waiting for {place}");
-            Err(MeasurementFailure::new(FailureKind::Timeout, message))
-        }
+        Err(_) => Err(failure::timed_out(timeout, &place)),
     }
 }

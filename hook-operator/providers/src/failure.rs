@@ -21,10 +21,10 @@ pub(crate) fn forbidden(refusal: &Refusal) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::Forbidden, refusal.to_string())
 }
 
-pub(crate) fn timed_out(timeout: Duration, url: &Url) -> MeasurementFailure {
+pub(crate) fn timed_out(timeout: Duration, place: &str) -> MeasurementFailure {
     MeasurementFailure::new(
         FailureKind::Timeout,
-        format!("timed out after {timeout:?} waiting for {}", place(url)),
+        format!("timed out after {timeout:?} waiting for {place}"),
     )
 }
 

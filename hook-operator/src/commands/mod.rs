@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{
-    FailureKind, KEPT_OF_STREAM, MeasurementFailure, RunningContainer, Transcript, check_end, pod_uid,
-    running_container,
+    FailureKind, KEPT_OF_STREAM, MeasurementFailure, Transcript, check_end, pod_uid, running_container,
 };
 use hook_core::request::{ExecRequest, ObjectName};
 use hook_providers::MemoryReservation;
@@ -100,8 +99,8 @@ impl Commands {
         drop(before);
         let socket = self.begin(namespace, request).await?;
         let transcript = self.await_end(socket, request).await?;
-        self.confirm(namespace, run_pod, request, &container, &transcript)
-            .await?;
+        let after = self.pod(namespace, &request.pod).await?;
+        check_end(request, run_pod, &container, &after, &transcript)?;
         Ok(transcript)
     }
 
@@ -129,22 +128,6 @@ impl Commands {
     ) -> Result<Transcript, MeasurementFailure> {
         // Closes the connection at its end, whatever the next call takes.
         connection::transcript(&mut socket, request).await
-    }
-
-    /// Checks that a command came to its end by itself, in the container in which it began.
-    ///
-    /// # Errors
-    /// If it did not, or this is not known.
-    async fn confirm(
-        &self,
-        namespace: &str,
-        run_pod: Option<&str>,
-        request: &ExecRequest,
-        container: &RunningContainer,
-        transcript: &Transcript,
-    ) -> Result<(), MeasurementFailure> {
-        let after = self.pod(namespace, &request.pod).await?;
-        check_end(request, run_pod, container, &after, transcript)
     }
 
     /// Reads a pod.

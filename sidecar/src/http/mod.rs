@@ -40,7 +40,7 @@ pub(crate) type Answer = Response<Full<Bytes>>;
 pub(crate) async fn listen(address: Option<SocketAddr>) -> io::Result<TcpListener> {
     let bind = async |address: SocketAddr| {
         let bound = TcpListener::bind(address).await;
-        bound.map_err(|error| io::Error::new(error.kind(), format!("failed to listen on {address}: {error}")))
+        bound.map_err(crate::failed(format_args!("listen on {address}")))
     };
     if let Some(address) = address {
         return bind(address).await;

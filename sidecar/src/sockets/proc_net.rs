@@ -19,10 +19,7 @@ pub(super) fn sockets(protocol: Protocol, port: u16) -> io::Result<Vec<Socket>> 
             Ok(text) => sockets.extend(text.lines().filter_map(|line| parse(line, port, state))),
             // The kernel has no IPv6.
             Err(error) if index > 0 && error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => {
-                let message = format!("failed to read {table}: {error}");
-                return Err(io::Error::new(error.kind(), message));
-            }
+            Err(error) => return Err(crate::failed(format_args!("read {table}"))(error)),
         }
     }
     Ok(sockets)

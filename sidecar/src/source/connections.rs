@@ -17,9 +17,7 @@ impl Connections {
             listener.set_nonblocking(true)?;
             Ok(Self(listener))
         };
-        bind().map_err(|error: io::Error| {
-            io::Error::new(error.kind(), format!("failed to listen on {address}: {error}"))
-        })
+        bind().map_err(crate::failed(format_args!("listen on {address}")))
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {

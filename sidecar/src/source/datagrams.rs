@@ -39,9 +39,7 @@ impl Datagrams {
             datagrams.dropped = datagrams.dropped()?;
             Ok(datagrams)
         };
-        bind().map_err(|error: io::Error| {
-            io::Error::new(error.kind(), format!("failed to bind {address}/udp: {error}"))
-        })
+        bind().map_err(crate::failed(format_args!("bind {address}/udp")))
     }
 
     pub(crate) fn address(&self) -> io::Result<SocketAddr> {

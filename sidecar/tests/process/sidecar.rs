@@ -18,9 +18,9 @@ pub(crate) struct Sidecar {
     child: Child,
     /// Lines of its log.
     log: Arc<Mutex<Vec<String>>>,
-    /// Where it answers.
+    /// Address for hooks and probes.
     pub(crate) listen: SocketAddr,
-    /// Where it takes reports; nowhere with the source `file`.
+    /// Address for reports; `None` with the source `file`.
     pub(crate) report: Option<SocketAddr>,
 }
 

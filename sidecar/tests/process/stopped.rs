@@ -40,6 +40,20 @@ fn stuttering() -> impl Iterator<Item = (Source, u64)> {
     SOURCES.into_iter().chain([Source::Http; 7]).zip(1..)
 }
 
+/// Lets the sidecar continue while this many requests wait: none of them may return a number.
+#[track_caller]
+fn resume_unknown(world: &mut World, count: usize) {
+    let source = world.setup.source;
+    let streams: Vec<TcpStream> = (0..count).map(|_| ask_later(world)).collect();
+    let resumed = Instant::now();
+    world.resume();
+    let answer = world.ask();
+    assert_eq!(answer.number(), None, "{source:?}: {answer:?}");
+    for stream in streams {
+        assert_eq!(answer_later(world, resumed, stream), None, "{source:?}");
+    }
+}
+
 #[test]
 fn reports_that_waited_longer_than_they_are_fresh_do_not_count() {
     at_once(SOURCES, |source| {
@@ -50,14 +64,7 @@ fn reports_that_waited_longer_than_they_are_fresh_do_not_count() {
             world.say(0);
         }
         sleep(Duration::from_millis(2200));
-        let streams: Vec<TcpStream> = (0..5).map(|_| ask_later(&world)).collect();
-        let resumed = Instant::now();
-        world.resume();
-        let answer = world.ask();
-        assert_eq!(answer.number(), None, "{source:?}: {answer:?}");
-        for stream in streams {
-            assert_eq!(answer_later(&world, resumed, stream), None, "{source:?}");
-        }
+        resume_unknown(&mut world, 5);
         world.settle();
         world.stays_unknown();
         world.know(2);
@@ -77,14 +84,7 @@ fn reports_that_waited_while_the_game_server_was_replaced_do_not_count() {
                 sleep(3 * ONE_LOOK);
             }
             world.replace_game();
-            let streams: Vec<TcpStream> = (0..3).map(|_| ask_later(&world)).collect();
-            let resumed = Instant::now();
-            world.resume();
-            let answer = world.ask();
-            assert_eq!(answer.number(), None, "{source:?}: {answer:?}");
-            for stream in streams {
-                assert_eq!(answer_later(&world, resumed, stream), None, "{source:?}");
-            }
+            resume_unknown(&mut world, 3);
             world.stays_unknown();
         }
         world.know(2);

@@ -154,7 +154,7 @@ struct Said {
 
 /// Running sidecar and game server.
 pub(crate) struct World {
-    setup: Setup,
+    pub(crate) setup: Setup,
     pub(crate) sidecar: Sidecar,
     pub(crate) game: Option<Game>,
     pub(crate) port: u16,

@@ -6,7 +6,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client};
 use serde_json::Value;
+use shared_api::{HookRun, HookRunStatus};
 use test_kit::real_node::samples::GAME_PORT;
+use test_kit::wait::within;
 use test_kit::{Process, Program, RealNode, http_client};
 
 use crate::enclosed::Outcome;
@@ -50,6 +52,26 @@ impl<'a> Harness<'a> {
     /// Returns the API of the namespace's pods.
     pub(super) fn pods(&self) -> Api<Pod> {
         Api::namespaced(self.client(), &self.namespace)
+    }
+
+    /// Waits for the verdict of a HookRun, and returns its status.
+    pub(super) async fn verdict(&self, name: &str) -> Outcome<HookRunStatus> {
+        self.verdict_within(name, PATIENCE).await
+    }
+
+    /// Waits for the verdict of a HookRun that takes longer than most, and returns its status.
+    pub(super) async fn verdict_within(&self, name: &str, patience: Duration) -> Outcome<HookRunStatus> {
+        let runs: Api<HookRun> = Api::namespaced(self.client(), &self.namespace);
+        let found = within(patience, || async {
+            let run = runs.get(name).await.map_err(|error| error.to_string())?;
+            let status = run.status.unwrap_or_default();
+            if status.phase.is_final() {
+                Ok(status)
+            } else {
+                Err(format!("no verdict in {status:?}"))
+            }
+        });
+        Ok(found.await?)
     }
 
     /// Runs kubectl in the namespace and returns its output. Its error message becomes the error.

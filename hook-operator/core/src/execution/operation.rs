@@ -10,7 +10,7 @@ use shared_api::hook_action::{Action, HttpGetAction, TcpSocketAction};
 
 use super::resolve::{check_exec, check_unknown};
 use crate::answer::{FailureKind, MeasurementFailure};
-use crate::request::{Method, Tls, WebRequest};
+use crate::request::{FRAMING_HEADERS, Method, Tls, WebRequest};
 use crate::resolve::{FieldErrors, is_header_name};
 use crate::value::cut;
 
@@ -20,8 +20,6 @@ const MAX_PATH_BYTES: usize = 4096;
 const MAX_HEADERS: usize = 32;
 /// Longest headers together, in bytes.
 const MAX_HEADER_BYTES: usize = 16 * 1024;
-/// Headers that frame a request: a false one would make the rest of it a second request.
-const FRAMING: [&str; 2] = ["content-length", "transfer-encoding"];
 /// Longest quoted part of a field, in bytes.
 const QUOTED_BYTES: usize = 60;
 
@@ -132,7 +130,10 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
                 cut(&header.name, QUOTED_BYTES)
             );
             errors.add(format!("{at}.name"), message);
-        } else if FRAMING.iter().any(|name| header.name.eq_ignore_ascii_case(name)) {
+        } else if FRAMING_HEADERS
+            .iter()
+            .any(|name| header.name.eq_ignore_ascii_case(name))
+        {
             let message = format!("header {} is not for hooks to set; remove it", header.name);
             errors.add(format!("{at}.name"), message);
         }

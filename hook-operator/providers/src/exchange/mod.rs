@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hook_core::{
     answer::{AnswerHead, ContentType, FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
-    request::Tls,
+    request::{FRAMING_HEADERS, Tls},
 };
 use reqwest::{
     Client, Method, Response, StatusCode, Url,
@@ -86,7 +86,7 @@ pub(crate) async fn within(
             // Only the answer to a request can wait for memory here.
             OutOfMemory::after(timeout).during_answer(repeatable)
         } else {
-            failure::timed_out(timeout, url)
+            failure::timed_out(timeout, &failure::place(url))
         })
     })
 }
@@ -237,8 +237,7 @@ pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, M
         let key: HeaderName = name
             .parse()
             .map_err(|_| invalid(format!("{name:?} is not a header's name")))?;
-        // These headers frame the message: a false one would make the rest of it a second request.
-        if matches!(key.as_str(), "content-length" | "transfer-encoding") {
+        if FRAMING_HEADERS.contains(&key.as_str()) {
             return Err(invalid(format!("header {name} is not for hooks to set")));
         }
         let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {

@@ -1,12 +1,10 @@
 //! Hooks that run commands in real containers, through the real kubelet and runtime.
 
-use std::time::Duration;
-
 use kube::ResourceExt as _;
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
 use shared_api::names::hook_run_label::POD_UID;
-use shared_api::{HookRun, HookRunStatus, Phase};
+use shared_api::{HookRun, Phase};
 use test_kit::wait::within;
 
 use crate::enclosed::Outcome;
@@ -69,24 +67,6 @@ async fn create(harness: &Harness<'_>, name: &str, metric: Value) -> Outcome<()>
     run.labels_mut().insert(POD_UID.to_owned(), uid);
     runs(harness).create(&PostParams::default(), &run).await?;
     Ok(())
-}
-
-async fn verdict(harness: &Harness<'_>, name: &str) -> Outcome<HookRunStatus> {
-    verdict_within(harness, name, PATIENCE).await
-}
-
-async fn verdict_within(harness: &Harness<'_>, name: &str, patience: Duration) -> Outcome<HookRunStatus> {
-    let runs = runs(harness);
-    let found = within(patience, || async {
-        let run = runs.get(name).await.map_err(|error| error.to_string())?;
-        let status = run.status.unwrap_or_default();
-        if status.phase.is_final() {
-            Ok(status)
-        } else {
-            Err(format!("no verdict in {status:?}"))
-        }
-    });
-    Ok(found.await?)
 }
 
 /// Waits until a file exists in the container, which a command has written.
@@ -160,7 +140,7 @@ async fn decides(harness: &Harness<'_>) -> Outcome<()> {
         ),
     ] {
         create(harness, name, metric).await?;
-        let status = verdict(harness, name).await?;
+        let status = harness.verdict(name).await?;
         let result = status.metric_results.first().ok_or("no result")?;
         let message = result.message.clone().unwrap_or_default();
         let fact = format!(
@@ -181,7 +161,7 @@ async fn restarted(harness: &Harness<'_>) -> Outcome<()> {
     server(harness).await?;
     let _operator = harness.start_operator(operator::HOOKS, &FLAGS).await?;
     create(harness, "run", script("kill 1; sleep 600", json!({}))).await?;
-    let status = verdict(harness, "run").await?;
+    let status = harness.verdict("run").await?;
     let message = status.message.clone().unwrap_or_default();
     harness.note(&message);
     ensure(
@@ -196,7 +176,7 @@ async fn cut_off(harness: &Harness<'_>) -> Outcome<()> {
     create(harness, "run", script("touch /began; sleep 600", json!({}))).await?;
     until_file(harness, "/began").await?;
     harness.kubelet().kill_hard()?;
-    let status = verdict(harness, "run").await;
+    let status = harness.verdict("run").await;
     harness.kubelet().restart()?;
     let status = status?;
     let message = status.message.clone().unwrap_or_default();
@@ -216,7 +196,7 @@ async fn killed(harness: &Harness<'_>) -> Outcome<()> {
     until_file(harness, "/ran").await?;
     operator.kill_hard()?;
     let _next = harness.start_operator(operator::HOOKS, &FLAGS).await?;
-    let status = verdict(harness, "run").await?;
+    let status = harness.verdict("run").await?;
     ensure(
         status.phase == Phase::Successful,
         format!("the run is Successful: {status:?}"),
@@ -240,7 +220,7 @@ async fn silent(harness: &Harness<'_>) -> Outcome<()> {
         script("", json!({ "provider": { "exec": exec } })),
     )
     .await?;
-    let status = verdict_within(harness, "run", 2 * PATIENCE).await?;
+    let status = harness.verdict_within("run", 2 * PATIENCE).await?;
     ensure(
         status.phase == Phase::Failed,
         format!("the run is Failed by exit code 3: {status:?}"),

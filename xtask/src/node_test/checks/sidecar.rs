@@ -98,16 +98,7 @@ async fn verdict(harness: &Harness<'_>, name: &str) -> Outcome<HookRunStatus> {
     let runs: Api<HookRun> = Api::namespaced(harness.client(), harness.namespace());
     let run = HookRun::new(name, serde_json::from_value(spec)?);
     runs.create(&PostParams::default(), &run).await?;
-    let found = within(PATIENCE, || async {
-        let run = runs.get(name).await.map_err(|error| error.to_string())?;
-        let status = run.status.unwrap_or_default();
-        if status.phase.is_final() {
-            Ok(status)
-        } else {
-            Err(format!("no verdict in {status:?}"))
-        }
-    });
-    Ok(found.await?)
+    harness.verdict(name).await
 }
 
 /// Runs a script in the game's container.
