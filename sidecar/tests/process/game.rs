@@ -29,12 +29,13 @@ pub(crate) struct Game {
     replies: Receiver<String>,
 }
 
-/// Returns another port at each call, below those that the kernel gives to clients.
+/// Returns another port at each call, below those that the kernel gives to clients. Both neighbours of a port
+/// belong to the same caller.
 fn next_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let offset = std::process::id() % 97 * 100;
+    let offset = std::process::id() % 97 * 40;
     let count = u32::from(NEXT.fetch_add(1, Ordering::Relaxed));
-    u16::try_from(20_000 + (offset + count) % 12_000).unwrap()
+    u16::try_from(20_001 + 3 * ((offset + count) % 4_000)).unwrap()
 }
 
 fn to_hex(bytes: &[u8]) -> String {
@@ -108,12 +109,17 @@ impl Game {
         self.run(&format!("bind {protocol} {address}"));
     }
 
+    /// Opens a socket of the game unless another program uses the port.
+    pub(crate) fn try_bind(&mut self, protocol: &str, address: SocketAddr) -> Result<(), String> {
+        self.try_run(&format!("bind {protocol} {address}")).map(drop)
+    }
+
     /// Opens a socket of the game on a port that nobody else uses, and returns the port.
     pub(crate) fn bind_anywhere(&mut self, protocol: &str, ip: IpAddr) -> u16 {
         loop {
             let port = next_port();
             let address = SocketAddr::new(ip, port);
-            if self.try_run(&format!("bind {protocol} {address}")).is_ok() {
+            if self.try_bind(protocol, address).is_ok() {
                 return port;
             }
         }
