@@ -1,20 +1,27 @@
 //! Requests to the API server. If a request fails, a deletion or a hook that acts in the cluster is rejected, and
 //! warnings about hooks are omitted.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
+use axum::http;
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, PostParams};
+use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, PostParams};
 use kube::core::DeserializeGuard;
-use kube::{Api, Client};
-use operator_runtime::calls::CallLimiter;
-use shared_api::HookTemplate;
+use kube::{Api, Client, Resource as _};
+use operator_runtime::calls::{CallError, CallLimiter};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use shared_api::names::GROUP;
+use shared_api::{HookTemplate, HookTemplateSpec};
 
 use crate::authors::{HookTarget, NeededRight, Resource, TargetKind};
+use crate::complexity::{self, MAX_VALUES, TooComplex};
 use crate::guard::PendingDecision;
+use crate::hooks::Templates;
+use crate::parse_room::{FREE_VALUES, ParseRoom};
 use crate::review::AdmissionDecision;
 
 /// Maximum number of concurrent requests.
@@ -27,6 +34,48 @@ const CORE_VERSION: &str = "v1";
 /// Reason why a kind has no resource.
 const NOT_SERVED: &str =
     "the API server serves no such kind in namespaces; correct the kind, or install its definition first";
+
+/// Maximum number of HookTemplates that are looked up for one GameDeployment.
+const MAX_TEMPLATES: usize = 64;
+/// Maximum number of names in which a misspelt one is looked for.
+const MAX_NAMES: u32 = 2000;
+
+/// Table of a list, of which the first column is the name.
+#[derive(Deserialize)]
+struct NameTable {
+    #[serde(default)]
+    rows: Vec<NameRow>,
+}
+
+#[derive(Deserialize)]
+struct NameRow {
+    cells: NameCells,
+}
+
+/// First cell of a row.
+struct NameCells(String);
+
+impl<'de> Deserialize<'de> for NameCells {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct First;
+
+        impl<'de> Visitor<'de> for First {
+            type Value = NameCells;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("cells that begin with a name")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut cells: A) -> Result<NameCells, A::Error> {
+                let name = cells.next_element()?.unwrap_or_default();
+                while cells.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(NameCells(name))
+            }
+        }
+
+        deserializer.deserialize_seq(First)
+    }
+}
 
 /// Parts of the cluster that decisions depend on.
 #[derive(Debug)]
@@ -77,24 +126,76 @@ impl ClusterReader {
         }
     }
 
-    /// Returns the HookTemplates of a namespace; `None` if they cannot be read.
-    pub async fn templates(&self, namespace: &str) -> Option<Vec<HookTemplate>> {
-        let api: Api<DeserializeGuard<HookTemplate>> = Api::namespaced(self.client.0.clone(), namespace);
-        let list = ListParams::default();
-        let call = self
-            .calls
-            .call(namespace, "list the HookTemplates", api.list(&list))
-            .await;
-        let found = call
-            .inspect_err(|error| tracing::debug!(%error, namespace, "hooks are not looked up"))
-            .ok()?;
-        Some(
-            found
-                .items
-                .into_iter()
-                .filter_map(|DeserializeGuard(read)| read.ok())
-                .collect(),
-        )
+    /// Returns the HookTemplates of these names; `None` if one cannot be looked up, or if there are too many. Together,
+    /// they may have as many values as one object, and keep their room until they are dropped.
+    pub async fn templates(
+        &self,
+        namespace: &str,
+        names: &BTreeSet<String>,
+        (room, client): (&ParseRoom, String),
+    ) -> Option<Templates> {
+        if names.len() > MAX_TEMPLATES {
+            return None;
+        }
+        let (mut templates, mut values) = (Templates::default(), 0);
+        for name in names {
+            let text = match self.template(namespace, name).await {
+                Ok(text) => text,
+                Err(CallError::Gone) => {
+                    if templates.names.is_empty() {
+                        templates.names = self.template_names(namespace).await.ok()?;
+                    }
+                    continue;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, namespace, "hooks are not looked up");
+                    return None;
+                }
+            };
+            let found = match complexity::values(text.as_bytes()) {
+                Ok(more) if values + more <= MAX_VALUES => {
+                    values += more;
+                    if values > FREE_VALUES && templates.room.is_none() {
+                        templates.room = room.claim(&client, MAX_VALUES).await;
+                    }
+                    read_template(&text)
+                }
+                Ok(_) => Err(format!("not checked, because {}", TooComplex::Values)),
+                Err(why) => Err(format!("not checked, because {why}")),
+            };
+            templates.found.insert(name.clone(), found);
+        }
+        Some(templates)
+    }
+
+    /// Reads a HookTemplate as text, because parsing a hostile one takes a hundred times its bytes.
+    async fn template(&self, namespace: &str, name: &str) -> Result<String, CallError> {
+        let url = HookTemplate::url_path(&(), Some(namespace));
+        let request = kube::core::Request::new(url).get(name, &GetParams::default());
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            client.request_text(request).await
+        };
+        self.calls.call(namespace, "read a HookTemplate", call).await
+    }
+
+    /// Returns the names of the first HookTemplates of a namespace. A table holds them without the objects.
+    async fn template_names(&self, namespace: &str) -> Result<Vec<String>, CallError> {
+        let url = HookTemplate::url_path(&(), Some(namespace));
+        let request = http::Request::get(format!("{url}?limit={MAX_NAMES}&includeObject=None"))
+            .header(
+                http::header::ACCEPT,
+                "application/json;as=Table;v=v1;g=meta.k8s.io",
+            )
+            .body(Vec::new());
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::HttpError)?;
+            client.request::<NameTable>(request).await
+        };
+        let table = self.calls.call(namespace, "list the HookTemplates", call).await?;
+        Ok(table.rows.into_iter().map(|row| row.cells.0).collect())
     }
 
     /// Refuses a write whose author lacks one of these rights, or whose rights cannot be read.
@@ -185,6 +286,14 @@ impl ClusterReader {
             .await;
         let found = call.map_err(|error| format!("whether there are objects is not known: {error}"))?;
         Ok(found.items.is_empty())
+    }
+}
+
+fn read_template(text: &str) -> Result<HookTemplateSpec, String> {
+    match serde_json::from_str::<DeserializeGuard<HookTemplate>>(text) {
+        Ok(DeserializeGuard(Ok(template))) => Ok(template.spec),
+        Ok(DeserializeGuard(Err(invalid))) => Err(invalid.error),
+        Err(error) => Err(error.to_string()),
     }
 }
 

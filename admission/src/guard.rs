@@ -9,11 +9,116 @@
 //! deleted. The pods of such a namespace are deleted in any case, so a refusal would protect nobody and block
 //! the namespace forever.
 
-use serde_json::Value;
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 use shared_api::names::GROUP;
 use shared_api::names::workload::DELETION_ALLOW;
 
 use crate::review::{AdmissionDecision, AdmissionRequest};
+
+/// Fields of an object on which its deletion depends. All others are skipped, so that an object of any size and
+/// nesting can be deleted with its label, and cannot without it.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct GuardedObject {
+    metadata: Option<GuardedMetadata>,
+    spec: Option<GuardedSpec>,
+    status: Option<GuardedStatus>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct GuardedMetadata {
+    labels: Option<GuardedLabels>,
+    generation: Option<Number>,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedLabels {
+    /// [`DELETION_ALLOW`].
+    #[serde(rename = "io.tencent.bcs.dev/deletion-allow")]
+    deletion_allow: Option<String>,
+}
+
+/// A field of another type than expected counts as missing: another kind may use its name for something else.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedSpec {
+    #[serde(deserialize_with = "if_readable")]
+    replicas: Option<Number>,
+    /// Group of a definition.
+    #[serde(deserialize_with = "if_readable")]
+    group: Option<String>,
+    #[serde(deserialize_with = "if_readable")]
+    names: Option<GuardedNames>,
+    /// Versions of a definition: the first one that is served.
+    #[serde(deserialize_with = "first_served")]
+    versions: Vec<GuardedVersion>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedNames {
+    plural: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedVersion {
+    name: Option<String>,
+    served: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default, rename_all = "camelCase")]
+struct GuardedStatus {
+    #[serde(deserialize_with = "if_readable")]
+    replicas: Option<Number>,
+    #[serde(deserialize_with = "if_readable")]
+    observed_generation: Option<Number>,
+}
+
+/// Reads a field if it has the expected type.
+fn if_readable<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let text = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(text.get()).unwrap_or_default())
+}
+
+/// Reads a list of versions, and keeps the first that is served.
+fn first_served<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<GuardedVersion>, D::Error> {
+    struct FirstServed;
+
+    impl<'de> Visitor<'de> for FirstServed {
+        type Value = Vec<GuardedVersion>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a list of versions")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut versions: A) -> Result<Self::Value, A::Error> {
+            let mut found = Vec::new();
+            while let Some(text) = versions.next_element::<&RawValue>()? {
+                let version = serde_json::from_str::<GuardedVersion>(text.get()).unwrap_or_default();
+                if found.is_empty() && version.served == Some(true) && version.name.is_some() {
+                    found.push(version);
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    let text = <&RawValue>::deserialize(deserializer)?;
+    let read = serde_json::Deserializer::from_str(text.get()).deserialize_seq(FirstServed);
+    Ok(read.unwrap_or_default())
+}
 
 /// Result of the guard, as far as the request determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! Lookup of a GameDeployment's hooks when it is written. A hook that cannot run is only a warning, because
 //! its HookTemplate may be written next. A failed lookup produces no warning.
 
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::unresolved;
@@ -10,7 +11,8 @@ use kube::core::DeserializeGuard;
 use serde::Deserialize;
 use serde_json::Value;
 use shared_api::spelling::is_slip;
-use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
+use shared_api::{GameDeployment, HookTemplateSpec};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::review::AdmissionRequest;
 use crate::validate::ValidatedKind;
@@ -42,29 +44,65 @@ pub fn to_look_up(request: &AdmissionRequest) -> Option<Workload> {
     Workload::read(&read.ok()?).ok()
 }
 
+/// HookTemplates of a namespace, as far as a workload names them.
+#[derive(Debug, Default)]
+pub struct Templates {
+    /// Templates that exist, or the reason why one cannot be read.
+    pub found: BTreeMap<String, Result<HookTemplateSpec, String>>,
+    /// Names of all templates, if one was not found.
+    pub names: Vec<String>,
+    /// Room of the templates.
+    pub room: Option<OwnedSemaphorePermit>,
+}
+
+/// Returns the names of the HookTemplates that a workload needs.
+pub fn names(workload: &Workload) -> BTreeSet<String> {
+    let needed = Needed::default();
+    unresolved(workload, &needed);
+    needed.0.into_inner()
+}
+
 /// Returns warnings about hooks that cannot run with these HookTemplates.
-pub fn warnings(workload: &Workload, templates: Vec<HookTemplate>) -> Vec<String> {
-    let templates = templates.into_iter().map(|template| {
-        let name = template.metadata.name.unwrap_or_default();
-        (name, template.spec)
-    });
-    let found = unresolved(workload, &Templates(templates.collect()));
-    let found = found.unwrap_or_default().into_iter();
+pub fn warnings(workload: &Workload, templates: &Templates) -> Vec<String> {
+    let found = unresolved(workload, templates).unwrap_or_default().into_iter();
     found
         .map(|found| format!("{}: {}", found.path, found.blocker.message))
         .collect()
 }
 
-/// HookTemplates of a namespace.
-struct Templates(BTreeMap<String, HookTemplateSpec>);
+/// Notes the templates that are looked up.
+#[derive(Default)]
+struct Needed(RefCell<BTreeSet<String>>);
+
+impl Cluster for Needed {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        self.0.borrow_mut().insert(name.to_owned());
+        FoundTemplate::Missing
+    }
+
+    fn node(&self, _: &str) -> Node {
+        Node::Ready
+    }
+
+    fn node_cost(&self, _: &str) -> Option<f64> {
+        None
+    }
+
+    fn has_run(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
 
 impl Cluster for Templates {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
-        if let Some(spec) = self.0.get(name) {
-            return FoundTemplate::Found(spec);
+        match self.found.get(name) {
+            Some(Ok(spec)) => FoundTemplate::Found(spec),
+            Some(Err(why)) => FoundTemplate::Unreadable(why),
+            None => {
+                let near = self.names.iter().find(|known| is_slip(name, known));
+                near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
+            }
         }
-        let near = self.0.keys().find(|known| is_slip(name, known));
-        near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
     }
 
     fn node(&self, _: &str) -> Node {
@@ -115,15 +153,20 @@ mod tests {
             "it was so before"
         );
         let workload = to_look_up(&request("nobdy", "nobody")).unwrap();
-        let template = HookTemplate::new("nobody", HookTemplateSpec::default());
+        assert_eq!(names(&workload), BTreeSet::from(["nobdy".to_owned()]));
+        let templates = Templates {
+            found: BTreeMap::from([("nobody".to_owned(), Ok(HookTemplateSpec::default()))]),
+            names: vec!["nobody".to_owned()],
+            room: None,
+        };
         assert_eq!(
-            warnings(&workload, vec![template.clone()]),
+            warnings(&workload, &templates),
             [
                 "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; create it, or correct the name: did you \
               mean nobody?"
             ]
         );
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
-        assert_eq!(warnings(&workload, vec![template]), [""; 0]);
+        assert_eq!(warnings(&workload, &templates), [""; 0]);
     }
 }

@@ -1,37 +1,35 @@
 //! HTTP endpoints for the API server: `/validate`, `/authorize` and `/guard`.
 //!
-//! A body has a size limit and a timeout. All bodies of one path share a limit of bytes, so requests to
-//! `/validate` cannot starve the guard. No part of an object is logged: its environment may contain secrets,
-//! and a message may repeat a value.
+//! Each path has limits of its own for bodies and requests, which client addresses share fairly: a flood of requests
+//! delays the API server by its own share of turns. No part of an object is logged: its environment
+//! may contain secrets, and a message may repeat a value.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::State;
+use axum::body::Body;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use connection_limit::Handle;
 use fair_share::compute::Compute;
-use tokio::sync::Semaphore;
+use fair_share::semaphore::FairSemaphore;
 
+use crate::body::{self, ReceivedBody, Room};
 use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
-use crate::review::{self, AdmissionDecision, AdmissionRequest};
+use crate::parse_room::ParseRoom;
+use crate::review::{self, AdmissionDecision, AdmissionRequest, Malformed, ReceivedRequest};
 use crate::validate;
 use crate::{authors, guard, hooks};
 
-/// Maximum length of a body in bytes: the new and the old object, 3 MiB each (the limit of API servers), and
-/// the rest.
-const MAX_BODY_BYTES: usize = 7 * 1024 * 1024;
-/// Maximum bytes of all concurrent bodies per path. Parsing may take sixteen times as much memory.
-const BODIES: u32 = 8 * 1024 * 1024;
-/// Timeout for a reservation of memory for a body.
-const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for receiving a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of requests of a path that are judged at once. A single client gets half of them.
+const MAX_JUDGED: usize = 64;
+/// Maximum length of a body that is parsed where it is received, in bytes.
+const MAX_INLINE_BYTES: usize = 64 * 1024;
 
 /// State of the request handlers.
 #[derive(Debug)]
@@ -48,6 +46,8 @@ pub struct Handler {
     pub ending: Arc<AtomicBool>,
     /// Compute pool that validates objects.
     pub compute: Compute,
+    /// Room for parsed objects.
+    pub parse_room: ParseRoom,
 }
 
 /// State of one endpoint.
@@ -55,8 +55,10 @@ pub struct Handler {
 struct Path {
     handler: Arc<Handler>,
     name: &'static str,
-    /// Available bytes for bodies.
-    room: Semaphore,
+    /// Room for bodies.
+    room: Room,
+    /// Requests that are judged.
+    judged: FairSemaphore,
 }
 
 /// Builds the router for all paths.
@@ -66,7 +68,8 @@ pub fn router(handler: Handler) -> Router {
         Arc::new(Path {
             handler: handler.clone(),
             name,
-            room: Semaphore::new(BODIES as usize),
+            room: Room::default(),
+            judged: FairSemaphore::with_reserve(MAX_JUDGED),
         })
     };
     Router::new()
@@ -75,109 +78,157 @@ pub fn router(handler: Handler) -> Router {
         .route("/guard", post(guard).with_state(path("guard")))
 }
 
-async fn validate(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
-    answer(&path, &headers, body, async |request| {
-        if let Some(verdict) = validate::forged(&request, &path.handler.workload_operators) {
-            return Ok(verdict);
+async fn validate(
+    State(path): State<Arc<Path>>,
+    Extension(client): Extension<Handle>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answer(&path, &client, &headers, body, async |received| {
+        let handler = &path.handler;
+        if !validate::concerns(received.head()) {
+            return Ok(AdmissionDecision::Allowed(Vec::new()));
         }
-        let namespace = request.namespace().to_owned();
-        let workload = hooks::to_look_up(&request);
+        let namespace = received.head().namespace().to_owned();
+        let room = handler
+            .parse_room
+            .claim(&tenant(&client), received.values())
+            .await;
+        let operators = path.handler.clone();
         // On the compute pool, because compiling a hook with 100 conditions takes time.
-        let judge = move || validate::judge(&request);
-        let judged = path.handler.compute.attempt(&namespace, judge).await;
-        let mut verdict = judged.map_err(|error| error.to_string())?;
-        if let (AdmissionDecision::Allowed(warnings), Some(workload)) = (&mut verdict, workload) {
-            let templates = path.handler.cluster.templates(&namespace).await;
-            warnings
-                .extend(templates.map_or_else(Vec::new, |templates| hooks::warnings(&workload, templates)));
+        let judge = move || {
+            let _room = room;
+            let request = match received.parse() {
+                Ok(request) => request,
+                Err(decision) => return (decision, None),
+            };
+            if let Some(decision) = validate::forged(&request, &operators.workload_operators) {
+                return (decision, None);
+            }
+            (validate::judge(&request), hooks::to_look_up(&request))
+        };
+        let judged = handler.compute.attempt(&namespace, judge).await;
+        let (mut decision, workload) = judged.map_err(|error| error.to_string())?;
+        if let (AdmissionDecision::Allowed(warnings), Some(workload)) = (&mut decision, workload) {
+            let names = hooks::names(&workload);
+            let room = (&handler.parse_room, tenant(&client));
+            let found = handler.cluster.templates(&namespace, &names, room).await;
+            warnings.extend(found.map_or_else(Vec::new, |found| hooks::warnings(&workload, &found)));
         }
-        Ok(verdict)
+        Ok(decision)
     })
     .await
 }
 
-async fn authorize(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
-    let handler = &path.handler;
-    answer(&path, &headers, body, async |request| {
-        let rights = authors::needed(&request, &handler.workload_operators);
-        Ok(handler.cluster.authorize(&rights).await)
+async fn authorize(
+    State(path): State<Arc<Path>>,
+    Extension(client): Extension<Handle>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answer(&path, &client, &headers, body, async |received| {
+        let handler = &path.handler;
+        if !validate::concerns(received.head()) {
+            return Ok(AdmissionDecision::Allowed(Vec::new()));
+        }
+        let namespace = received.head().namespace().to_owned();
+        let room = handler
+            .parse_room
+            .claim(&tenant(&client), received.values())
+            .await;
+        let operators = path.handler.clone();
+        let needed = move || {
+            let _room = room;
+            let request = received.parse()?;
+            Ok(authors::needed(&request, &operators.workload_operators))
+        };
+        let needed = handler.compute.attempt(&namespace, needed).await;
+        match needed.map_err(|error| error.to_string())? {
+            Ok(rights) => Ok(handler.cluster.authorize(&rights).await),
+            Err(decision) => Ok(decision),
+        }
     })
     .await
 }
 
-async fn guard(State(path): State<Arc<Path>>, headers: HeaderMap, body: Body) -> Response {
-    let handler = &path.handler;
-    answer(&path, &headers, body, async |request| {
+async fn guard(
+    State(path): State<Arc<Path>>,
+    Extension(client): Extension<Handle>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answer(&path, &client, &headers, body, async |received| {
+        let handler = &path.handler;
+        let request = match received.guarded() {
+            Ok(request) => request,
+            Err(decision) => return Ok(decision),
+        };
         let pending = guard::judge(&request, &handler.exempt);
         Ok(handler.cluster.settle(pending).await)
     })
     .await
 }
 
-/// Returns the bytes to reserve for a body: its `Content-Length`, or else the maximum.
-fn announced(headers: &HeaderMap) -> u32 {
-    let length = headers.get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    length.unwrap_or(BODIES).min(BODIES)
+/// Returns the name of a client among those that share something.
+fn tenant(client: &Handle) -> String {
+    body::tenant(client.peer())
+}
+
+/// Parses a body, apart from its objects.
+async fn parse(path: &Path, tenant: &str, body: ReceivedBody) -> Result<ReceivedRequest, Malformed> {
+    let (bytes, room) = body.into_parts();
+    let is_short = bytes.len() <= MAX_INLINE_BYTES;
+    let read = move || review::read(&bytes).map(|received| received.keep(room));
+    if is_short {
+        return read();
+    }
+    path.handler.compute.run(tenant, read).await
 }
 
 /// Reads a review, has it judged, records the outcome and builds the response.
 async fn answer(
     path: &Path,
+    client: &Handle,
     headers: &HeaderMap,
     body: Body,
-    judge: impl AsyncFnOnce(AdmissionRequest) -> Result<AdmissionDecision, String>,
+    judge: impl AsyncFnOnce(ReceivedRequest) -> Result<AdmissionDecision, String>,
 ) -> Response {
     let since = Instant::now();
-    let Path { handler, name, room } = path;
-    let path = *name;
-    let refuse = |code: StatusCode, words: String| {
-        handler.metrics.malformed();
-        tracing::warn!(path, code = code.as_u16(), words, "a request cannot be read");
-        (code, words).into_response()
-    };
-    let room = tokio::time::timeout(ROOM_TIMEOUT, room.acquire_many(announced(headers))).await;
-    let Ok(Ok(_room)) = room else {
-        let words = "too many bodies at a time; try again".to_owned();
-        return refuse(StatusCode::SERVICE_UNAVAILABLE, words);
-    };
-    let body = match tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, MAX_BODY_BYTES)).await {
-        Ok(Ok(body)) => body,
-        Ok(Err(error)) => {
-            let words = format!("the body cannot be read: {error}; at most {MAX_BODY_BYTES} bytes are");
-            return refuse(StatusCode::BAD_REQUEST, words);
-        }
-        Err(_) => {
-            return refuse(
-                StatusCode::REQUEST_TIMEOUT,
-                "the body did not arrive in time".to_owned(),
-            );
+    let (handler, name) = (&path.handler, path.name);
+    let body = match body::receive(&path.room, client, headers, body).await {
+        Ok(body) => body,
+        Err(error) => {
+            let code = error.code();
+            handler.metrics.malformed();
+            tracing::warn!(path = name, code = code.as_u16(), %error, "a request cannot be read");
+            return (code, error.to_string()).into_response();
         }
     };
-    let request = match review::read(&body) {
-        Ok(request) => request,
+    let tenant = tenant(client);
+    let received = match parse(path, &tenant, body).await {
+        Ok(received) => received,
         // The parser's message may quote a value. The caller already knows it, but the log must not contain
         // it.
         Err(error) => {
             handler.metrics.malformed();
-            tracing::warn!(path, bytes = body.len(), "a request is not an AdmissionReview");
+            tracing::warn!(path = name, "a request is not an AdmissionReview");
             return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
         }
     };
-    drop(body);
-    let asked = request.clone_head();
-    let verdict = match judge(request).await {
+    let asked = received.head().clone();
+    let _turn = path.judged.take(&tenant).await;
+    let verdict = match judge(received).await {
         Ok(verdict) => verdict,
         Err(error) => {
-            handler.metrics.answered(path, &asked, "failed", since.elapsed());
-            tracing::error!(path, error, "a question ended in a defect");
+            handler.metrics.answered(name, &asked, "failed", since.elapsed());
+            tracing::error!(path = name, error, "a question ended in a defect");
             return (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response();
         }
     };
     handler
         .metrics
-        .answered(path, &asked, verdict.as_str(), since.elapsed());
-    log_decision(path, &asked, &verdict);
+        .answered(name, &asked, verdict.as_str(), since.elapsed());
+    log_decision(name, &asked, &verdict);
     let text = review::answer(&asked.uid, &verdict).to_string();
     let mut answer = ([(header::CONTENT_TYPE, "application/json")], text).into_response();
     if handler.ending.load(Ordering::Relaxed) {

@@ -10,7 +10,10 @@
 //! | [`guard`] | the deletion guard: objects that can only be deleted if a label allows it |
 //! | [`hooks`] | warnings about hooks of a GameDeployment that cannot run |
 //! | [`cluster`] | requests to the API server |
-//! | [`http`] | the HTTP endpoints, with their limits |
+//! | [`http`] | the HTTP endpoints |
+//! | [`body`] | bodies of requests, within bounds |
+//! | [`complexity`] | bounds of an object, checked on its text |
+//! | [`parse_room`] | room for parsed objects |
 //! | [`serve`] | TLS and HTTP until a termination signal |
 //! | [`certificates`] | automatically rotated certificates |
 //! | [`metrics`] | Prometheus metrics |
@@ -22,9 +25,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser;
+use connection_limit::socket;
 use fair_share::compute::Compute;
 use operator_runtime::calls::CallLimiter;
 use operator_runtime::client::{self, ApiMeter};
+use operator_runtime::connections::DroppedConnections;
 use operator_runtime::error::OperatorError;
 use operator_runtime::fence::Fence;
 use operator_runtime::health::{self, Health};
@@ -32,16 +37,18 @@ use operator_runtime::process;
 use operator_runtime::shutdown::Shutdown;
 use operator_runtime::telemetry::Telemetry;
 use prometheus_client::registry::Registry;
-use tokio::net::TcpListener;
 
 pub mod authors;
+pub mod body;
 pub mod certificates;
 pub mod cluster;
+pub mod complexity;
 pub mod config;
 pub mod guard;
 pub mod hooks;
 pub mod http;
 pub mod metrics;
+pub mod parse_room;
 pub mod review;
 pub mod serve;
 pub mod validate;
@@ -49,6 +56,7 @@ pub mod validate;
 use certificates::store::CertificateStore;
 use certificates::{CertificateController, CertificateLifetimes, Presented, keep};
 use config::Config;
+use parse_room::ParseRoom;
 
 /// Maximum number of concurrent API calls about certificates.
 const CALLS: usize = 2;
@@ -84,14 +92,16 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     let common = operator_runtime::metrics::common(&mut registry, COMPONENT, env!("CARGO_PKG_VERSION"));
     let meter = ApiMeter::default();
     meter.register(common);
+    let dropped = DroppedConnections::default();
+    dropped.register(common);
     let client = client::connect(&meter, config.process.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
     let refused = |address| move |source| OperatorError::Listen { address, source };
-    let address = health::serve(config.process.listen, health.clone(), registry).await;
+    let address = health::serve(config.process.listen, health.clone(), registry, &dropped).await;
     let address = address.map_err(refused(config.process.listen))?;
-    let listener = TcpListener::bind(config.listen_tls).await;
-    let listener = listener.map_err(refused(config.listen_tls))?;
+    let listener =
+        socket::listen(config.listen_tls, serve::SOCKET_BYTES).map_err(refused(config.listen_tls))?;
     let (version, tls) = (env!("CARGO_PKG_VERSION"), config.listen_tls);
     tracing::info!(%address, %tls, version, "hookgate-admission started");
 
@@ -117,12 +127,14 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
         metrics: metrics.clone(),
         ending: ending.clone(),
         compute: Compute::default(),
+        parse_room: ParseRoom::default(),
     };
     let server = serve::Server {
         listener,
         presented,
         router: http::router(handler),
         metrics,
+        dropped,
     };
     let mut signal = shutdown.clone();
     let farewell = async {

@@ -2,17 +2,31 @@
 //!
 //! A body is either parsed as a request or rejected as a whole with HTTP 400. A response always carries the
 //! uid of its request. This module makes no decisions.
+//!
+//! The objects of a request stay JSON text until somebody needs them: a client without credentials may send any.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use fair_share::semaphore::Permit;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
+
+use crate::complexity;
+use crate::guard::GuardedObject;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
 
 /// Maximum length of a warning in bytes. API servers truncate longer ones if there are many.
 const MAX_WARNING_BYTES: usize = 256;
+/// Maximum length of a name or another short part of a request in bytes.
+const MAX_PART_BYTES: usize = 1024;
+/// Maximum length of the attributes of a user in bytes.
+const MAX_USER_BYTES: usize = 256 * 1024;
+/// Maximum number of values in the attributes of a user, such as groups.
+const MAX_USER_VALUES: usize = 4000;
 
 /// An admission request.
 #[derive(Debug, Clone, Deserialize)]
@@ -124,31 +138,247 @@ pub enum Malformed {
     /// The body has a different kind or version.
     #[error("{0} of {1} is not known; send AdmissionReview of admission.k8s.io/v1")]
     Kind(String, String),
+    /// A part of the request is longer than any API server sends.
+    #[error("request.{field} has {bytes} bytes; at most {max} are read")]
+    TooLong {
+        /// Field of the request.
+        field: &'static str,
+        /// Length of its JSON text.
+        bytes: usize,
+        /// Maximum length.
+        max: usize,
+    },
+    /// The user has too many attributes.
+    #[error("request.userInfo has more than {MAX_USER_VALUES} values, which is more than are read")]
+    User,
+}
+
+/// Request whose objects are not parsed yet.
+#[derive(Debug, Clone)]
+pub struct ReceivedRequest {
+    /// Room for the texts.
+    room: Arc<Vec<Permit>>,
+    head: AdmissionRequest,
+    object: Box<RawValue>,
+    old_object: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct AdmissionReview<'b> {
     #[serde(default)]
     api_version: String,
     #[serde(default)]
     kind: String,
+    #[serde(borrow)]
+    request: Option<&'b RawValue>,
 }
 
+/// Parts of a request, as JSON texts.
 #[derive(Deserialize)]
-struct AdmissionReview {
-    request: AdmissionRequest,
+#[serde(rename_all = "camelCase")]
+struct Parts<'b> {
+    #[serde(borrow)]
+    uid: &'b RawValue,
+    #[serde(borrow)]
+    kind: &'b RawValue,
+    #[serde(borrow)]
+    operation: &'b RawValue,
+    #[serde(borrow, default)]
+    sub_resource: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    name: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    namespace: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    user_info: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    object: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    old_object: Option<&'b RawValue>,
 }
 
-/// Parses a request.
-pub fn read(body: &[u8]) -> Result<AdmissionRequest, Malformed> {
-    let review: Value = serde_json::from_slice(body)?;
-    let Head { api_version, kind } = Head::deserialize(&review)?;
-    if api_version != API_VERSION || kind != KIND {
-        return Err(Malformed::Kind(kind, api_version));
+/// Parses a short part of a request.
+fn part<'b, T: Deserialize<'b>>(
+    field: &'static str,
+    part: Option<&'b RawValue>,
+    max: usize,
+) -> Result<T, Malformed> {
+    let text = part.map_or("null", RawValue::get);
+    let bytes = text.len();
+    if bytes > max {
+        return Err(Malformed::TooLong { field, bytes, max });
     }
-    let AdmissionReview { request } = serde_json::from_value(review)?;
-    Ok(request)
+    Ok(serde_json::from_str(text)?)
+}
+
+/// Parses a request, apart from its objects.
+pub fn read(body: &[u8]) -> Result<ReceivedRequest, Malformed> {
+    let AdmissionReview {
+        api_version,
+        kind,
+        request,
+    } = serde_json::from_slice(body)?;
+    if api_version != API_VERSION || kind != KIND {
+        let cut = |text: &str| hook_core::value::cut(text, MAX_PART_BYTES);
+        return Err(Malformed::Kind(cut(&kind), cut(&api_version)));
+    }
+    let Parts {
+        uid,
+        kind,
+        operation,
+        sub_resource,
+        name,
+        namespace,
+        user_info,
+        object,
+        old_object,
+    } = serde_json::from_str(request.map_or("null", RawValue::get))?;
+    let text = |field, text| part(field, text, MAX_PART_BYTES);
+    if let Some(user) = user_info {
+        let values = complexity::values(user.get().as_bytes()).unwrap_or(usize::MAX);
+        if values > MAX_USER_VALUES {
+            return Err(Malformed::User);
+        }
+    }
+    let user_info: Option<UserInfo> = part("userInfo", user_info, MAX_USER_BYTES)?;
+    let owned = |object: Option<&RawValue>| object.unwrap_or(RawValue::NULL).to_owned();
+    Ok(ReceivedRequest {
+        room: Arc::default(),
+        head: AdmissionRequest {
+            uid: part("uid", Some(uid), MAX_PART_BYTES)?,
+            kind: part("kind", Some(kind), MAX_PART_BYTES)?,
+            operation: part("operation", Some(operation), MAX_PART_BYTES)?,
+            sub_resource: text("subResource", sub_resource)?,
+            name: text("name", name)?,
+            namespace: text("namespace", namespace)?,
+            user_info: user_info.unwrap_or_default(),
+            object: Value::Null,
+            old_object: Value::Null,
+        },
+        object: owned(object),
+        old_object: owned(old_object),
+    })
+}
+
+/// Members of an object that no decision depends on, apart from [`OWNERS`].
+const UNDECISIVE: [&str; 2] = ["metadata", "status"];
+
+/// Owners of an object, as a member beside the others.
+const OWNERS: &str = "metadata.ownerReferences";
+
+/// Object as its top-level members, which stay JSON texts.
+type Members<'o> = BTreeMap<String, &'o RawValue>;
+
+/// Part of the metadata that decisions depend on.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Owners<'o> {
+    #[serde(borrow)]
+    owner_references: Option<&'o RawValue>,
+}
+
+/// Returns whether an update leaves everything as it is that decisions depend on. Equal parts have equal texts,
+/// because API servers write both objects alike.
+fn is_unchanged(object: &RawValue, old: &RawValue) -> bool {
+    let (Some(object), Some(old)) = (decisive(object), decisive(old)) else {
+        return false;
+    };
+    object == old
+}
+
+/// Returns the texts of the members that decisions depend on, by name; `None` if the text is no object.
+fn decisive(object: &RawValue) -> Option<BTreeMap<String, &str>> {
+    let mut members: Members<'_> = serde_json::from_str(object.get()).ok()?;
+    let metadata = members.get("metadata").map_or("{}", |metadata| metadata.get());
+    let owners: Owners<'_> = serde_json::from_str(metadata).ok()?;
+    members.retain(|name, _| !UNDECISIVE.contains(&name.as_str()));
+    let texts = members.into_iter().map(|(name, text)| (name, text.get()));
+    let owners = owners.owner_references.map(RawValue::get);
+    Some(
+        texts
+            .chain(owners.map(|owners| (OWNERS.to_owned(), owners)))
+            .collect(),
+    )
+}
+
+impl ReceivedRequest {
+    /// Keeps the room of the texts until they are parsed.
+    #[must_use]
+    pub fn keep(self, room: Vec<Permit>) -> Self {
+        let room = Arc::new(room);
+        Self { room, ..self }
+    }
+
+    /// Returns the request without its objects.
+    pub fn head(&self) -> &AdmissionRequest {
+        &self.head
+    }
+
+    /// Returns the number of values of both objects, as far as they are parsed by [`Self::parse`].
+    pub fn values(&self) -> usize {
+        let texts = [&self.object, &self.old_object];
+        let values = texts.map(|text| complexity::values(text.get().as_bytes()).unwrap_or(0));
+        values.iter().sum()
+    }
+
+    /// Parses both objects, or decides without them if one is too complex: an update that changes metadata alone, but
+    /// not the owners, is allowed, so that finalizers and labels can still be changed. An old object that is too
+    /// complex is left out where it makes no difference, so that all of the new one counts as new.
+    pub fn parse(self) -> Result<AdmissionRequest, AdmissionDecision> {
+        let Self {
+            room: _room,
+            head,
+            object,
+            old_object,
+        } = self;
+        let too_complex = |text: &RawValue| complexity::values(text.get().as_bytes()).err();
+        let (now, before) = (too_complex(&object), too_complex(&old_object));
+        if let Some(why) = now.or(before) {
+            if is_unchanged(&object, &old_object) {
+                return Err(AdmissionDecision::Allowed(vec![format!("not checked: {why}")]));
+            }
+            // These may only change in certain ways, which cannot be compared.
+            let is_compared = ["HookRun", "ExecutionHook"].contains(&head.kind.kind.as_str());
+            if now.is_some() || is_compared {
+                return Err(AdmissionDecision::Invalid(format!(
+                    "the {} object cannot be checked: {why}; {}",
+                    if now.is_some() { "new" } else { "stored" },
+                    if now.is_some() {
+                        "simplify it"
+                    } else {
+                        "delete it, and create another one"
+                    },
+                )));
+            }
+        }
+        let old_object = if before.is_some() {
+            RawValue::NULL.to_owned()
+        } else {
+            old_object
+        };
+        let value = |text: &RawValue| {
+            serde_json::from_str::<Value>(text.get())
+                .map_err(|error| AdmissionDecision::Invalid(format!("the object cannot be read: {error}")))
+        };
+        Ok(AdmissionRequest {
+            object: value(&object)?,
+            old_object: value(&old_object)?,
+            ..head
+        })
+    }
+
+    /// Reads the fields of the old object that the guard needs, however large or deep the object is.
+    pub fn guarded(self) -> Result<AdmissionRequest, AdmissionDecision> {
+        let read = serde_json::from_str::<Option<GuardedObject>>(self.old_object.get());
+        let old_object = read.and_then(serde_json::to_value).map_err(|error| {
+            AdmissionDecision::Forbidden(format!("the object to delete cannot be read: {error}"))
+        })?;
+        Ok(AdmissionRequest {
+            old_object,
+            ..self.head
+        })
+    }
 }
 
 /// Decision on a request.

@@ -1,7 +1,8 @@
 //! Serves TLS and HTTP/1.1 until a termination signal.
 //!
 //! Every handshake looks up the certificate, so a new certificate applies to new connections and interrupts
-//! no existing one. Connections, handshakes and idle times are bounded. After a signal, requests are still
+//! no existing one. Connections, heads, handshakes and idle times are bounded; if there are too many connections, the
+//! address with the most loses the one that has waited longest. After a signal, requests are still
 //! answered for a while, because callers learn of the shutdown a moment later. Then each connection closes
 //! after its current response.
 
@@ -9,23 +10,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use connection_limit::socket::Socket;
+use connection_limit::tracked::Tracked;
+use connection_limit::{Connections, Handle, Limits};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use operator_runtime::connections::DroppedConnections;
 use operator_runtime::shutdown::Shutdown;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsAcceptor;
 
 use crate::certificates::Presented;
 use crate::metrics::Metrics;
 
-/// Maximum number of concurrent connections.
-const CONNECTIONS: usize = 512;
+/// Limits of the connections. API servers open one for each concurrent request, keep them, and keep some that they have
+/// not used yet.
+const LIMITS: Limits = Limits {
+    connections: 512,
+    first_request: IDLE,
+    lifetime: None,
+};
+/// Size of the buffers of a connection in the kernel, in bytes.
+pub const SOCKET_BYTES: u32 = 32 * 1024;
 /// Timeout of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Timeout for the next request on a connection. It is longer than the 90 s for which API servers keep idle
 /// connections, so that this side never closes a connection on which a request is in flight.
 const IDLE: Duration = Duration::from_mins(2);
@@ -45,6 +58,8 @@ pub struct Server {
     pub router: Router,
     /// Prometheus metrics.
     pub metrics: Metrics,
+    /// Count of dropped connections.
+    pub dropped: DroppedConnections,
 }
 
 impl Server {
@@ -56,33 +71,29 @@ impl Server {
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(tls));
         let graceful = GracefulShutdown::new();
-        let slots = Arc::new(Semaphore::new(CONNECTIONS));
+        let connections = Connections::new(LIMITS, self.dropped.of("webhook"));
         let mut end = std::pin::pin!(async {
             shutdown.requested().await;
             tracing::info!("asked to end");
             tokio::time::sleep(drain).await;
         });
         loop {
-            let accepted = async {
-                let slot = slots.clone().acquire_owned().await;
-                (slot, self.listener.accept().await)
-            };
             tokio::select! {
                 () = &mut end => break,
-                (slot, accepted) = accepted => match (slot, accepted) {
-                    (Ok(slot), Ok((stream, _))) => {
-                        let connection = Connection {
+                accepted = connections.accept(&self.listener) => match accepted {
+                    Ok(None) => {}
+                    Ok(Some((stream, connection))) => {
+                        let served = Served {
                             acceptor: acceptor.clone(),
                             router: self.router.clone(),
                             metrics: self.metrics.clone(),
                             watcher: graceful.watcher(),
-                            slot,
+                            handle: connection.handle(),
                         };
-                        tokio::spawn(connection.serve(stream));
+                        tokio::spawn(connection.run(served.serve(stream)));
                     }
-                    (_, accepted) => {
-                        let error = accepted.err();
-                        tracing::warn!(?error, "failed to accept a connection");
+                    Err(error) => {
+                        tracing::warn!(%error, "failed to accept a connection");
                         tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
                     }
                 },
@@ -98,17 +109,18 @@ impl Server {
     }
 }
 
-struct Connection {
+/// Connection from its acceptance on.
+struct Served {
     acceptor: TlsAcceptor,
     router: Router,
     metrics: Metrics,
     watcher: Watcher,
-    slot: OwnedSemaphorePermit,
+    handle: Handle,
 }
 
-impl Connection {
+impl Served {
     async fn serve(self, stream: TcpStream) {
-        let handshake = tokio::time::timeout(HANDSHAKE, self.acceptor.accept(stream)).await;
+        let handshake = tokio::time::timeout(HANDSHAKE, self.acceptor.accept(Socket::new(stream))).await;
         let stream = match handshake {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => {
@@ -120,12 +132,16 @@ impl Connection {
             Err(_) => return self.metrics.handshake_failed("timeout"),
         };
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(IDLE);
-        let connection = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.router));
+        http.timer(TokioTimer::new())
+            .header_read_timeout(IDLE)
+            .max_header_size(MAX_HEAD_BYTES)
+            .max_buf_size(MAX_HEAD_BYTES);
+        self.handle.progress();
+        let service = Tracked::new(TowerToHyperService::new(self.router), self.handle);
+        let connection = http.serve_connection(TokioIo::new(stream), service);
         if let Err(error) = self.watcher.watch(connection).await {
             tracing::debug!(%error, "a connection ended early");
         }
-        drop(self.slot);
     }
 }
 

@@ -56,6 +56,14 @@ impl ValidatedKind {
     }
 }
 
+/// Returns whether a request creates or updates an object that the operators validate.
+#[must_use]
+pub fn concerns(request: &AdmissionRequest) -> bool {
+    ValidatedKind::of(&request.kind).is_some()
+        && request.is_whole()
+        && matches!(request.operation.as_str(), "CREATE" | "UPDATE")
+}
+
 /// Judges a creation or an update; all other operations are allowed.
 #[must_use]
 pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {

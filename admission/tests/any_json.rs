@@ -5,7 +5,7 @@
 
 use admission::authors;
 use admission::guard::{self, PendingDecision};
-use admission::review::{self, AdmissionDecision};
+use admission::review::{self, AdmissionDecision, AdmissionRequest};
 use admission::validate;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -129,27 +129,42 @@ fn replace_one(document: &mut Value, mut number: usize, other: &Value) -> Result
 
 /// Handles a body like the program, except for the guard's requests to the API server.
 fn check(body: &[u8]) -> Result<(), TestCaseError> {
-    let request = match review::read(body) {
-        Ok(request) => request,
+    let received = match review::read(body) {
+        Ok(received) => received,
         Err(error) => {
             prop_assert!(!error.to_string().is_empty());
             return Ok(());
         }
     };
-    let guarded = match guard::judge(&request, &[]) {
+    let uid = received.head().uid.clone();
+    let judge = |request: &AdmissionRequest| match guard::judge(request, &[]) {
         PendingDecision::Given(verdict) => verdict,
         PendingDecision::UnlessNamespaceEnds { refusal, .. }
         | PendingDecision::UnlessNoObjects { refusal, .. } => AdmissionDecision::Forbidden(refusal),
     };
-    let rights = authors::needed(&request, &[]);
-    prop_assert!(rights.iter().all(|right| !right.path.is_empty()));
-    for verdict in [guarded, validate::judge(&request)] {
-        let text = review::answer(&request.uid, &verdict).to_string();
+    let guarded = received
+        .clone()
+        .guarded()
+        .map_or_else(|refused| refused, |request| judge(&request));
+    let validated = match received.parse() {
+        Ok(request) => {
+            let rights = authors::needed(&request, &[]);
+            prop_assert!(rights.iter().all(|right| !right.path.is_empty()));
+            // The guard opens nothing that it would not open if it saw the whole object.
+            if let (AdmissionDecision::Allowed(_), "DELETE") = (&guarded, request.operation.as_str()) {
+                prop_assert_eq!(&guarded, &judge(&request));
+            }
+            validate::judge(&request)
+        }
+        Err(refused) => refused,
+    };
+    for verdict in [guarded, validated] {
+        let text = review::answer(&uid, &verdict).to_string();
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
         prop_assert_eq!(&answer["apiVersion"], "admission.k8s.io/v1");
         prop_assert_eq!(&answer["kind"], "AdmissionReview");
         let response = &answer["response"];
-        prop_assert_eq!(response["uid"].as_str(), Some(request.uid.as_str()));
+        prop_assert_eq!(response["uid"].as_str(), Some(uid.as_str()));
         let allowed = response["allowed"].as_bool();
         let message = response["status"]["message"].as_str().unwrap_or_default();
         prop_assert!(
@@ -192,7 +207,8 @@ proptest! {
 fn proper_reviews_are_answered() {
     for (object, operation) in [(0, 0), (1, 0), (2, 2), (3, 0), (3, 1), (4, 0), (4, 1)] {
         let review = review(object, operation, operation > 0).to_string();
-        let request = review::read(review.as_bytes()).unwrap();
+        let received = review::read(review.as_bytes()).unwrap();
+        let request = received.parse().unwrap();
         assert_eq!(validate::judge(&request), AdmissionDecision::Allowed(Vec::new()));
     }
 }
@@ -207,4 +223,116 @@ fn what_is_nested_without_end_is_refused() {
         "}".repeat(50_000)
     );
     assert!(review::read(deep.as_bytes()).is_err());
+}
+
+/// Returns a request for a HookTemplate with this label and these stored and new members beside it.
+fn hook_template(operation: &str, label: &str, new: &str, old: &str) -> review::ReceivedRequest {
+    let object = |more: &str| {
+        let labels = r#"{"io.tencent.bcs.dev/deletion-allow":"#;
+        format!(r#"{{"metadata":{{"name":"n","labels":{labels}"{label}"}}}},"spec":{{"metrics":[]}}{more}}}"#)
+    };
+    let body = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":
+        "{operation}","kind":{{"group":"tkex.tencent.com","kind":"HookTemplate"}},"namespace":"games",
+        "object":{},"oldObject":{}}}}}"#,
+        object(new),
+        object(old)
+    );
+    review::read(body.as_bytes()).unwrap()
+}
+
+#[test]
+fn an_object_that_no_parser_can_follow_is_judged_by_its_text() {
+    let deep = format!(r#","x":{}1{}"#, "[".repeat(100_000), "]".repeat(100_000));
+    for (label, wanted) in [("Always", true), ("Never", false)] {
+        let request = hook_template("DELETE", label, "", &deep).guarded().unwrap();
+        let decision = guard::judge(&request, &[]);
+        let is_allowed = decision == PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()));
+        assert_eq!(is_allowed, wanted, "{label}: {decision:?}");
+    }
+    let words = "it is nested more than 64 levels deep";
+    let refused = format!("the new object cannot be checked: {words}; simplify it");
+    let refused = AdmissionDecision::Invalid(refused);
+    let known = AdmissionDecision::Allowed(vec![format!("not checked: {words}")]);
+    let (none, status) = (String::new(), deep.replacen("\"x\"", "\"status\"", 1));
+    for (new, old, wanted) in [
+        (&deep, &none, Some(refused)),
+        (&deep, &deep, Some(known.clone())),
+        (&status, &none, Some(known)),
+        (&none, &deep, None),
+    ] {
+        let decided = hook_template("UPDATE", "Always", new, old).parse().err();
+        assert_eq!(decided, wanted);
+    }
+}
+
+/// Returns an update of an object of this kind.
+fn update(kind: &str, new: &str, old: &str) -> review::ReceivedRequest {
+    let body = format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"UPDATE",
+        "kind":{{"group":"tkex.tencent.com","kind":"{kind}"}},"object":{new},"oldObject":{old}}}}}"#
+    );
+    review::read(body.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_change_that_decisions_depend_on_does_not_hide_behind_many_labels() {
+    let labels: Vec<String> = (0..100_000).map(|number| format!(r#""l{number}":"""#)).collect();
+    let many = format!(r#"{{"labels":{{{}}}}}"#, labels.join(","));
+    let few = r#"{"labels":{"a":"b"}}"#.to_owned();
+    let owned = many.replacen('{', r#"{"ownerReferences":[{"uid":"u"}],"#, 1);
+    let object = |metadata: &str, members: &str| format!(r#"{{"metadata":{metadata},{members}}}"#);
+    let (one, other) = (
+        r#""spec":{"a":1},"action":{"a":1}"#,
+        r#""spec":{"a":2},"action":{"a":1}"#,
+    );
+    let action = r#""spec":{"a":1},"action":{"a":2}"#;
+    for kind in [
+        "GameDeployment",
+        "HookTemplate",
+        "HookRun",
+        "HookAction",
+        "ExecutionHook",
+    ] {
+        let is_compared = ["HookRun", "ExecutionHook"].contains(&kind);
+        // Whether the decision is made without a look at the objects, and allows the update.
+        for (new, old, wanted) in [
+            (object(&many, one), object(&few, one), Some(true)),
+            (object(&few, one), object(&many, one), Some(true)),
+            (object(&many, other), object(&few, one), Some(false)),
+            (object(&many, action), object(&few, one), Some(false)),
+            (object(&many, action), object(&many, one), Some(false)),
+            (object(&owned, one), object(&many, one), Some(false)),
+            (
+                object(&few, other),
+                object(&many, one),
+                is_compared.then_some(false),
+            ),
+            (object(&few, other), object(&few, one), None),
+        ] {
+            let decided = update(kind, &new, &old).parse().err();
+            let is_allowed = decided.map(|decision| matches!(decision, AdmissionDecision::Allowed(_)));
+            assert_eq!(is_allowed, wanted, "{kind}: {new:.80}");
+        }
+    }
+}
+
+#[test]
+fn fields_that_are_not_the_guards_keep_no_object() {
+    for spec in [
+        r#"{"group":5}"#,
+        r#"{"versions":{}}"#,
+        r#"{"names":[1],"replicas":"x"}"#,
+    ] {
+        for (label, wanted) in [("Always", true), ("Cascading", false)] {
+            let more = format!(r#","status":{{"replicas":[]}},"other":{spec}"#);
+            let mut request = hook_template("DELETE", label, "", &more).guarded().unwrap();
+            assert_eq!(request.old_object["status"]["replicas"], Value::Null);
+            let decision = guard::judge(&request, &[]);
+            assert_eq!(matches!(decision, PendingDecision::Given(_)), wanted, "{spec}");
+            request.kind.kind = "GameDeployment".to_owned();
+            let decision = guard::judge(&request, &[]);
+            assert_eq!(matches!(decision, PendingDecision::Given(_)), wanted, "{spec}");
+        }
+    }
 }

@@ -87,9 +87,11 @@ spec:
             {{- toYaml .ports | nindent 12 }}
           livenessProbe:
             httpGet: { path: /healthz, port: http }
+            timeoutSeconds: 5
           readinessProbe:
             httpGet: { path: /readyz, port: http }
             periodSeconds: 5
+            timeoutSeconds: 5
           resources:
             {{- toYaml .values.resources | nindent 12 }}
           securityContext:

@@ -6,18 +6,28 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use connection_limit::socket::{self, Socket};
+use connection_limit::tracked::Tracked;
+use connection_limit::{Connections, Limits};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 use crate::client::ApiMeter;
+use crate::connections::DroppedConnections;
+use crate::metrics_text::MetricsText;
 
 /// State that the endpoints report.
 #[derive(Debug, Clone)]
@@ -145,24 +155,115 @@ impl Health {
     }
 }
 
+/// Limits of the connections. Each serves one request.
+const LIMITS: Limits = Limits {
+    connections: 256,
+    first_request: Duration::from_secs(5),
+    lifetime: Some(Duration::from_secs(15)),
+};
+/// Size of the buffers of a connection in the kernel.
+const SOCKET_BYTES: u32 = 8 * 1024;
+/// Maximum size of the head of a request, in bytes.
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+/// Delay after a failed `accept`, for example if file descriptors are exhausted.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// Interval of the task by which `/healthz` notices a runtime that hangs.
+const PULSE_INTERVAL: Duration = Duration::from_secs(5);
+/// Time without it after which `/healthz` fails.
+const PULSE_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// Serves the endpoints until the process ends. Returns the listening address.
-pub async fn serve(listen: SocketAddr, health: Health, registry: Registry) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind(listen).await?;
-    let address = listener.local_addr()?;
+///
+/// They have a thread of their own: work of the process delays no probe, and a flood of connections takes no more
+/// than this thread from its work. `/healthz` fails if the runtime of the caller has not run a task for a while.
+pub async fn serve(
+    listen: SocketAddr,
+    health: Health,
+    registry: Registry,
+    dropped: &DroppedConnections,
+) -> std::io::Result<SocketAddr> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let pulse = Pulse::start();
+    let healthz = async move || pulse.report();
     let router = Router::new()
-        .route("/healthz", get(async || "ok\n"))
+        .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
-        .with_state((health, Arc::new(registry)));
-    tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "the health and metrics endpoint ended");
-        }
-    });
-    Ok(address)
+        .with_state((health, Arc::new(MetricsText::new(registry))));
+    let connections = Connections::new(LIMITS, dropped.of("http"));
+    let (report, bound) = oneshot::channel();
+    let work = async move {
+        let listener = match socket::listen(listen, SOCKET_BYTES) {
+            Ok(listener) => listener,
+            Err(error) => return drop(report.send(Err(error))),
+        };
+        drop(report.send(listener.local_addr()));
+        accept(&listener, &router, &connections).await;
+    };
+    std::thread::Builder::new()
+        .name("health".to_owned())
+        .spawn(move || runtime.block_on(work))?;
+    bound
+        .await
+        .unwrap_or_else(|_| Err(std::io::Error::other("the thread of the endpoints ended")))
 }
 
-type Served = (Health, Arc<Registry>);
+/// Proof that a runtime runs its tasks.
+#[derive(Debug, Clone)]
+struct Pulse(Arc<Mutex<Instant>>);
+
+impl Pulse {
+    /// Watches the runtime of the caller.
+    fn start() -> Self {
+        let last = Arc::new(Mutex::new(Instant::now()));
+        let pulse = Self(last.clone());
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(PULSE_INTERVAL).await;
+                *last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            }
+        });
+        pulse
+    }
+
+    fn report(&self) -> (StatusCode, String) {
+        let silence = self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
+        if silence < PULSE_TIMEOUT {
+            return (StatusCode::OK, "ok\n".to_owned());
+        }
+        let seconds = silence.as_secs();
+        let text = format!("no task has run for {seconds}s: the process hangs\n");
+        (StatusCode::SERVICE_UNAVAILABLE, text)
+    }
+}
+
+async fn accept(listener: &TcpListener, router: &Router, connections: &Connections) {
+    let mut http = http1::Builder::new();
+    http.keep_alive(false)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .timer(TokioTimer::new());
+    loop {
+        match connections.accept(listener).await {
+            Ok(None) => {}
+            Ok(Some((stream, connection))) => {
+                let service = Tracked::new(TowerToHyperService::new(router.clone()), connection.handle());
+                let served = http.serve_connection(TokioIo::new(Socket::new(stream)), service);
+                // Broken and slow clients are no event of this process.
+                tokio::spawn(connection.run(async { drop(served.await) }));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+            }
+        }
+    }
+}
+
+type Served = (Health, Arc<MetricsText>);
 
 async fn readyz(State((health, _)): State<Served>) -> impl IntoResponse {
     let (ready, report) = health.report();
@@ -176,15 +277,18 @@ async fn readyz(State((health, _)): State<Served>) -> impl IntoResponse {
     )
 }
 
-async fn metrics(State((_, registry)): State<Served>) -> impl IntoResponse {
-    let mut text = String::new();
+async fn metrics(State((_, text)): State<Served>) -> impl IntoResponse {
     let content_type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    match prometheus_client::encoding::text::encode(&mut text, &registry) {
-        Ok(()) => (StatusCode::OK, [(header::CONTENT_TYPE, content_type)], text),
+    match text.read(Instant::now) {
+        Ok(text) => (
+            StatusCode::OK,
+            [(header::CONTENT_TYPE, content_type)],
+            Body::from(text),
+        ),
         Err(error) => (
             StatusCode::INTERNAL_SERVER_ERROR,
             [(header::CONTENT_TYPE, "text/plain")],
-            error.to_string(),
+            Body::from(error.to_string()),
         ),
     }
 }

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`calls`] | API calls, limited in number and time, with errors by class |
 //! | [`client`] | a client of the API server with timeouts, no implicit retries, and every request counted |
+//! | [`connections`] | a count of dropped connections, and a warning |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`error`] | errors that end an operator |
 //! | [`events`] | Kubernetes events, sent in the background so that they never delay a decision |
@@ -12,6 +13,7 @@
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
 //! | [`leader`] | leader election with a Lease |
 //! | [`metrics`] | metrics that every component exports |
+//! | `metrics_text` | text of `/metrics`, shared by clients that read slowly |
 //! | [`patch`] | merge patches that replace the whole object |
 //! | [`process`] | logs, TLS, runtime, and the report of a failed start |
 //! | `random` | random numbers |
@@ -22,11 +24,12 @@
 //! | [`traces`] | spans for an OpenTelemetry collector, if one is configured |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
-//! The crate `fair-share` has the semaphore that is fair between namespaces; `runtime-core` decides who
-//! leads. This crate makes no decisions and knows nothing of hooks or game servers.
+//! The crate `connection-limit` bounds the connections to a listener; `fair-share` has the semaphore that is fair
+//! between namespaces; `runtime-core` decides who leads. This crate makes no decisions and knows nothing of hooks or game servers.
 
 pub mod calls;
 pub mod client;
+pub mod connections;
 pub mod crd_wait;
 pub mod error;
 pub mod events;
@@ -35,6 +38,7 @@ pub mod flags;
 pub mod health;
 pub mod leader;
 pub mod metrics;
+mod metrics_text;
 pub mod patch;
 pub mod process;
 mod random;

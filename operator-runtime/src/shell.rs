@@ -7,6 +7,7 @@ use kube::Client;
 use prometheus_client::registry::Registry;
 
 use crate::client::{self, ApiMeter};
+use crate::connections::DroppedConnections;
 use crate::error::OperatorError;
 use crate::events::Events;
 use crate::fence::Fence;
@@ -69,6 +70,8 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     let common = metrics::common(&mut registry, name, version);
     let meter = ApiMeter::default();
     meter.register(common);
+    let dropped = DroppedConnections::default();
+    dropped.register(common);
     let elects = operator.leader().leader_election;
     let elections = LeaderMetrics::new(elects);
     elections.register(common, scope.shard);
@@ -77,7 +80,7 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
     let events = Events::start(client.clone(), name, common);
     let health = Health::new(meter);
-    let served = health::serve(listen, health.clone(), registry).await;
+    let served = health::serve(listen, health.clone(), registry, &dropped).await;
     let address = served.map_err(|source| OperatorError::Listen {
         address: listen,
         source,

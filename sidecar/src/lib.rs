@@ -70,7 +70,7 @@ fn failed(what: impl Display) -> impl FnOnce(io::Error) -> io::Error {
 async fn run(flags: &Flags) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let answers = http::listen(flags.listen).await?;
+    let answers = http::listen(flags.listen)?;
     let (sender, connections) = mpsc::unbounded_channel();
     let station = Station::new(flags, sender)?;
     let report = station.receives_at().map(|address| address.to_string());

@@ -1,11 +1,15 @@
 //! Answers to hooks, probes and Prometheus. No request changes anything.
 
+use connection_limit::socket::Socket;
+use connection_limit::tracked::Tracked;
+use connection_limit::{Connections, Limits};
 use http::{Method, Request, StatusCode};
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::{Answer, Server};
+use super::{Answer, MAX_CONNECTIONS, TIMEOUT};
 use crate::station::{SharedStation, Station};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -18,17 +22,28 @@ struct Players {
     age_seconds: f64,
 }
 
+/// Limits of the connections: too many close the one that has waited longest, so that probes and hooks find room.
+const LIMITS: Limits = Limits {
+    connections: MAX_CONNECTIONS,
+    first_request: TIMEOUT,
+    lifetime: Some(TIMEOUT),
+};
+
 /// Serves until the program ends.
 pub(crate) async fn serve(listener: TcpListener, station: SharedStation) {
-    let server = Server::new();
+    // Its clients are the event, not the sidecar.
+    let connections = Connections::new(LIMITS, |_| ());
     loop {
-        match listener.accept().await {
-            Ok((stream, _)) => {
+        match connections.accept(&listener).await {
+            Ok(None) => {}
+            Ok(Some((stream, connection))) => {
                 let station = station.clone();
-                server.serve(stream, move |request: Request<Incoming>| {
+                let service = service_fn(move |request: Request<Incoming>| {
                     let answer = route(&station, request.method(), request.uri().path());
-                    async move { answer }
+                    async move { Ok(answer) }
                 });
+                let service = Tracked::new(service, connection.handle());
+                tokio::spawn(connection.run(super::serve(Socket::new(stream), service)));
             }
             Err(error) => super::not_accepted(&error).await,
         }

@@ -6,27 +6,29 @@ pub(crate) mod reports;
 use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use connection_limit::socket;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 
 use crate::board::Unknown;
 
-/// Maximum number of connections of a listener at once. Further ones are closed at once.
+/// Maximum number of connections of a listener at once.
 const MAX_CONNECTIONS: usize = 32;
 /// Maximum time of a connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Size of the buffers of a connection in the kernel, in bytes.
+const SOCKET_BYTES: u32 = 8 * 1024;
 /// Maximum size of the head of a request, in bytes.
 const MAX_HEAD_BYTES: usize = 8 * 1024;
 /// Pause after a connection could not be accepted.
@@ -37,58 +39,34 @@ pub(crate) const PORT: u16 = 9357;
 pub(crate) type Answer = Response<Full<Bytes>>;
 
 /// Binds an address, by default the port for answers on all addresses.
-pub(crate) async fn listen(address: Option<SocketAddr>) -> io::Result<TcpListener> {
-    let bind = async |address: SocketAddr| {
-        let bound = TcpListener::bind(address).await;
+pub(crate) fn listen(address: Option<SocketAddr>) -> io::Result<TcpListener> {
+    let bind = |address: SocketAddr| {
+        let bound = socket::listen(address, SOCKET_BYTES);
         bound.map_err(crate::failed(format_args!("listen on {address}")))
     };
     if let Some(address) = address {
-        return bind(address).await;
+        return bind(address);
     }
     // The kernel may have no IPv6.
-    match bind((Ipv6Addr::UNSPECIFIED, PORT).into()).await {
-        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
-            bind((Ipv4Addr::UNSPECIFIED, PORT).into()).await
-        }
+    match bind((Ipv6Addr::UNSPECIFIED, PORT).into()) {
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => bind((Ipv4Addr::UNSPECIFIED, PORT).into()),
         bound => bound,
     }
 }
 
-/// Connections of one listener.
-struct Server {
-    turns: Arc<Semaphore>,
-}
-
-impl Server {
-    fn new() -> Self {
-        Self {
-            turns: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-        }
-    }
-
-    /// Serves a connection, or closes it if there are too many.
-    fn serve<F>(&self, stream: TcpStream, handler: impl Fn(Request<Incoming>) -> F + Send + 'static)
-    where
-        F: Future<Output = Answer> + Send + 'static,
-    {
-        let Ok(turn) = Arc::clone(&self.turns).try_acquire_owned() else {
-            return;
-        };
-        let service = service_fn(move |request| {
-            let answer = handler(request);
-            async move { Ok::<_, Infallible>(answer.await) }
-        });
-        let connection = http1::Builder::new()
-            .keep_alive(false)
-            .max_buf_size(MAX_HEAD_BYTES)
-            .timer(TokioTimer::new())
-            .serve_connection(TokioIo::new(stream), service);
-        tokio::spawn(async move {
-            // Broken and slow clients are no event of the sidecar.
-            let _ = tokio::time::timeout(TIMEOUT, connection).await;
-            drop(turn);
-        });
-    }
+/// Serves the one request of a connection.
+async fn serve<I, S>(stream: I, service: S)
+where
+    I: AsyncRead + AsyncWrite + Unpin,
+    S: Service<Request<Incoming>, Response = Answer, Error = Infallible>,
+{
+    let connection = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service);
+    // Broken and slow clients are no event of the sidecar.
+    let _ = tokio::time::timeout(TIMEOUT, connection).await;
 }
 
 /// Waits after a connection could not be accepted, such as for lack of file descriptors.

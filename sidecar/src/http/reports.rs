@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use hyper::service::service_fn;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::{Answer, Server};
+use super::{Answer, MAX_CONNECTIONS};
 use crate::board::Unknown;
 use crate::report::{self, MAX_BYTES, Unreadable};
 use crate::station::{Accepted, Recorded, ReportConnection, SharedStation};
@@ -48,7 +50,7 @@ impl Drop for Owed {
 
 /// Serves the accepted connections until the program ends.
 pub(crate) async fn serve(mut connections: UnboundedReceiver<ReportConnection>, station: SharedStation) {
-    let server = Server::new();
+    let turns = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     while let Some(ReportConnection { stream, accepted }) = connections.recv().await {
         let owed = Arc::new(Owed {
             accepted,
@@ -56,10 +58,26 @@ pub(crate) async fn serve(mut connections: UnboundedReceiver<ReportConnection>, 
             is_settled: AtomicBool::new(false),
         });
         let is_nonblocking = stream.set_nonblocking(true);
-        match is_nonblocking.and_then(|()| TcpStream::from_std(stream)) {
-            Ok(stream) => server.serve(stream, move |request| put(request, Arc::clone(&owed))),
-            Err(error) => tracing::warn!(%error, "a report was not read"),
-        }
+        let stream = match is_nonblocking.and_then(|()| TcpStream::from_std(stream)) {
+            Ok(stream) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a report was not read");
+                continue;
+            }
+        };
+        // Closed at once if there are too many: no client is given another one's turn, because a lost report voids
+        // what was known.
+        let Ok(turn) = Arc::clone(&turns).try_acquire_owned() else {
+            continue;
+        };
+        let service = service_fn(move |request| {
+            let answer = put(request, Arc::clone(&owed));
+            async move { Ok(answer.await) }
+        });
+        tokio::spawn(async move {
+            super::serve(stream, service).await;
+            drop(turn);
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use crate::wait::eventually;
 use crate::world::{Answer, Source, World};
 
 /// Limit for the memory of a debug build, in KiB.
-const MAX_RESIDENT_KIB: u64 = 24 * 1024;
+pub(crate) const MAX_RESIDENT_KIB: u64 = 24 * 1024;
 
 /// World in which the game server said 3, and both of its ports.
 fn with_three() -> (World, [SocketAddr; 2]) {
@@ -20,7 +20,7 @@ fn with_three() -> (World, [SocketAddr; 2]) {
 }
 
 /// Checks that the sidecar works and is small, once it has got rid of the others.
-fn works(world: &mut World) {
+pub(crate) fn works(world: &mut World) {
     let listen = world.sidecar.listen;
     // It closes the connections that are too many at once.
     eventually(|| exchange(listen, "GET", "/healthz", b""));

@@ -12,6 +12,7 @@
 //! | `put` | reports by HTTP |
 //! | `answers` | the port that hooks and probes read |
 //! | `connections` | clients that never finish, on both ports |
+//! | `crowd` | thousands of such clients from another pod, on both ports |
 //! | `flood` | more datagrams than anyone can read |
 //! | `game_port` | the sockets that count as the game server |
 //! | `process` | start, exit, logs |
@@ -25,6 +26,7 @@
 
 mod answers;
 mod connections;
+mod crowd;
 mod file;
 mod flags;
 mod flood;

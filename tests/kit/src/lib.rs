@@ -11,6 +11,7 @@
 //! | [`api_proxy`]     | a proxy to the API server that counts, fails, stalls, freezes and cuts          |
 //! | [`prometheus`]    | a real Prometheus that scrapes the targets of the test                          |
 //! | [`node`]          | simulated nodes: pods become ready, answer HTTP, update, die and misbehave      |
+//! | [`flood`]         | thousands of hostile connections, and what an observer sees of their target     |
 //! | [`wait`]          | waits for a condition with a deadline                                           |
 //!
 //! Everything that the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
@@ -21,6 +22,7 @@ pub mod api_proxy;
 pub mod assets;
 mod causes;
 pub mod control_plane;
+pub mod flood;
 mod http_client;
 pub mod image;
 mod keeper;

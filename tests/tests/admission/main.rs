@@ -10,6 +10,7 @@
 
 mod authors;
 mod balancer;
+mod bodies;
 mod certificates;
 mod definitions;
 mod deletion;

@@ -64,7 +64,6 @@ async fn what_is_no_question_is_refused() {
         for body in [&b""[..], b"null", b"[]", b"{", b"\xff\xfe"] {
             assert_eq!(post(path, body.to_vec()).await.0, 400, "{body:?}");
         }
-        assert_eq!(post(path, vec![b' '; 8 << 20]).await.0, 400, "too large");
     }
     let old = json!({ "apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "request": {} });
     let (status, text) = post("/validate", old.to_string().into_bytes()).await;

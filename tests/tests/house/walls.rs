@@ -35,17 +35,18 @@ const ALLOWED: &str = "
     hook-core: shared-api
     gamedeployment-core: shared-api
     fair-share:
+    connection-limit:
     runtime-core:
-    operator-runtime: fair-share runtime-core shared-api
+    operator-runtime: connection-limit fair-share runtime-core shared-api
     gamedeployment-driver: gamedeployment-core runtime-core shared-api
     hook-driver: hook-core runtime-core shared-api
     gamedeployment-operator: gamedeployment-core gamedeployment-driver operator-runtime runtime-core shared-api
     hook-providers: fair-share hook-core
     hook-session: hook-core hook-driver hook-providers runtime-core shared-api
     hook-operator: fair-share hook-core hook-driver hook-providers hook-session operator-runtime runtime-core shared-api
-    admission: fair-share gamedeployment-core hook-core operator-runtime shared-api
+    admission: connection-limit fair-share gamedeployment-core hook-core operator-runtime shared-api
     kubectl-game: gamedeployment-core hook-core hook-driver hook-providers hook-session shared-api
-    sidecar:
+    sidecar: connection-limit
     language-parity:
     test-kit:
     witness:

@@ -381,8 +381,15 @@ pub(super) const ALL: &[Purpose] = &[
         ADMISSION,
         "executionhooks gamedeployments hookactions hookruns hooktemplates",
         "list",
-        "`Cascading` of definitions",
-        "only `Always` allows their deletion",
+        "`Cascading` of definitions; names of HookTemplates, for a misspelt one",
+        "only `Always` allows their deletion; no name is suggested",
+    ),
+    purpose(
+        ADMISSION,
+        "hooktemplates",
+        "get",
+        "warnings about the hooks of a GameDeployment",
+        "no warnings",
     ),
     purpose(
         ADMISSION,
