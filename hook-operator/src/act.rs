@@ -1,7 +1,6 @@
 //! Everything that this operator writes: statuses and deletions, both with preconditions, and events. Jobs are
 //! written by [`crate::jobs`], and annotations by [`crate::objects`].
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -14,9 +13,8 @@ use hook_providers::MemoryReservation;
 use hook_session::backend::{
     ClusterProviders, EndedJob, EventSink, ReferenceSource, RunStore, exec_is_off, kubernetes_is_off,
 };
-use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Secret};
-use kube::api::{DeleteParams, GetParams, Patch, PatchParams, Preconditions};
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::calls::{CallError, CallLimiter};
@@ -31,6 +29,7 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase
 use crate::commands::{Commands, MAX_COMMANDS};
 use crate::jobs::{JobCalls, Jobs};
 use crate::objects::Objects;
+use crate::references;
 
 /// Backend that uses the API server.
 pub struct ApiBackend {
@@ -116,19 +115,6 @@ impl ApiBackend {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         self.call(namespace, step, api.delete(&name, &params)).await?;
         Ok(())
-    }
-
-    /// Reads a Secret. The typed client would log the whole body if it does not parse.
-    async fn secret(&self, namespace: &str, name: &str) -> Result<SecretData, kube::Error> {
-        let path = Secret::url_path(&(), Some(namespace));
-        let request = kube::core::Request::new(path)
-            .get(name, &GetParams::default())
-            .map_err(kube::Error::BuildRequest)?;
-        let text = self.client.request_text(request).await?;
-        serde_json::from_str(&text).map_err(|_| {
-            let silent = <serde_json::Error as serde::de::Error>::custom("the answer is not a Secret");
-            kube::Error::SerdeError(silent)
-        })
     }
 
     /// Makes a call for a namespace.
@@ -232,13 +218,6 @@ fn class_of(error: CallError) -> StoreError {
     }
 }
 
-/// Fields of a Secret that are needed.
-#[derive(serde::Deserialize)]
-struct SecretData {
-    #[serde(default)]
-    data: BTreeMap<String, ByteString>,
-}
-
 /// Drops the managed fields, as the watch does: they make up half of the object.
 pub(crate) fn slim<K: Resource>(mut object: K) -> K {
     object.meta_mut().managed_fields = None;
@@ -300,34 +279,13 @@ impl RunStore for ApiBackend {
 }
 
 impl ReferenceSource for ApiBackend {
-    async fn resolve(&self, namespace: &str, reference: &Reference) -> Result<String, MeasurementFailure> {
-        let failure = |message| MeasurementFailure {
-            kind: FailureKind::InvalidRequest,
-            message,
-        };
-        let found = match reference {
-            Reference::Secret { name, key } => self
-                .call(namespace, "read a Secret", self.secret(namespace, name))
-                .await
-                .map(|mut secret| secret.data.remove(key))
-                .map(|found| found.map(|bytes| String::from_utf8(bytes.0).ok())),
-            Reference::ConfigMap { name, key } => {
-                let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), namespace);
-                let map = self.call(namespace, "read a ConfigMap", api.get(name)).await;
-                map.map(|map| map.data.and_then(|mut data| data.remove(key)).map(Some))
-            }
-        };
-        match found {
-            Ok(Some(Some(text))) => Ok(text),
-            Ok(Some(None)) => Err(failure(format!("{reference} is not text"))),
-            Ok(None) => Err(failure(format!(
-                "{reference} does not exist: the object has no such key"
-            ))),
-            Err(StoreError::Gone) => Err(failure(format!(
-                "{reference} does not exist: there is no such object"
-            ))),
-            Err(error) => Err(failure(format!("{reference} could not be read: {error}"))),
-        }
+    async fn resolve(
+        &self,
+        namespace: &str,
+        reference: &Reference,
+        reservation: &mut MemoryReservation,
+    ) -> Result<String, MeasurementFailure> {
+        references::read(&self.client, &self.calls, namespace, reference, reservation).await
     }
 }
 

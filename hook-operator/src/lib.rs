@@ -12,6 +12,7 @@
 //! | [`executions`] | an execution for every ExecutionHook |
 //! | [`jobs`] | Jobs of measurements |
 //! | [`objects`] | objects that measurements read or annotate |
+//! | `references` | keys of Secrets and ConfigMaps |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | [`metrics`] | Prometheus metrics |
 //!
@@ -41,6 +42,7 @@ mod latest_tasks;
 pub mod metrics;
 pub mod objects;
 pub mod observe;
+mod references;
 pub mod template;
 
 use config::Config;

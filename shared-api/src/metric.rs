@@ -134,7 +134,7 @@ pub struct WebProvider {
     /// Skips verification of the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,
-    /// PEM certificates to trust instead of the system's.
+    /// PEM certificates to trust instead of the system's, at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<String>,
     /// Unknown fields.

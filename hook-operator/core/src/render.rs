@@ -19,7 +19,7 @@ use crate::resolve::{
     ResolvedWeb, is_of_hooks, not_a_name, of_hooks,
 };
 
-/// Most bytes of a request, including its headers.
+/// Most bytes of a request, including its headers and `caBundle`.
 pub const MAX_REQUEST: usize = 256 * 1024;
 
 /// Longest command, in bytes: its encoded form is part of a URL.
@@ -92,7 +92,12 @@ pub fn longest(metric: &ResolvedMetric, arguments: &Arguments, references: &Refe
         HeaderText::Text(_) => name.len(),
     });
     let of_templates = templates(metric).map(|template| template.longest(&length));
-    of_templates.chain(of_headers).fold(0, usize::saturating_add)
+    let of_tls = match &metric.provider {
+        ResolvedProvider::Web(web) => web.tls.bytes(),
+        ResolvedProvider::Prometheus(prometheus) => prometheus.tls.bytes(),
+        ResolvedProvider::Job(_) | ResolvedProvider::Kubernetes(_) | ResolvedProvider::Exec(_) => 0,
+    };
+    of_templates.chain(of_headers).fold(of_tls, usize::saturating_add)
 }
 
 /// Returns every text of a metric that may have placeholders.
@@ -164,7 +169,7 @@ pub fn render(
         let bytes = request.bytes();
         if bytes > MAX_REQUEST {
             return Err(format!(
-                "the request is {bytes} bytes long with its headers; the limit is {MAX_REQUEST}"
+                "the request is {bytes} bytes long with its headers and caBundle; the limit is {MAX_REQUEST}"
             ));
         }
         let mut rendered = Rendered {

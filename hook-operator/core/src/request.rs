@@ -1,11 +1,14 @@
 //! Request of one measurement with every placeholder filled in, as passed to a provider.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use json_path::JsonPath;
 use redact::Redactor;
 use serde_json::Value;
+
+use crate::hex_digest::hex_digest;
 
 /// Request to a provider.
 #[derive(Debug, Clone)]
@@ -256,7 +259,7 @@ impl HttpRequest {
         let (texts, headers) = match self {
             Self::Web(web) => {
                 let body = web.body.as_ref().map_or(0, |body| body.text.len());
-                (web.url.len() + body, &web.headers)
+                (web.url.len() + body + web.tls.bytes(), &web.headers)
             }
             Self::Prometheus(prometheus) => (
                 prometheus.address.len() + prometheus.query.len(),
@@ -289,8 +292,42 @@ pub enum Method {
 pub struct Tls {
     /// Whether any certificate is accepted.
     pub insecure_skip_verify: bool,
-    /// PEM certificates to trust instead of the system's.
-    pub ca_bundle: Option<String>,
+    /// Certificates to trust instead of the system's.
+    pub ca_bundle: Option<CaBundle>,
+}
+
+impl Tls {
+    /// Returns the length of its text, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.ca_bundle.as_ref().map_or(0, |bundle| bundle.text.len())
+    }
+}
+
+/// PEM certificates of authorities. Clones share the text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CaBundle {
+    text: Arc<str>,
+    digest: Arc<str>,
+}
+
+impl CaBundle {
+    /// Wraps a text.
+    pub fn new(text: &str) -> Self {
+        Self {
+            text: text.into(),
+            digest: hex_digest(text, 32).into(),
+        }
+    }
+
+    /// Returns the PEM text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns a digest that no other text has.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
 }
 
 /// Call to a web endpoint.

@@ -4,9 +4,9 @@
 use std::{error::Error, io, iter, time::Duration};
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use reqwest::Url;
+use url::Url;
 
-use crate::{egress::Refusal, resolver::LookupFailed};
+use crate::{client::MAX_HEAD_BYTES, egress::Refusal, resolver::LookupFailed};
 
 /// Returns `host:port` of a URL, enough to identify the server.
 pub(crate) fn place(url: &Url) -> String {
@@ -28,17 +28,20 @@ pub(crate) fn timed_out(timeout: Duration, place: &str) -> MeasurementFailure {
     )
 }
 
-/// Explains the client's error for a call to `url`.
-pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
-    let place = place(url);
-    let root = root_cause(error);
-    if error.is_decode() && error.source().is_some_and(<dyn Error>::is::<io::Error>) {
-        // The decoder's own error; an error of the connection is wrapped in the protocol's error.
-        return MeasurementFailure::new(
-            FailureKind::MalformedAnswer,
-            format!("the answer's body cannot be decoded: {root}"),
-        );
+/// Explains the error of reading a body that is decoded.
+pub(crate) fn explain_body(error: &io::Error, url: &Url) -> MeasurementFailure {
+    if causes(error).any(<dyn Error>::is::<hyper::Error>) {
+        return explain(error, url);
     }
+    MeasurementFailure::new(
+        FailureKind::MalformedAnswer,
+        format!("the answer's body cannot be decoded: {}", root_cause(error)),
+    )
+}
+
+/// Explains the client's error for a call to `url`.
+pub(crate) fn explain(error: &(dyn Error + 'static), url: &Url) -> MeasurementFailure {
+    let place = place(url);
     for cause in causes(error) {
         if let Some(refusal) = cause.downcast_ref::<Refusal>() {
             return forbidden(refusal);
@@ -46,6 +49,16 @@ pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
         if let Some(lookup) = cause.downcast_ref::<LookupFailed>() {
             let name = url.host_str().unwrap_or_default();
             return unreachable(format!("the name {name} does not resolve: {lookup}"));
+        }
+        let protocol = cause.downcast_ref::<hyper::Error>();
+        if protocol.is_some_and(hyper::Error::is_parse_too_large) {
+            return MeasurementFailure::new(
+                FailureKind::MalformedAnswer,
+                format!(
+                    "the head of the answer is larger than {} KiB, or has more than 100 headers",
+                    MAX_HEAD_BYTES / 1024
+                ),
+            );
         }
         if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
             return unreachable(format!("TLS with {place} failed: {tls}"));
@@ -56,7 +69,7 @@ pub(crate) fn explain(error: &reqwest::Error, url: &Url) -> MeasurementFailure {
             return unreachable(io_sentence(io, &place));
         }
     }
-    unreachable(format!("the call to {place} failed: {root}"))
+    unreachable(format!("the call to {place} failed: {}", root_cause(error)))
 }
 
 pub(crate) fn io_sentence(error: &io::Error, place: &str) -> String {
@@ -73,17 +86,16 @@ pub(crate) fn unreachable(message: String) -> MeasurementFailure {
     MeasurementFailure::new(FailureKind::Unreachable, message)
 }
 
-/// Returns the innermost error's message; the client's outer messages only report a failure or contain the
-/// URL.
-pub(crate) fn root_cause(error: &reqwest::Error) -> String {
+/// Returns the innermost error's message; the outer messages only report a failure.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
     causes(error)
         .last()
         .map_or_else(|| "unknown cause".into(), ToString::to_string)
 }
 
-/// Iterates over the causes below the client's own error.
-fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)> {
-    iter::successors(error.source(), |cause| cause_of(*cause))
+/// Iterates over an error and its causes.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    iter::successors(Some(error), |cause| cause_of(*cause))
 }
 
 /// Returns the next cause. `source()` of an I/O error skips the wrapped error, so that is looked up

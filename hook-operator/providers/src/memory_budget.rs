@@ -1,9 +1,9 @@
 //! Limits the memory for requests and answers.
 //!
 //! A measurement reserves bytes before it has them. The length of an answer is not known in advance, so a
-//! reservation can grow. To avoid a deadlock among reservations that hold much and want more, one that finds
-//! no memory waits for one of a few large reservations, each big enough for any measurement. The holder of a
-//! large reservation never waits again.
+//! reservation can grow. One that finds no memory waits until others of its namespace return theirs. To avoid
+//! a deadlock among reservations that hold much and want more, it also waits for one of a few large
+//! reservations, each big enough for any measurement. The holder of a large reservation never waits again.
 
 use std::collections::HashMap;
 use std::sync::{
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{FailureKind, MeasurementFailure};
+use tokio::sync::Notify;
 
 use crate::limits::{ProviderLimits, not_asked};
 
@@ -32,8 +33,16 @@ pub(crate) struct MemoryBudget {
 
 struct Pool {
     free: usize,
-    /// Bytes held by each namespace; never zero.
-    held: HashMap<Arc<str>, usize>,
+    /// Shares of the namespaces that hold bytes or wait for some.
+    shares: HashMap<Arc<str>, Share>,
+}
+
+/// Share of one namespace.
+#[derive(Default)]
+struct Share {
+    held: usize,
+    /// Wakes a waiter after bytes are returned.
+    returned: Arc<Notify>,
 }
 
 /// Memory reservation of one measurement, returned when dropped.
@@ -52,7 +61,7 @@ impl MemoryBudget {
         Self {
             pool: Mutex::new(Pool {
                 free: limits.bytes.saturating_sub(of_large),
-                held: HashMap::new(),
+                shares: HashMap::new(),
             }),
             // A namespace gets a quarter in all, including half of the large reservations.
             of_one: (limits.bytes / 4).saturating_sub(of_large / 2),
@@ -80,28 +89,36 @@ impl Pool {
     /// Takes bytes for a namespace and returns whether they fit. A namespace holds at most its share, and
     /// never more than was free before.
     fn take(&mut self, namespace: &Arc<str>, more: usize, of_one: usize) -> bool {
-        let held = self.held.get(namespace).copied().unwrap_or_default() + more;
+        let held = self.shares.get(namespace).map_or(0, |share| share.held) + more;
         let fits = more <= self.free && held <= of_one && held <= self.free;
         if fits {
             self.free -= more;
-            self.held.insert(namespace.clone(), held);
+            self.shares.entry(namespace.clone()).or_default().held = held;
         }
         fits
     }
 
-    fn give_back(&mut self, namespace: &Arc<str>, bytes: usize) {
+    fn give_back(&mut self, namespace: &str, bytes: usize) {
         self.free += bytes;
-        if let Some(held) = self.held.get_mut(namespace) {
-            *held -= bytes;
-            if *held == 0 {
-                self.held.remove(namespace);
-            }
+        if let Some(share) = self.shares.get_mut(namespace) {
+            share.held -= bytes;
+            share.returned.notify_one();
+        }
+        self.forget(namespace);
+    }
+
+    /// Forgets a namespace that neither holds nor waits for bytes.
+    fn forget(&mut self, namespace: &str) {
+        let unused = |share: &Share| share.held == 0 && Arc::strong_count(&share.returned) == 1;
+        if self.shares.get(namespace).is_some_and(unused) {
+            self.shares.remove(namespace);
         }
     }
 }
 
 impl MemoryReservation {
-    /// Grows the reservation to at least `bytes`. If they do not fit, waits for a large reservation.
+    /// Grows the reservation to at least `bytes`. If they do not fit, waits until they do, or for a large
+    /// reservation.
     ///
     /// # Errors
     /// [`OutOfMemory`] after the configured wait.
@@ -110,19 +127,47 @@ impl MemoryReservation {
         if more == 0 || self.large.is_some() {
             return Ok(());
         }
-        let of_one = self.memory.of_one;
-        if self.memory.pool().take(&self.namespace, more, of_one) {
+        if self.take(more) {
             self.held = bytes;
             return Ok(());
         }
         self.waits.store(true, Ordering::Relaxed);
-        let large = self.memory.large.take(&self.namespace);
-        let large = tokio::time::timeout(self.memory.wait, large).await;
-        let large = large.map_err(|_| OutOfMemory(self.memory.wait))?;
+        let found = async {
+            tokio::select! {
+                () = self.room(more) => None,
+                large = self.memory.large.take(&self.namespace) => Some(large),
+            }
+        };
+        let found = tokio::time::timeout(self.memory.wait, found).await;
         self.waits.store(false, Ordering::Relaxed);
-        self.large = Some(large);
-        self.hold_only(0);
+        let found = found.map_err(|_| OutOfMemory(self.memory.wait))?;
+        match found {
+            None => self.held = bytes,
+            Some(large) => {
+                self.large = Some(large);
+                self.hold_only(0);
+            }
+        }
         Ok(())
+    }
+
+    fn take(&self, more: usize) -> bool {
+        let of_one = self.memory.of_one;
+        self.memory.pool().take(&self.namespace, more, of_one)
+    }
+
+    /// Waits until the pool has room for more bytes, and takes them.
+    async fn room(&self, more: usize) {
+        let returned = {
+            let mut pool = self.memory.pool();
+            let share = pool.shares.entry(self.namespace.clone()).or_default();
+            Arc::clone(&share.returned)
+        };
+        while !self.take(more) {
+            returned.notified().await;
+        }
+        // The next waiter may find room, too.
+        returned.notify_one();
     }
 
     /// Shrinks the reservation to at most `bytes`. A large reservation keeps its size.
@@ -148,6 +193,7 @@ impl MemoryReservation {
 impl Drop for MemoryReservation {
     fn drop(&mut self) {
         self.hold_only(0);
+        self.memory.pool().forget(&self.namespace);
     }
 }
 
@@ -218,9 +264,43 @@ mod tests {
         drop((crowd, few));
         let pool = memory.pool();
         assert_eq!(
-            (pool.free, pool.held.len(), memory.large.taken()),
+            (pool.free, pool.shares.len(), memory.large.taken()),
             (56 * MIB, 0, 0)
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_that_are_returned_are_those_of_the_next_waiters() {
+        let memory = memory(16 * MIB);
+        // 3 MiB of the pool, and the large reservation.
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let mut reservation = memory.reserve("games");
+            reservation.grow_to(MIB).await.unwrap();
+            held.push(reservation);
+        }
+        assert_eq!(memory.large.taken(), 1);
+        let waiters: Vec<_> = (0..64)
+            .map(|_| {
+                let memory = memory.clone();
+                tokio::spawn(async move {
+                    let mut reservation = memory.reserve("games");
+                    reservation.grow_to(MIB / 64).await.map(|()| reservation)
+                })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        // One return makes room for all of them.
+        drop(held.remove(0));
+        for waiter in waiters {
+            let reservation = waiter.await.unwrap().unwrap();
+            assert!(reservation.large.is_none());
+            held.push(reservation);
+        }
+        let mut late = memory.reserve("games");
+        assert!(late.grow_to(1).await.is_err());
+        drop((held, late));
+        assert!(memory.pool().shares.is_empty());
     }
 
     #[tokio::test(start_paused = true)]

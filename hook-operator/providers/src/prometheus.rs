@@ -2,10 +2,11 @@
 //! does not allow POST, a GET follows.
 
 use hook_core::{answer::MeasurementFailure, request::PrometheusRequest};
-use reqwest::{
-    Method, StatusCode, Url,
+use http::{
+    Method, StatusCode,
     header::{CONTENT_TYPE, HeaderValue},
 };
+use url::Url;
 
 use crate::{
     MemoryReservation, Shared,

@@ -7,9 +7,12 @@
 
 use std::{
     collections::HashMap,
+    error::Error,
     io,
     net::{SocketAddr, ToSocketAddrs as _},
     sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+    vec,
 };
 
 use fair_share::semaphore::{FairSemaphore, Permit};
@@ -17,7 +20,8 @@ use futures::{
     FutureExt,
     future::{BoxFuture, Shared, WeakShared},
 };
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use hyper_util::client::legacy::connect::dns::Name;
+use tower::Service;
 
 use crate::egress::EgressPolicy;
 
@@ -48,7 +52,11 @@ type Lookup = Shared<LookupFuture>;
 type LookupKey = (Arc<str>, String);
 /// Looks up a name's addresses, blocking.
 type LookupFn = fn(&str) -> io::Result<Vec<SocketAddr>>;
+/// Addresses of a name that may be called.
+type Admitted = Result<vec::IntoIter<SocketAddr>, Box<dyn Error + Send + Sync>>;
 
+/// Resolver of the clients. Clones share their lookups.
+#[derive(Clone)]
 pub(crate) struct EgressResolver {
     policy: Arc<EgressPolicy>,
     ask: LookupFn,
@@ -160,16 +168,29 @@ fn addresses(found: io::Result<Vec<SocketAddr>>) -> LookupResult {
     Err(LookupFailed { reason })
 }
 
-impl Resolve for EgressResolver {
-    fn resolve(&self, name: Name) -> Resolving {
+impl EgressResolver {
+    fn resolve(&self, name: &Name) -> BoxFuture<'static, Admitted> {
         let namespace = NAMESPACE.try_with(Arc::clone).unwrap_or_default();
         let lookup = self.lookup(&namespace, name.as_str());
-        let policy = Arc::clone(&self.policy);
+        let (policy, name) = (Arc::clone(&self.policy), name.clone());
         Box::pin(async move {
             let found = lookup.await?;
-            let admitted = policy.admit(name.as_str(), &found)?;
-            Ok(Box::new(admitted.into_iter()) as Addrs)
+            Ok(policy.admit(name.as_str(), &found)?.into_iter())
         })
+    }
+}
+
+impl Service<Name> for EgressResolver {
+    type Response = vec::IntoIter<SocketAddr>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = BoxFuture<'static, Admitted>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        self.resolve(&name)
     }
 }
 
@@ -182,6 +203,10 @@ mod tests {
 
     fn games() -> Arc<str> {
         Arc::from("games")
+    }
+
+    fn name(name: &str) -> Name {
+        name.parse().unwrap()
     }
 
     #[tokio::test]
@@ -208,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn a_refused_address_never_reaches_the_connector() {
         let resolver = EgressResolver::new(Arc::default());
-        let Err(error) = resolver.resolve("localhost".parse().unwrap()).await else {
+        let Err(error) = resolver.resolve(&name("localhost")).await else {
             panic!("localhost is a loopback address")
         };
         assert!(error.to_string().contains("--egress-allow-loopback"), "{error}");
@@ -249,16 +274,16 @@ mod tests {
         let crowd: Vec<_> = (0..2000)
             .map(|number| {
                 let resolver = resolver.clone();
-                let name: Name = format!("game-{number}.example").parse().unwrap();
+                let name = name(&format!("game-{number}.example"));
                 tokio::spawn(for_namespace("crowd", async move {
-                    resolver.resolve(name).await.map(drop)
+                    resolver.resolve(&name).await.map(drop)
                 }))
             })
             .collect();
         while HANGING.load(Ordering::SeqCst) < MAX_LOOKUPS / 2 {
             tokio::task::yield_now().await;
         }
-        let asked = for_namespace("few", resolver.resolve("localhost".parse().unwrap()));
+        let asked = for_namespace("few", resolver.resolve(&name("localhost")));
         let found = tokio::time::timeout(Duration::from_secs(5), asked).await;
         assert_eq!(found.unwrap().unwrap().count(), 1);
         for call in crowd {
@@ -268,7 +293,7 @@ mod tests {
         // Lookups that had not started are cancelled; those that hang stay.
         assert_eq!(resolver.under_way.lock().unwrap().len(), MAX_LOOKUPS / 2);
         // Another caller of a hanging lookup waits for the same thread.
-        drop(for_namespace("crowd", resolver.resolve("game-0.example".parse().unwrap())).now_or_never());
+        drop(for_namespace("crowd", resolver.resolve(&name("game-0.example"))).now_or_never());
         assert_eq!(HANGING.load(Ordering::SeqCst), MAX_LOOKUPS / 2);
     }
 }

@@ -4,7 +4,7 @@ use hook_core::{
     answer::MeasurementFailure,
     request::{Body, Method, WebRequest},
 };
-use reqwest::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::{
     MemoryReservation, Shared,
@@ -48,9 +48,9 @@ fn call(request: &WebRequest) -> Result<HttpCall, MeasurementFailure> {
     }
     let method = match (request.method, &request.body) {
         (Method::Get, Some(_)) => return Err(invalid("a GET has no body; use method POST or PUT".into())),
-        (Method::Get, None) => reqwest::Method::GET,
-        (Method::Post, _) => reqwest::Method::POST,
-        (Method::Put, _) => reqwest::Method::PUT,
+        (Method::Get, None) => http::Method::GET,
+        (Method::Post, _) => http::Method::POST,
+        (Method::Put, _) => http::Method::PUT,
     };
     Ok(HttpCall {
         method,

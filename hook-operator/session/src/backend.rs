@@ -34,13 +34,18 @@ pub trait RunStore {
     fn delete(&self, run: &HookRun) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
+/// Bytes reserved for a referenced text before it is read.
+pub const REFERENCE_RESERVATION: usize = 64 * 1024;
+
 /// Source of arguments whose values are in a Secret or a `ConfigMap`.
 pub trait ReferenceSource {
-    /// Reads a key of a Secret or `ConfigMap`.
+    /// Reads a key of a Secret or `ConfigMap`. [`REFERENCE_RESERVATION`] bytes are reserved for it; the
+    /// reservation grows while more are needed.
     fn resolve(
         &self,
         namespace: &str,
         reference: &Reference,
+        reservation: &mut MemoryReservation,
     ) -> impl Future<Output = Result<String, MeasurementFailure>> + Send;
 }
 

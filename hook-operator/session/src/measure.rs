@@ -19,11 +19,9 @@ use redact::Redactor;
 use shared_api::names::argument::POD_NAMESPACE;
 use shared_api::{HookRun, Phase};
 
-use crate::backend::Backend;
+use crate::backend::{Backend, REFERENCE_RESERVATION};
 use crate::observer::Observer;
 
-/// Bytes reserved for a referenced text before it is read.
-const REFERENCE_RESERVATION: usize = 64 * 1024;
 /// Most references of one metric: together with its request and answer they fit into the largest reservation.
 const MAX_REFERENCES: usize = 8;
 /// Most bytes that are reserved for rendering a request.
@@ -191,7 +189,7 @@ impl<B: Backend> Measurer<B> {
         reservation.grow_to(wanted.len() * REFERENCE_RESERVATION).await?;
         let mut values = References::new();
         for reference in wanted {
-            let text = self.backend.resolve(namespace, &reference).await?;
+            let text = self.backend.resolve(namespace, &reference, reservation).await?;
             values.insert(reference, text);
         }
         let read: usize = values.values().map(String::len).sum();

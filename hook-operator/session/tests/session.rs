@@ -16,7 +16,7 @@ use hook_core::decide::Delay;
 use hook_core::resolve::Reference;
 use hook_driver::End;
 use hook_driver::StoreError;
-use hook_providers::{EgressPolicy, ProviderLimits, Providers};
+use hook_providers::{EgressPolicy, MemoryReservation, ProviderLimits, Providers};
 use hook_session::SessionRunner;
 use hook_session::backend::{ClusterProviders, EventSink, ReferenceSource, RunStore};
 use hook_session::measure::Measurer;
@@ -101,7 +101,12 @@ impl RunStore for Memory {
 }
 
 impl ReferenceSource for Memory {
-    async fn resolve(&self, _: &str, _: &Reference) -> Result<String, MeasurementFailure> {
+    async fn resolve(
+        &self,
+        _: &str,
+        _: &Reference,
+        _: &mut MemoryReservation,
+    ) -> Result<String, MeasurementFailure> {
         Ok((self.secret)())
     }
 }

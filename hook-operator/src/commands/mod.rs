@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{
-    FailureKind, KEPT_OF_STREAM, MeasurementFailure, Transcript, check_end, pod_uid, running_container,
+    FailureKind, KEPT_OF_STREAM, MAX_ANSWER_BYTES, MeasurementFailure, Transcript, check_end, pod_uid,
+    running_container,
 };
 use hook_core::request::{ExecRequest, ObjectName};
 use hook_providers::MemoryReservation;
@@ -19,7 +20,7 @@ use operator_runtime::calls::CallLimiter;
 use shared_api::HookRun;
 
 use crate::account;
-use crate::objects::{failed, fetch};
+use crate::objects::{READ, failed, fetch};
 
 mod connection;
 
@@ -138,8 +139,17 @@ impl Commands {
         let name = &pod.name;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{name}");
         let client = account::of_hooks(&self.client, namespace);
-        let fetched = fetch(&client, &self.limiter, namespace, &path, "application/json").await;
-        let text = fetched.map_err(|error| failed(&pod.to_string(), error))?;
+        let accept = "application/json";
+        let fetched = fetch(
+            &client,
+            &self.limiter,
+            namespace,
+            READ,
+            &path,
+            accept,
+            MAX_ANSWER_BYTES,
+        );
+        let text = fetched.await.map_err(|error| failed(&pod.to_string(), error))?;
         // The typed client would log a body that it cannot parse, with the environment of the pod.
         text.and_then(|text| serde_json::from_slice(&text).ok())
             .ok_or_else(|| {

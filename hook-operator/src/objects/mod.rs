@@ -28,8 +28,8 @@ mod kinds;
 
 use kinds::Kinds;
 
-/// Bytes that are read of an object: one more than it may have.
-const LONGEST: u64 = MAX_ANSWER_BYTES as u64 + 1;
+/// Step of reading an object, for messages.
+pub(crate) const READ: &str = "read an object";
 /// Bytes that are quoted of a message of the API server, which may hold a whole object.
 const QUOTED_BYTES: usize = 300;
 /// Representation of an object without spec and status, where the API server knows it.
@@ -98,7 +98,16 @@ impl Objects {
             "application/json"
         };
         let client = account::of_hooks(&self.client, namespace);
-        fetch(&client, &self.limiter, namespace, path, accept).await
+        fetch(
+            &client,
+            &self.limiter,
+            namespace,
+            READ,
+            path,
+            accept,
+            MAX_ANSWER_BYTES,
+        )
+        .await
     }
 
     /// Sets annotations of a pod, if it is still the run's.
@@ -133,25 +142,27 @@ impl Objects {
     }
 }
 
-/// Reads the text of an object; `None` if it is longer than an answer may be.
+/// Reads the text of an object; `None` if it is longer than `longest`.
 pub(crate) async fn fetch(
     client: &Client,
     limiter: &CallLimiter,
     namespace: &str,
+    step: &'static str,
     path: &str,
     accept: &str,
+    longest: usize,
 ) -> Result<Option<Vec<u8>>, CallError> {
     let call = Request::get(path).header(ACCEPT, accept).body(Vec::new());
     let call = async move {
         let call = call.map_err(kube::Error::HttpError)?;
-        let mut body = client.request_stream(call).await?.take(LONGEST);
+        let mut body = client.request_stream(call).await?.take(longest as u64 + 1);
         let mut bytes = Vec::new();
         body.read_to_end(&mut bytes)
             .await
             .map_err(kube::Error::ReadEvents)?;
-        Ok((bytes.len() <= MAX_ANSWER_BYTES).then_some(bytes))
+        Ok((bytes.len() <= longest).then_some(bytes))
     };
-    limiter.call(namespace, "read an object", call).await
+    limiter.call(namespace, step, call).await
 }
 
 fn another_pod(pod: &ObjectName) -> MeasurementFailure {
@@ -197,12 +208,12 @@ mod tests {
     #[test]
     fn the_answer_of_the_api_server_decides_what_went_wrong() {
         let refused = |code: u16, message: &str| CallError::Refused {
-            step: "read an object",
+            step: READ,
             code,
             message: message.to_owned(),
         };
         let unknown = CallError::Unknown {
-            step: "read an object",
+            step: READ,
             message: "no answer within 10s".to_owned(),
         };
         for (error, kind, words) in [

@@ -9,6 +9,7 @@ use hook_core::answer::{FailureKind, MeasurementFailure};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
 use hook_driver::StoreError;
+use hook_providers::MemoryReservation;
 use hook_session::backend::{ClusterProviders, EventSink, ReferenceSource, RunStore};
 use jiff::Timestamp;
 use shared_api::hook_run::{Measurement, MetricResult};
@@ -138,7 +139,12 @@ impl RunStore for LocalBackend {
 }
 
 impl ReferenceSource for LocalBackend {
-    async fn resolve(&self, _namespace: &str, reference: &Reference) -> Result<String, MeasurementFailure> {
+    async fn resolve(
+        &self,
+        _namespace: &str,
+        reference: &Reference,
+        _reservation: &mut MemoryReservation,
+    ) -> Result<String, MeasurementFailure> {
         self.references
             .get(reference)
             .cloned()

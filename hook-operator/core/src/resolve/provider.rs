@@ -11,12 +11,14 @@ use super::exec::{self, ResolvedExec};
 use super::job::{self, ResolvedJob};
 use super::kubernetes::{self, ResolvedKubernetes};
 use super::{Arguments, FieldErrors, target};
-use crate::request::{Method, Tls};
+use crate::request::{CaBundle, Method, Tls};
 
 const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest timeout. A call holds one of a limited number of slots until it ends.
 const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest `caBundle`, in bytes. A client keeps the certificates.
+const MAX_CA_BUNDLE_BYTES: usize = 64 * 1024;
 
 /// Provider to call, with open placeholders.
 #[derive(Debug, Clone)]
@@ -190,8 +192,8 @@ impl Parser<'_> {
         let body = self.body(&path, web, method);
         let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
         let bundle = web.ca_bundle.as_deref().filter(|text| !text.is_empty());
-        if let Some(why) = bundle.and_then(target::no_certificates) {
-            self.errors.add(format!("{path}.caBundle"), why);
+        if let Some(text) = bundle {
+            self.check_bundle(&format!("{path}.caBundle"), text);
         }
         let json_path = web.json_path.as_ref().filter(|text| !text.is_empty());
         let json_path = json_path.map(|text| self.json_path(&format!("{path}.jsonPath"), text));
@@ -204,9 +206,22 @@ impl Parser<'_> {
             json_path: json_path.flatten(),
             tls: Tls {
                 insecure_skip_verify: web.insecure_skip_verify.unwrap_or_default(),
-                ca_bundle: web.ca_bundle.clone().filter(|text| !text.is_empty()),
+                ca_bundle: bundle.map(CaBundle::new),
             },
         })
+    }
+
+    fn check_bundle(&mut self, path: &str, text: &str) {
+        let bytes = text.len();
+        if bytes > MAX_CA_BUNDLE_BYTES {
+            let message = format!(
+                "is {bytes} bytes long; the limit is {MAX_CA_BUNDLE_BYTES}: keep only the authorities of this \
+                 server"
+            );
+            self.errors.add(path, message);
+        } else if let Some(why) = target::no_certificates(text) {
+            self.errors.add(path, why);
+        }
     }
 
     fn prometheus(&mut self, prometheus: &PrometheusProvider) -> Option<ResolvedPrometheus> {

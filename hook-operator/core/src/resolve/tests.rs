@@ -234,6 +234,10 @@ fn what_could_never_work_is_refused_where_it_is_written() {
             format!("{web}.caBundle"),
         ),
         (
+            asking(json!({ "url": "http://game/", "caBundle": "-".repeat(65_537) })),
+            format!("{web}.caBundle"),
+        ),
+        (
             asking(header(json!({ "key": "a", "value": "b\r\nc: d" }))),
             format!("{web}.headers[0].value"),
         ),
@@ -254,6 +258,17 @@ fn what_could_never_work_is_refused_where_it_is_written() {
     for (spec, path) in cases {
         assert_eq!(paths(spec.clone()), [path], "{spec}");
     }
+}
+
+#[test]
+fn a_ca_bundle_has_at_most_64_kib() {
+    let one = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
+    let bundle = |bytes: usize| format!("{}{one}", "#".repeat(bytes - one.len()));
+    let with = |bytes| asking(json!({ "url": "https://game/", "caBundle": bundle(bytes) }));
+    assert!(resolve(with(65_536)).is_ok());
+    let words = "metrics[0].provider.web.caBundle: is 65537 bytes long; the limit is 65536: keep only the \
+                 authorities of this server";
+    assert_eq!(resolve(with(65_537)).unwrap_err().to_string(), words);
 }
 
 #[test]

@@ -16,7 +16,7 @@ mod rule;
 use std::net::{IpAddr, SocketAddr};
 
 use hook_core::address::{Class, canonical, classify, faces};
-use reqwest::Url;
+use url::Url;
 
 pub use self::rule::{EgressRule, EgressRuleError};
 

@@ -1,6 +1,6 @@
 use std::net::SocketAddr;
 
-use reqwest::Url;
+use url::Url;
 
 use super::*;
 

@@ -2,10 +2,12 @@
 //! there.
 
 use hook_core::answer::{FailureKind, MeasurementFailure};
-use reqwest::{
-    Method, Response, StatusCode, Url,
+use http::{
+    Method, Response, StatusCode,
     header::{CONTENT_TYPE, LOCATION},
 };
+use hyper::body::Incoming;
+use url::Url;
 
 use super::HttpCall;
 use crate::{egress::EgressPolicy, failure::place};
@@ -21,7 +23,7 @@ pub(super) enum Next {
 /// Decides by the status and `Location`. A redirect without `Location` is an answer like any other.
 pub(super) fn next(
     call: &HttpCall,
-    response: &Response,
+    response: &Response<Incoming>,
     egress: &EgressPolicy,
 ) -> Result<Next, MeasurementFailure> {
     let status = response.status();

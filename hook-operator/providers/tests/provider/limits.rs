@@ -210,6 +210,95 @@ async fn long_answers_of_one_namespace_wait_for_room() {
     }
 }
 
+/// Calls that hold a whole head find room one after the other, and none of them is refused.
+#[tokio::test]
+async fn more_calls_than_have_room_for_a_head_wait_for_each_other() {
+    let (server, opened) = server::raw(|mut stream| async move {
+        server::head(&mut stream).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let _ = stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n7")
+            .await;
+    })
+    .await;
+    let limits = ProviderLimits {
+        bytes: 8 << 20,
+        per_host: 4096,
+        ..ProviderLimits::default()
+    };
+    let providers = providers_with(limits);
+    // One MiB of the pool: 56 calls at a time, and one with a large claim.
+    let texts = join_all((0..400).map(|_| value(&providers, get(format!("http://{server}/")))));
+    assert!(texts.await.iter().all(|text| text == "7"));
+    assert_eq!(opened.load(std::sync::atomic::Ordering::SeqCst), 400);
+}
+
+type Call = tokio::task::JoinHandle<Result<(), MeasurementFailure>>;
+
+/// Sends 200 POSTs of one namespace to a server that hangs after these bytes. Returns the calls once at least
+/// `failed` of them have failed for want of room, and the number of calls that the server has seen.
+async fn hanging_after(answer: &'static [u8], failed: usize) -> (Vec<Call>, usize) {
+    let (server, opened) = server::raw(move |mut stream| async move {
+        server::head(&mut stream).await;
+        let _ = stream.write_all(answer).await;
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let limits = ProviderLimits {
+        bytes: 8 << 20,
+        per_host: 4096,
+        wait: Duration::from_millis(500),
+        ..ProviderLimits::default()
+    };
+    let providers = providers_with(limits);
+    let mut request = get(format!("http://{server}/"));
+    request.method = Method::Post;
+    request.timeout = Duration::from_hours(1);
+    let calls = (0..200).map(|_| {
+        let (providers, request) = (providers.clone(), HttpRequest::Web(request.clone()));
+        tokio::spawn(async move { providers.measure("crowd", &request).await.map(drop) })
+    });
+    let calls: Vec<Call> = calls.collect();
+    let ended = async {
+        while calls.iter().filter(|call| call.is_finished()).count() < failed {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), ended)
+        .await
+        .unwrap();
+    (calls, opened.load(std::sync::atomic::Ordering::SeqCst))
+}
+
+/// A namespace has one MiB here, and a large claim.
+#[tokio::test]
+async fn a_head_counts_before_it_is_received() {
+    let (calls, opened) = hanging_after(b"HTTP/1.1 200 OK\r\nX-Long: xxxxxxxx", 200 - 57).await;
+    // Each takes 18 KiB.
+    assert_eq!(opened, 57);
+    let hanging = calls.iter().filter(|call| !call.is_finished());
+    assert_eq!(hanging.count(), 57);
+    for call in calls.into_iter().filter(tokio::task::JoinHandle::is_finished) {
+        assert_eq!(call.await.unwrap().unwrap_err().kind, FailureKind::NotAsked);
+    }
+}
+
+#[tokio::test]
+async fn a_decoder_counts_before_it_is_made() {
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 9\r\n\r\n";
+    // Each that hangs takes 82 KiB.
+    let (calls, opened) = hanging_after(answer, 200 - 13).await;
+    assert!(opened >= 57, "{opened}");
+    let mut dropped = 0;
+    for call in calls.into_iter().filter(tokio::task::JoinHandle::is_finished) {
+        match call.await.unwrap().unwrap_err().kind {
+            FailureKind::AnswerDropped => dropped += 1,
+            kind => assert_eq!(kind, FailureKind::NotAsked),
+        }
+    }
+    assert!(dropped > 0);
+}
+
 /// A request that may have drained a server is not sent again at once.
 #[tokio::test]
 async fn a_post_without_room_for_its_answer_was_a_measurement() {

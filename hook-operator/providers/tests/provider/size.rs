@@ -43,6 +43,21 @@ async fn a_zipped_answer_is_unpacked() {
 }
 
 #[tokio::test]
+async fn several_zipped_parts_are_one_answer() {
+    let parts = [zipped(b"{\"players\":"), zipped(b" 3}")].concat();
+    let server = server::bytes(zipped_answer(&parts)).await;
+    let seen = value(&providers(), get(format!("http://{server}/"))).await;
+    assert_eq!(seen, "{\"players\":3}");
+}
+
+#[tokio::test]
+async fn an_empty_answer_is_not_zipped() {
+    let server = server::bytes(zipped_answer(b"")).await;
+    let called = providers().call("games", &get(format!("http://{server}/"))).await;
+    assert!(called.is_ok(), "{called:?}");
+}
+
+#[tokio::test]
 async fn a_zipped_answer_that_is_cut_is_no_value() {
     let whole = zipped(b"ready ready ready ready");
     for length in [5, 15, whole.len() - 5] {
@@ -148,6 +163,8 @@ async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
     );
 }
 
+const LONG_HEAD: &str = "the head of the answer is larger than 16 KiB, or has more than 100 headers";
+
 #[tokio::test]
 async fn an_endless_head_is_a_failure() {
     let (server, _) = server::raw(|mut stream| async move {
@@ -157,5 +174,40 @@ async fn an_endless_head_is_a_failure() {
     })
     .await;
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-    assert_eq!(failure.kind, FailureKind::Unreachable, "{failure}");
+    assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
+}
+
+/// Returns an answer whose head has this length.
+fn with_head_of(bytes: usize) -> String {
+    let (start, end) = ("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nX-Long: ", "\r\n\r\n");
+    let long = "x".repeat(bytes - start.len() - end.len());
+    format!("{start}{long}{end}7")
+}
+
+#[tokio::test]
+async fn a_head_of_16_kib_is_read_and_one_byte_more_is_not() {
+    for (bytes, fits) in [(16 * 1024 - 1, true), (16 * 1024, true), (16 * 1024 + 1, false)] {
+        let request = get(format!("http://{}/", server::bytes(with_head_of(bytes)).await));
+        if fits {
+            assert_eq!(value(&providers(), request).await, "7");
+        } else {
+            let failure = failure(&providers(), request).await;
+            assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
+        }
+    }
+}
+
+#[tokio::test]
+async fn more_than_100_headers_are_a_failure() {
+    let head = |number| {
+        format!(
+            "HTTP/1.1 200 OK\r\n{}Content-Length: 1\r\n\r\n7",
+            "X: 1\r\n".repeat(number)
+        )
+    };
+    let server = server::bytes(head(99)).await;
+    assert_eq!(value(&providers(), get(format!("http://{server}/"))).await, "7");
+    let server = server::bytes(head(100)).await;
+    let failure = failure(&providers(), get(format!("http://{server}/"))).await;
+    assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
 }

@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use hook_core::{answer::FailureKind, request::Tls};
+use hook_core::{
+    answer::FailureKind,
+    request::{CaBundle, Tls},
+};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
@@ -55,7 +58,7 @@ async fn the_manifests_authority_is_trusted_for_its_names_alone() {
     let (server, pem) = self_signed(&["localhost"]).await;
     let providers = providers();
     let mut request = get(format!("https://localhost:{}/", server.port()));
-    request.tls.ca_bundle = Some(pem);
+    request.tls.ca_bundle = Some(CaBundle::new(&pem));
     assert_eq!(value(&providers, request.clone()).await, "7");
     request.url = format!("https://{server}/");
     let failure = failure(&providers, request).await;
@@ -70,7 +73,7 @@ async fn the_manifests_authority_is_trusted_for_its_names_alone() {
 async fn an_address_may_have_a_certificate() {
     let (server, pem) = self_signed(&["127.0.0.1"]).await;
     let mut request = get(format!("https://{server}/"));
-    request.tls.ca_bundle = Some(pem);
+    request.tls.ca_bundle = Some(CaBundle::new(&pem));
     assert_eq!(value(&providers(), request).await, "7");
 }
 
@@ -80,9 +83,9 @@ async fn another_authority_is_no_authority_even_after_the_right_one_was_used() {
     let (_, wrong) = self_signed(&["localhost"]).await;
     let providers = providers();
     let mut request = get(format!("https://localhost:{}/", server.port()));
-    request.tls.ca_bundle = Some(right);
+    request.tls.ca_bundle = Some(CaBundle::new(&right));
     assert_eq!(value(&providers, request.clone()).await, "7");
-    request.tls.ca_bundle = Some(wrong);
+    request.tls.ca_bundle = Some(CaBundle::new(&wrong));
     assert_eq!(
         failure(&providers, request.clone()).await.kind,
         FailureKind::Unreachable
@@ -112,7 +115,7 @@ async fn a_bundle_that_holds_no_certificate_is_refused() {
         broken,
     ] {
         let mut request = get("https://127.0.0.1:1/");
-        request.tls.ca_bundle = Some(bundle.into());
+        request.tls.ca_bundle = Some(CaBundle::new(bundle));
         let failure = failure(&providers(), request).await;
         assert_eq!(failure.kind, FailureKind::InvalidRequest, "{bundle}: {failure}");
     }
