@@ -282,16 +282,16 @@ async fn no_body_takes_more_memory_than_there_is() {
 }
 
 #[tokio::test]
-async fn sixteen_bodies_at_once_on_each_path_take_no_more_memory_than_there_is() {
-    const AT_ONCE: usize = 16;
+async fn many_bodies_at_once_on_each_path_take_no_more_memory_than_there_is() {
+    let at_once = usize::try_from(Extent::asked().of(8, 16, 16)).unwrap();
     let _turn = TURN.lock().await;
     let (installation, replica) = Installation::running(shared().await, &[]).await;
     let caller = Caller::connecting_from([127, 0, 0, 1], &installation, &replica).await;
     let namespace = &installation.namespace;
     let (mut answered, mut cut) = (0, 0);
     // As many bytes as one body may have, and so few that all of them have room at once.
-    for bytes in [LONGEST_BODY - FRAME, LONGEST_BODY / AT_ONCE] {
-        let posts = (0..AT_ONCE * PATHS.len()).map(|number| {
+    for bytes in [LONGEST_BODY - FRAME, LONGEST_BODY / at_once] {
+        let posts = (0..at_once * PATHS.len()).map(|number| {
             let path = PATHS[number % PATHS.len()];
             let (about, body) = hostile(namespace, number / PATHS.len(), bytes);
             let caller = &caller;
