@@ -40,7 +40,7 @@ const MAX_TEMPLATES: usize = 64;
 /// Maximum number of names in which a misspelt one is looked for.
 const MAX_NAMES: u32 = 2000;
 
-/// Table of a list, of which the first column is the name.
+/// Names of the objects of a list, from the first column of its table.
 #[derive(Deserialize)]
 struct NameTable {
     #[serde(default)]

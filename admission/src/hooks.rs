@@ -57,52 +57,39 @@ pub struct Templates {
 
 /// Returns the names of the HookTemplates that a workload needs.
 pub fn names(workload: &Workload) -> BTreeSet<String> {
-    let needed = Needed::default();
-    unresolved(workload, &needed);
-    needed.0.into_inner()
+    let names = RefCell::new(BTreeSet::new());
+    let note = |name: &str| {
+        names.borrow_mut().insert(name.to_owned());
+        FoundTemplate::Missing
+    };
+    unresolved(workload, &Lookup(&note));
+    names.into_inner()
 }
 
 /// Returns warnings about hooks that cannot run with these HookTemplates.
 pub fn warnings(workload: &Workload, templates: &Templates) -> Vec<String> {
-    let found = unresolved(workload, templates).unwrap_or_default().into_iter();
+    let find = |name: &str| match templates.found.get(name) {
+        Some(Ok(spec)) => FoundTemplate::Found(spec),
+        Some(Err(why)) => FoundTemplate::Unreadable(why),
+        None => {
+            let near = templates.names.iter().find(|known| is_slip(name, known));
+            near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
+        }
+    };
+    let found = unresolved(workload, &Lookup(&find))
+        .unwrap_or_default()
+        .into_iter();
     found
         .map(|found| format!("{}: {}", found.path, found.blocker.message))
         .collect()
 }
 
-/// Notes the templates that are looked up.
-#[derive(Default)]
-struct Needed(RefCell<BTreeSet<String>>);
+/// Surroundings of a workload that is not running: this lookup of HookTemplates, and nothing else.
+struct Lookup<'t>(&'t dyn Fn(&str) -> FoundTemplate<'t>);
 
-impl Cluster for Needed {
+impl Cluster for Lookup<'_> {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
-        self.0.borrow_mut().insert(name.to_owned());
-        FoundTemplate::Missing
-    }
-
-    fn node(&self, _: &str) -> Node {
-        Node::Ready
-    }
-
-    fn node_cost(&self, _: &str) -> Option<f64> {
-        None
-    }
-
-    fn has_run(&self, _: &str, _: &str) -> bool {
-        false
-    }
-}
-
-impl Cluster for Templates {
-    fn template(&self, name: &str) -> FoundTemplate<'_> {
-        match self.found.get(name) {
-            Some(Ok(spec)) => FoundTemplate::Found(spec),
-            Some(Err(why)) => FoundTemplate::Unreadable(why),
-            None => {
-                let near = self.names.iter().find(|known| is_slip(name, known));
-                near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
-            }
-        }
+        self.0(name)
     }
 
     fn node(&self, _: &str) -> Node {

@@ -86,29 +86,18 @@ async fn validate(
 ) -> Response {
     answer(&path, &client, &headers, body, async |received| {
         let handler = &path.handler;
-        if !validate::concerns(received.head()) {
-            return Ok(AdmissionDecision::Allowed(Vec::new()));
-        }
         let namespace = received.head().namespace().to_owned();
-        let room = handler
-            .parse_room
-            .claim(&tenant(&client), received.values())
-            .await;
-        let operators = path.handler.clone();
-        // On the compute pool, because compiling a hook with 100 conditions takes time.
-        let judge = move || {
-            let _room = room;
-            let request = match received.parse() {
-                Ok(request) => request,
-                Err(decision) => return (decision, None),
-            };
-            if let Some(decision) = validate::forged(&request, &operators.workload_operators) {
-                return (decision, None);
-            }
-            (validate::judge(&request), hooks::to_look_up(&request))
+        let judge = |handler: &Handler, request: AdmissionRequest| {
+            let forged = validate::forged(&request, &handler.workload_operators);
+            forged.map_or_else(
+                || (validate::judge(&request), hooks::to_look_up(&request)),
+                |forged| (forged, None),
+            )
         };
-        let judged = handler.compute.attempt(&namespace, judge).await;
-        let (mut decision, workload) = judged.map_err(|error| error.to_string())?;
+        let (mut decision, workload) = match with_objects(handler, &client, received, judge).await? {
+            Ok(judged) => judged,
+            Err(decision) => return Ok(decision),
+        };
         if let (AdmissionDecision::Allowed(warnings), Some(workload)) = (&mut decision, workload) {
             let names = hooks::names(&workload);
             let room = (&handler.parse_room, tenant(&client));
@@ -128,27 +117,37 @@ async fn authorize(
 ) -> Response {
     answer(&path, &client, &headers, body, async |received| {
         let handler = &path.handler;
-        if !validate::concerns(received.head()) {
-            return Ok(AdmissionDecision::Allowed(Vec::new()));
-        }
-        let namespace = received.head().namespace().to_owned();
-        let room = handler
-            .parse_room
-            .claim(&tenant(&client), received.values())
-            .await;
-        let operators = path.handler.clone();
-        let needed = move || {
-            let _room = room;
-            let request = received.parse()?;
-            Ok(authors::needed(&request, &operators.workload_operators))
+        let needed = |handler: &Handler, request: AdmissionRequest| {
+            authors::needed(&request, &handler.workload_operators)
         };
-        let needed = handler.compute.attempt(&namespace, needed).await;
-        match needed.map_err(|error| error.to_string())? {
+        match with_objects(handler, &client, received, needed).await? {
             Ok(rights) => Ok(handler.cluster.authorize(&rights).await),
             Err(decision) => Ok(decision),
         }
     })
     .await
+}
+
+/// Parses the objects of a creation or an update, and passes them on, both on the compute pool: compiling a hook with
+/// 100 conditions takes time. Returns the decision on requests that need no look at their objects, or allow none.
+async fn with_objects<T: Send + 'static>(
+    handler: &Arc<Handler>,
+    client: &Handle,
+    received: ReceivedRequest,
+    work: impl FnOnce(&Handler, AdmissionRequest) -> T + Send + 'static,
+) -> Result<Result<T, AdmissionDecision>, String> {
+    if !validate::concerns(received.head()) {
+        return Ok(Err(AdmissionDecision::Allowed(Vec::new())));
+    }
+    let namespace = received.head().namespace().to_owned();
+    let weighed = received.weigh();
+    let room = handler.parse_room.claim(&tenant(client), weighed.values()).await;
+    let for_work = handler.clone();
+    let worked = handler.compute.attempt(&namespace, move || {
+        let _room = room;
+        weighed.parse().map(|request| work(&for_work, request))
+    });
+    worked.await.map_err(|error| error.to_string())
 }
 
 async fn guard(

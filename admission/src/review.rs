@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::complexity;
+use crate::complexity::{self, TooComplex};
 use crate::guard::GuardedObject;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -89,33 +89,6 @@ impl AdmissionRequest {
     /// Returns whether the request writes the object itself rather than a subresource.
     pub fn is_whole(&self) -> bool {
         self.sub_resource.as_deref().unwrap_or_default().is_empty()
-    }
-
-    /// Returns the request without its objects.
-    #[must_use]
-    pub fn clone_head(&self) -> Self {
-        let Self {
-            uid,
-            kind,
-            operation,
-            sub_resource,
-            name,
-            namespace,
-            user_info,
-            object: _,
-            old_object: _,
-        } = self;
-        Self {
-            uid: uid.clone(),
-            kind: kind.clone(),
-            operation: operation.clone(),
-            sub_resource: sub_resource.clone(),
-            name: name.clone(),
-            namespace: namespace.clone(),
-            user_info: user_info.clone(),
-            object: Value::Null,
-            old_object: Value::Null,
-        }
     }
 
     /// Returns the name of the object, for messages.
@@ -305,9 +278,9 @@ fn decisive(object: &RawValue) -> Option<BTreeMap<String, &str>> {
 impl ReceivedRequest {
     /// Keeps the room of the texts until they are parsed.
     #[must_use]
-    pub fn keep(self, room: Vec<Permit>) -> Self {
-        let room = Arc::new(room);
-        Self { room, ..self }
+    pub fn keep(mut self, room: Vec<Permit>) -> Self {
+        self.room = Arc::new(room);
+        self
     }
 
     /// Returns the request without its objects.
@@ -315,57 +288,15 @@ impl ReceivedRequest {
         &self.head
     }
 
-    /// Returns the number of values of both objects, as far as they are parsed by [`Self::parse`].
-    pub fn values(&self) -> usize {
-        let texts = [&self.object, &self.old_object];
-        let values = texts.map(|text| complexity::values(text.get().as_bytes()).unwrap_or(0));
-        values.iter().sum()
-    }
-
-    /// Parses both objects, or decides without them if one is too complex: an update that changes metadata alone, but
-    /// not the owners, is allowed, so that finalizers and labels can still be changed. An old object that is too
-    /// complex is left out where it makes no difference, so that all of the new one counts as new.
-    pub fn parse(self) -> Result<AdmissionRequest, AdmissionDecision> {
-        let Self {
-            room: _room,
-            head,
-            object,
-            old_object,
-        } = self;
-        let too_complex = |text: &RawValue| complexity::values(text.get().as_bytes()).err();
-        let (now, before) = (too_complex(&object), too_complex(&old_object));
-        if let Some(why) = now.or(before) {
-            if is_unchanged(&object, &old_object) {
-                return Err(AdmissionDecision::Allowed(vec![format!("not checked: {why}")]));
-            }
-            // These may only change in certain ways, which cannot be compared.
-            let is_compared = ["HookRun", "ExecutionHook"].contains(&head.kind.kind.as_str());
-            if now.is_some() || is_compared {
-                return Err(AdmissionDecision::Invalid(format!(
-                    "the {} object cannot be checked: {why}; {}",
-                    if now.is_some() { "new" } else { "stored" },
-                    if now.is_some() {
-                        "simplify it"
-                    } else {
-                        "delete it, and create another one"
-                    },
-                )));
-            }
+    /// Counts the values of both objects.
+    #[must_use]
+    pub fn weigh(self) -> WeighedRequest {
+        let weigh = |text: &RawValue| complexity::values(text.get().as_bytes());
+        WeighedRequest {
+            values: weigh(&self.object),
+            old_values: weigh(&self.old_object),
+            received: self,
         }
-        let old_object = if before.is_some() {
-            RawValue::NULL.to_owned()
-        } else {
-            old_object
-        };
-        let value = |text: &RawValue| {
-            serde_json::from_str::<Value>(text.get())
-                .map_err(|error| AdmissionDecision::Invalid(format!("the object cannot be read: {error}")))
-        };
-        Ok(AdmissionRequest {
-            object: value(&object)?,
-            old_object: value(&old_object)?,
-            ..head
-        })
     }
 
     /// Reads the fields of the old object that the guard needs, however large or deep the object is.
@@ -377,6 +308,60 @@ impl ReceivedRequest {
         Ok(AdmissionRequest {
             old_object,
             ..self.head
+        })
+    }
+}
+
+/// Request whose objects are counted, and not parsed yet.
+#[derive(Debug, Clone)]
+pub struct WeighedRequest {
+    received: ReceivedRequest,
+    values: Result<usize, TooComplex>,
+    old_values: Result<usize, TooComplex>,
+}
+
+impl WeighedRequest {
+    /// Returns the number of values of both objects, as far as they are parsed by [`Self::parse`].
+    pub fn values(&self) -> usize {
+        self.values.unwrap_or(0) + self.old_values.unwrap_or(0)
+    }
+
+    /// Parses both objects, or decides without them if one is too complex: an update that changes metadata alone, but
+    /// not the owners, is allowed, so that finalizers and labels can still be changed. An old object that is too
+    /// complex is left out where it makes no difference, so that all of the new one counts as new.
+    pub fn parse(self) -> Result<AdmissionRequest, AdmissionDecision> {
+        let ReceivedRequest {
+            room: _room,
+            head,
+            object,
+            old_object,
+        } = self.received;
+        if let Some(why) = self.values.err().or(self.old_values.err())
+            && is_unchanged(&object, &old_object)
+        {
+            return Err(AdmissionDecision::Allowed(vec![format!("not checked: {why}")]));
+        }
+        let unchecked = |which, why, remedy| {
+            let words = format!("the {which} object cannot be checked: {why}; {remedy}");
+            Err(AdmissionDecision::Invalid(words))
+        };
+        let old_text = match (self.values, self.old_values) {
+            (Err(why), _) => return unchecked("new", why, "simplify it"),
+            // These may only change in certain ways, which cannot be compared.
+            (Ok(_), Err(why)) if ["HookRun", "ExecutionHook"].contains(&head.kind.kind.as_str()) => {
+                return unchecked("stored", why, "delete it, and create another one");
+            }
+            (Ok(_), Err(_)) => RawValue::NULL,
+            (Ok(_), Ok(_)) => &old_object,
+        };
+        let value = |text: &RawValue| {
+            serde_json::from_str::<Value>(text.get())
+                .map_err(|error| AdmissionDecision::Invalid(format!("the object cannot be read: {error}")))
+        };
+        Ok(AdmissionRequest {
+            object: value(&object)?,
+            old_object: value(old_text)?,
+            ..head
         })
     }
 }

@@ -146,7 +146,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         .clone()
         .guarded()
         .map_or_else(|refused| refused, |request| judge(&request));
-    let validated = match received.parse() {
+    let validated = match received.weigh().parse() {
         Ok(request) => {
             let rights = authors::needed(&request, &[]);
             prop_assert!(rights.iter().all(|right| !right.path.is_empty()));
@@ -208,7 +208,7 @@ fn proper_reviews_are_answered() {
     for (object, operation) in [(0, 0), (1, 0), (2, 2), (3, 0), (3, 1), (4, 0), (4, 1)] {
         let review = review(object, operation, operation > 0).to_string();
         let received = review::read(review.as_bytes()).unwrap();
-        let request = received.parse().unwrap();
+        let request = received.weigh().parse().unwrap();
         assert_eq!(validate::judge(&request), AdmissionDecision::Allowed(Vec::new()));
     }
 }
@@ -261,7 +261,7 @@ fn an_object_that_no_parser_can_follow_is_judged_by_its_text() {
         (&status, &none, Some(known)),
         (&none, &deep, None),
     ] {
-        let decided = hook_template("UPDATE", "Always", new, old).parse().err();
+        let decided = hook_template("UPDATE", "Always", new, old).weigh().parse().err();
         assert_eq!(decided, wanted);
     }
 }
@@ -310,7 +310,7 @@ fn a_change_that_decisions_depend_on_does_not_hide_behind_many_labels() {
             ),
             (object(&few, other), object(&few, one), None),
         ] {
-            let decided = update(kind, &new, &old).parse().err();
+            let decided = update(kind, &new, &old).weigh().parse().err();
             let is_allowed = decided.map(|decision| matches!(decision, AdmissionDecision::Allowed(_)));
             assert_eq!(is_allowed, wanted, "{kind}: {new:.80}");
         }

@@ -101,7 +101,7 @@ pub struct ObjectName {
     pub name: String,
     /// Namespace that the run's arguments name. It must be the run's own.
     pub namespace: Option<String>,
-    /// Whether it is the pod of the run or of the try. The UID of that pod is known.
+    /// Whether the object is the pod of the run or of the try, whose UID is known.
     pub is_pod_of_run: bool,
 }
 

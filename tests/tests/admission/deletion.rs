@@ -118,16 +118,25 @@ async fn a_namespace_that_is_being_deleted_is_not_held_up() {
         run(command, input)
     };
     kubectl(&["create", "--filename", "-"], &game(1, json!({})).to_string()).unwrap();
+    goes_with_its_namespace(kubectl, &other, ["gamedeployment", GAME]).await;
+}
+
+/// Waits until the guard refuses to delete an object, and then for the end of its namespace.
+pub(crate) async fn goes_with_its_namespace(
+    kubectl: impl Fn(&[&str], &str) -> Result<String, String>,
+    namespace: &str,
+    [resource, name]: [&str; 2],
+) {
     eventually(SOON, || async {
-        match kubectl(&["delete", "--dry-run=server", "gamedeployment", GAME], "") {
+        match kubectl(&["delete", "--dry-run=server", resource, name], "") {
             Err(said) if said.contains("is refused") => Ok(()),
             other => Err(other),
         }
     })
     .await;
-    kubectl(&["delete", "namespace", &other, "--wait=false"], "").unwrap();
+    kubectl(&["delete", "namespace", namespace, "--wait=false"], "").unwrap();
     eventually(SOON, || async {
-        match kubectl(&["get", "namespace", &other, "--output=yaml"], "") {
+        match kubectl(&["get", "namespace", namespace, "--output=yaml"], "") {
             Err(said) if said.contains("NotFound") => Ok(()),
             other => Err(other),
         }

@@ -1,16 +1,16 @@
 //! Deletions of objects that are deep, large or ambiguous. The guard opens for nothing that a plain reader of
 //! JSON, which takes the last of repeated keys, would keep.
 
+use operator_tests::assert_has;
 use operator_tests::fleet::game;
-use operator_tests::{SOON, assert_has};
 use serde_json::{Value, json};
 use shared_api::names::workload::DELETION_ALLOW;
-use test_kit::eventually;
 
 use super::{
     Caller, NAME, Review, UID, apart, assert_answered, assert_names_the_way_out, beginning, keys, list,
     list_of, lists, objects, review, template, with_text,
 };
+use crate::deletion::goes_with_its_namespace;
 use crate::installation::{Installation, run};
 use crate::shared;
 
@@ -645,21 +645,7 @@ async fn a_deep_object_that_is_stored_already_goes_with_its_label_or_its_namespa
     allow(&installation, &refusal);
     installation.must(&delete, "");
 
-    eventually(SOON, || async {
-        match kubectl(&["delete", "--dry-run=server", "hooktemplate", "kept"], "") {
-            Err(said) if said.contains("is refused") => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
-    kubectl(&["delete", "namespace", &other, "--wait=false"], "").unwrap();
-    eventually(SOON, || async {
-        match kubectl(&["get", "namespace", &other, "--output=yaml"], "") {
-            Err(said) if said.contains("NotFound") => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    goes_with_its_namespace(kubectl, &other, ["hooktemplate", "kept"]).await;
 }
 
 /// Runs the kubectl command at the end of a refusal. If the label cannot be set because the object is too
