@@ -19,8 +19,10 @@ use serde_json::Value;
 const LIST: &str = "tests/simulation/mutations.yaml";
 /// Seeds simulated for each bug; one seed is about ten thousand steps.
 const SEEDS: &str = "0..1500";
-/// Timeout of a simulation. A longer one counts as found: it has no end.
-const PATIENCE: Duration = Duration::from_mins(4);
+/// Timeout of the simulation without a bug, which shows how fast this machine is.
+const MAX_BASELINE: Duration = Duration::from_mins(30);
+/// Timeout of a simulation with a bug, in times of the one without. A longer one counts as found: it has no end.
+const MAX_SLOWDOWN: u32 = 4;
 /// With `--quick`, every n-th bug is tried.
 const QUICK_EVERY: usize = 12;
 
@@ -83,16 +85,18 @@ fn tried(args: &Args) -> Result<Vec<String>, String> {
     let bench = Bench::new(&root)?;
     println!("the tree as it is");
     bench.build()?;
-    if let Some(found) = bench.simulate()? {
+    let began = Instant::now();
+    if let Some(found) = bench.simulate(MAX_BASELINE)? {
         return Err(format!("the suite fails without any bug: {found}"));
     }
+    let timeout = MAX_SLOWDOWN * began.elapsed();
     let tried = wanted.len();
     let mut survivors = Vec::new();
     let mut table = String::from("| bug | found by | seconds |\n| --- | --- | --- |\n");
     for mutation in wanted {
         let began = Instant::now();
         let found = bench
-            .try_one(mutation, args.simulation_only)
+            .try_one(mutation, args.simulation_only, timeout)
             .unwrap_or_else(|error| {
                 println!("{error}");
                 None
@@ -245,14 +249,14 @@ impl Bench {
     }
 
     /// Returns the finding of the simulation, if any.
-    fn simulate(&self) -> Result<Option<String>, String> {
+    fn simulate(&self, timeout: Duration) -> Result<Option<String>, String> {
         let child = Command::new(self.build.join("debug/simulate"))
             .args(["--seeds", SEEDS, "--short"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
         let child = child.map_err(|error| format!("failed to start the simulation: {error}"))?;
-        let Some(output) = wait(child)? else {
+        let Some(output) = wait(child, timeout)? else {
             return Ok(Some("simulation: it has no end".to_owned()));
         };
         if output.status.success() {
@@ -269,7 +273,12 @@ impl Bench {
     }
 
     /// Returns the finding for this bug, if any.
-    fn try_one(&self, mutation: &Mutation, simulation_only: bool) -> Result<Option<String>, String> {
+    fn try_one(
+        &self,
+        mutation: &Mutation,
+        simulation_only: bool,
+        timeout: Duration,
+    ) -> Result<Option<String>, String> {
         let Mutation {
             name,
             file,
@@ -291,7 +300,7 @@ impl Bench {
         write(&good.replacen(text.as_str(), instead, 1))?;
         let found = match test.as_ref().filter(|_| !simulation_only) {
             Some((package, test)) => self.own_test(package, test),
-            None => self.build().and_then(|()| self.simulate()),
+            None => self.build().and_then(|()| self.simulate(timeout)),
         };
         write(&good)?;
         found.map_err(|error| format!("{name}: {error}"))
@@ -314,11 +323,11 @@ impl Bench {
 }
 
 /// Waits for a process to end, and kills it after a timeout.
-fn wait(mut child: Child) -> Result<Option<Output>, String> {
+fn wait(mut child: Child, timeout: Duration) -> Result<Option<Output>, String> {
     let began = Instant::now();
     let failed = |error: std::io::Error| error.to_string();
     while child.try_wait().map_err(failed)?.is_none() {
-        if began.elapsed() > PATIENCE {
+        if began.elapsed() > timeout {
             child.kill().map_err(failed)?;
             child.wait().map_err(failed)?;
             return Ok(None);
