@@ -9,12 +9,12 @@ use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
 use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, PostParams};
-use kube::core::DeserializeGuard;
 use kube::{Api, Client, Resource as _};
 use operator_runtime::calls::{CallError, CallLimiter};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use shared_api::names::GROUP;
+use shared_api::parsed::{self, Parsed};
 use shared_api::{HookTemplate, HookTemplateSpec};
 
 use crate::authors::{HookTarget, NeededRight, Resource, TargetKind};
@@ -265,36 +265,41 @@ impl ClusterReader {
     }
 
     async fn namespace_ends(&self, name: &str) -> Result<bool, String> {
-        let api: Api<Namespace> = Api::all(self.client.0.clone());
-        let call = self
-            .calls
-            .call(name, "read the namespace", api.get_metadata(name))
-            .await;
+        let api: Api<Parsed<Namespace>> = Api::all(self.client.0.clone());
+        let call = self.calls.call(name, "read the namespace", api.get(name)).await;
         let found =
             call.map_err(|error| format!("whether the namespace is being deleted is not known: {error}"))?;
-        Ok(found.metadata.deletion_timestamp.is_some())
+        Ok(found.meta().deletion_timestamp.is_some())
     }
 
     async fn no_objects(&self, version: &str, plural: &str) -> Result<bool, String> {
         let kind = GroupVersionKind::gvk(GROUP, version, "");
         let kind = ApiResource::from_gvk_with_plural(&kind, plural);
-        let api: Api<DynamicObject> = Api::all_with(self.client.0.clone(), &kind);
-        let one = ListParams::default().limit(1);
-        let call = self
-            .calls
-            .call("", "list the objects", api.list_metadata(&one))
-            .await;
-        let found = call.map_err(|error| format!("whether there are objects is not known: {error}"))?;
+        let path = DynamicObject::url_path(&kind, None);
+        let call = async {
+            let request = kube::core::Request::new(path).list_metadata(&ListParams::default().limit(1));
+            let client = &self.client.0;
+            client
+                .request::<AnyList>(request.map_err(kube::Error::BuildRequest)?)
+                .await
+        };
+        let found = self.calls.call("", "list the objects", call).await;
+        let found = found.map_err(|error| format!("whether there are objects is not known: {error}"))?;
         Ok(found.items.is_empty())
     }
 }
 
+/// List of which only the length matters.
+#[derive(Deserialize)]
+struct AnyList {
+    items: Vec<IgnoredAny>,
+}
+
 fn read_template(text: &str) -> Result<HookTemplateSpec, String> {
-    match serde_json::from_str::<DeserializeGuard<HookTemplate>>(text) {
-        Ok(DeserializeGuard(Ok(template))) => Ok(template.spec),
-        Ok(DeserializeGuard(Err(invalid))) => Err(invalid.error),
-        Err(error) => Err(error.to_string()),
-    }
+    let Parsed(template) = parsed::parse::<HookTemplate>(text);
+    template
+        .map(|template| template.spec)
+        .map_err(|invalid| invalid.error)
 }
 
 /// Returns the group and version that serve a kind: the version that the hook names, or the preferred one.

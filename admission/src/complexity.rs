@@ -12,6 +12,9 @@ pub enum TooComplex {
     /// Too many values.
     #[error("it has more than {MAX_VALUES} values")]
     Values,
+    /// Nesting that is hidden in texts.
+    #[error("it has a key that starts with $serde_json, which is reserved")]
+    ReservedKey,
     /// Nested too deep.
     #[error("it is nested more than {MAX_DEPTH} levels deep")]
     Depth,

@@ -7,11 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::unresolved;
 use gamedeployment_core::workload::Workload;
-use kube::core::DeserializeGuard;
-use serde::Deserialize;
 use serde_json::Value;
 use shared_api::spelling::is_slip;
-use shared_api::{GameDeployment, HookTemplateSpec};
+use shared_api::{GameDeployment, HookTemplateSpec, parsed};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::review::AdmissionRequest;
@@ -40,8 +38,8 @@ pub fn to_look_up(request: &AdmissionRequest) -> Option<Workload> {
     if !fields.any(|field| !hook(object, field).is_null() && hook(object, field) != hook(old, field)) {
         return None;
     }
-    let DeserializeGuard(read) = DeserializeGuard::<GameDeployment>::deserialize(object).ok()?;
-    Workload::read(&read.ok()?).ok()
+    let game: GameDeployment = parsed::parse(&object.to_string()).0.ok()?;
+    Workload::read(&game).ok()
 }
 
 /// HookTemplates of a namespace, as far as a workload names them.

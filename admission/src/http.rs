@@ -175,9 +175,12 @@ fn tenant(client: &Handle) -> String {
 
 /// Parses a body, apart from its objects.
 async fn parse(path: &Path, tenant: &str, body: ReceivedBody) -> Result<ReceivedRequest, Malformed> {
-    let (bytes, room) = body.into_parts();
+    let (mut bytes, room) = body.into_parts();
     let is_short = bytes.len() <= MAX_INLINE_BYTES;
-    let read = move || review::read(&bytes).map(|received| received.keep(room));
+    let read = move || {
+        utf8_body::replace_invalid(&mut bytes);
+        review::read(&bytes).map(|received| received.keep(room))
+    };
     if is_short {
         return read();
     }

@@ -291,7 +291,11 @@ impl ReceivedRequest {
     /// Counts the values of both objects.
     #[must_use]
     pub fn weigh(self) -> WeighedRequest {
-        let weigh = |text: &RawValue| complexity::values(text.get().as_bytes());
+        let weigh = |text: &RawValue| {
+            let json = text.get().as_bytes();
+            plain_json::check(json).map_err(|_| TooComplex::ReservedKey)?;
+            complexity::values(json)
+        };
         WeighedRequest {
             values: weigh(&self.object),
             old_values: weigh(&self.old_object),

@@ -15,11 +15,10 @@ use hook_core::resolve::{
 };
 use hook_core::value::cut;
 use kube::Resource;
-use kube::core::DeserializeGuard;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use shared_api::names::{CONTROLLER_REVISION, GROUP};
+use shared_api::parsed::{self, Parsed};
 use shared_api::{ExecutionHook, GameDeployment, HookAction, HookRun, HookTemplate};
 
 use crate::review::{AdmissionDecision, AdmissionRequest, GroupKind};
@@ -202,12 +201,9 @@ fn news<P: PartialEq + ToString>(
 }
 
 /// Parses an object like the operators' watches, so that parse errors have the same message.
-fn parse<K: Resource + DeserializeOwned>(object: &Value) -> Result<K, String> {
-    match DeserializeGuard::<K>::deserialize(object) {
-        Ok(DeserializeGuard(Ok(object))) => Ok(object),
-        Ok(DeserializeGuard(Err(invalid))) => Err(invalid.error),
-        Err(error) => Err(error.to_string()),
-    }
+fn parse<K: Resource<DynamicType = ()> + DeserializeOwned>(object: &Value) -> Result<K, String> {
+    let Parsed(object) = parsed::parse(&object.to_string());
+    object.map_err(|invalid| invalid.error)
 }
 
 fn workload_problems(object: &Value) -> Found<workload::FieldError> {

@@ -243,26 +243,40 @@ fn hook_template(operation: &str, label: &str, new: &str, old: &str) -> review::
 
 #[test]
 fn an_object_that_no_parser_can_follow_is_judged_by_its_text() {
-    let deep = format!(r#","x":{}1{}"#, "[".repeat(100_000), "]".repeat(100_000));
-    for (label, wanted) in [("Always", true), ("Never", false)] {
-        let request = hook_template("DELETE", label, "", &deep).guarded().unwrap();
-        let decision = guard::judge(&request, &[]);
-        let is_allowed = decision == PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()));
-        assert_eq!(is_allowed, wanted, "{label}: {decision:?}");
-    }
-    let words = "it is nested more than 64 levels deep";
-    let refused = format!("the new object cannot be checked: {words}; simplify it");
-    let refused = AdmissionDecision::Invalid(refused);
-    let known = AdmissionDecision::Allowed(vec![format!("not checked: {words}")]);
-    let (none, status) = (String::new(), deep.replacen("\"x\"", "\"status\"", 1));
-    for (new, old, wanted) in [
-        (&deep, &none, Some(refused)),
-        (&deep, &deep, Some(known.clone())),
-        (&status, &none, Some(known)),
-        (&none, &deep, None),
+    let lists = |levels: usize, inner: &str| format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels));
+    let hidden = (0..12).fold(String::new(), |inner, _| {
+        lists(
+            50,
+            &json!({ "$serde_json::private::RawValue": inner }).to_string(),
+        )
+    });
+    for (value, words) in [
+        (lists(100_000, "1"), "it is nested more than 64 levels deep"),
+        (
+            hidden,
+            "it has a key that starts with $serde_json, which is reserved",
+        ),
     ] {
-        let decided = hook_template("UPDATE", "Always", new, old).weigh().parse().err();
-        assert_eq!(decided, wanted);
+        let deep = format!(r#","x":{value}"#);
+        for (label, wanted) in [("Always", true), ("Never", false)] {
+            let request = hook_template("DELETE", label, "", &deep).guarded().unwrap();
+            let decision = guard::judge(&request, &[]);
+            let is_allowed = decision == PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()));
+            assert_eq!(is_allowed, wanted, "{label}: {decision:?}");
+        }
+        let refused = format!("the new object cannot be checked: {words}; simplify it");
+        let refused = AdmissionDecision::Invalid(refused);
+        let known = AdmissionDecision::Allowed(vec![format!("not checked: {words}")]);
+        let (none, status) = (String::new(), deep.replacen("\"x\"", "\"status\"", 1));
+        for (new, old, wanted) in [
+            (&deep, &none, Some(refused)),
+            (&deep, &deep, Some(known.clone())),
+            (&status, &none, Some(known)),
+            (&none, &deep, None),
+        ] {
+            let decided = hook_template("UPDATE", "Always", new, old).weigh().parse().err();
+            assert_eq!(decided, wanted);
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub mod run;
 
 use config::Config;
 use metrics::Metrics;
+use observe::UnreadableObjects;
 
 /// Entry point: parses flags, runs until a signal, and reports a startup failure in one line.
 pub fn main() -> ExitCode {
@@ -82,8 +83,10 @@ impl Operator for Config {
         .await;
         let clock = clock::Clock::begin();
         let calls = self.operator.call_limiter();
+        let unreadable = UnreadableObjects::new(events.clone(), metrics.clone());
         let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
-        let events = observe::watch_all(&client, &self.operator.scope(), with_nodes, &health, clock);
+        let scope = self.operator.scope();
+        let events = observe::watch_all(&client, &scope, with_nodes, &health, clock, &unreadable);
         run::Loop::new(with_nodes, caller, clock, metrics, health)
             .run(events)
             .await;

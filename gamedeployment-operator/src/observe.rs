@@ -2,6 +2,7 @@
 //! reads.
 
 pub mod read;
+mod unreadable;
 
 use std::future::ready;
 
@@ -9,15 +10,15 @@ use futures::stream::{BoxStream, SelectAll};
 use futures::{Stream, StreamExt};
 use gamedeployment_driver::watch_event::{Event, WatchEvent};
 use k8s_openapi::api::core::v1::Node;
-use kube::core::error_boundary::InvalidObject;
-use kube::core::{DeserializeGuard, ObjectMeta};
 use kube::runtime::watcher;
-use kube::{Api, Client};
+use kube::{Api, Client, Resource};
 use operator_runtime::health::Health;
 use operator_runtime::shard::Scope;
 use operator_runtime::watch::{Observed, key_of, watch, watch_in};
+use shared_api::parsed::{InvalidObject, Parsed};
 
 use crate::clock::Clock;
+pub use unreadable::UnreadableObjects;
 
 /// Checks in `/readyz`: the kind has been listed and is being watched.
 pub const CHECKS: [&str; 5] = [WORKLOADS, PODS, REVISIONS, RUNS, TEMPLATES];
@@ -35,35 +36,28 @@ fn event<K, T>(
     read: impl Fn(Result<K, InvalidObject>) -> Option<T>,
 ) -> Option<Event<T>>
 where
-    K: kube::Resource<DynamicType = ()>,
+    K: Resource<DynamicType = ()>,
 {
-    let of = |object: Result<K, InvalidObject>| {
-        let key = key_of(metadata(&object));
-        Some((key, read(object)?))
+    let of = |object: Parsed<K>| {
+        let key = key_of(object.meta());
+        Some((key, read(object.0)?))
     };
     Some(match observed {
         watcher::Event::Init => Event::Init,
-        watcher::Event::InitApply(DeserializeGuard(object)) => {
+        watcher::Event::InitApply(object) => {
             let (key, value) = of(object)?;
             Event::InitApply(key, value)
         }
         watcher::Event::InitDone => Event::InitDone,
-        watcher::Event::Apply(DeserializeGuard(object)) => {
+        watcher::Event::Apply(object) => {
             let (key, value) = of(object)?;
             Event::Apply(key, value)
         }
-        watcher::Event::Delete(DeserializeGuard(object)) => {
-            let metadata = metadata(&object);
+        watcher::Event::Delete(object) => {
+            let metadata = object.meta();
             Event::Delete(key_of(metadata), metadata.uid.clone().unwrap_or_default())
         }
     })
-}
-
-fn metadata<K: kube::Resource>(object: &Result<K, InvalidObject>) -> &ObjectMeta {
-    match object {
-        Ok(object) => object.meta(),
-        Err(invalid) => &invalid.metadata,
-    }
 }
 
 /// Merges the watches of a scope into one stream that never ends. Nodes belong to every scope.
@@ -73,16 +67,21 @@ pub fn watch_all(
     nodes: bool,
     health: &Health,
     clock: Clock,
+    unreadable: &UnreadableObjects,
 ) -> impl Stream<Item = WatchEvent> + Send + use<> {
     let mut all: SelectAll<BoxStream<'static, WatchEvent>> = SelectAll::new();
     let workloads = watch_in(client, scope, WORKLOADS, health.clone());
     let workloads = workloads.filter_map(|seen| ready(event(seen, |read| Some(read::workload(read)))));
     all.push(workloads.map(WatchEvent::Workload).boxed());
     let pods = watch_in(client, scope, PODS, health.clone());
-    let pods = pods.filter_map(|seen| ready(event(seen, |read| Some(read::pod(&read.ok()?)))));
+    let reporter = unreadable.clone();
+    let pods =
+        pods.filter_map(move |seen| ready(event(seen, |read| Some(read::pod(&reporter.readable(read)?)))));
     all.push(pods.map(WatchEvent::Pod).boxed());
     let revisions = watch_in(client, scope, REVISIONS, health.clone());
-    let revisions = revisions.filter_map(|seen| ready(event(seen, |read| read::revision(&read.ok()?))));
+    let reporter = unreadable.clone();
+    let revisions = revisions
+        .filter_map(move |seen| ready(event(seen, |read| read::revision(&reporter.readable(read)?))));
     all.push(revisions.map(WatchEvent::Revision).boxed());
     let runs = watch_in(client, scope, RUNS, health.clone());
     let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(read::run(read)))));
@@ -93,9 +92,17 @@ pub fn watch_all(
     let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));
     all.push(templates.map(WatchEvent::Template).boxed());
     if nodes {
-        let api: Api<DeserializeGuard<Node>> = Api::all(client.clone());
+        let api: Api<Parsed<Node>> = Api::all(client.clone());
         let nodes = watch(api, NODES, health.clone());
-        let nodes = nodes.filter_map(|seen| ready(event(seen, |read| Some(read::shown_node(read)))));
+        let reporter = unreadable.clone();
+        let nodes = nodes.filter_map(move |seen| {
+            let read = |read: Result<Node, InvalidObject>| {
+                Some(read::node(
+                    read.inspect_err(|invalid| reporter.report::<Node>(invalid)),
+                ))
+            };
+            ready(event(seen, read))
+        });
         all.push(nodes.map(WatchEvent::Node).boxed());
     }
     all

@@ -15,14 +15,16 @@ use hook_session::backend::{
 };
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
-use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, ObjectMeta, PartialObjectMeta};
+use kube::core::{NamespaceResourceScope, ObjectMeta};
 use kube::{Api, Client, Resource, ResourceExt};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
+use operator_runtime::objects;
 use operator_runtime::patch::replacing;
 use operator_runtime::watch::Watched;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
 
@@ -77,25 +79,33 @@ impl ApiBackend {
         &self.events
     }
 
-    fn api_of<K: Watched + Resource<Scope = NamespaceResourceScope>>(&self, metadata: &ObjectMeta) -> Api<K> {
-        let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        Api::namespaced(self.client.clone(), namespace)
-    }
-
     /// Reads an object, bypassing the cache. Another one of its name counts as gone.
     pub(crate) async fn read_same<K>(&self, step: &'static str, object: &K) -> Result<K, StoreError>
     where
         K: Watched + Resource<Scope = NamespaceResourceScope>,
     {
         let metadata = object.meta();
-        let (api, name) = (self.api_of::<K>(metadata), object.name_any());
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let current = self.call(namespace, step, api.get(&name)).await?;
+        let current: Parsed<K> = self.get(namespace, step, &object.name_any()).await?;
         if current.meta().uid == metadata.uid {
-            Ok(slim(current))
+            readable(step, current)
         } else {
             Err(StoreError::Gone)
         }
+    }
+
+    /// Reads an object, bypassing the cache.
+    pub(crate) async fn get<K>(
+        &self,
+        namespace: &str,
+        step: &'static str,
+        name: &str,
+    ) -> Result<Parsed<K>, StoreError>
+    where
+        K: Watched + Resource<Scope = NamespaceResourceScope>,
+    {
+        let api: Api<Parsed<K>> = Api::namespaced(self.client.clone(), namespace);
+        self.call(namespace, step, api.get(name)).await
     }
 
     /// Deletes an object, if it is still exactly this one.
@@ -111,9 +121,12 @@ impl ApiBackend {
             }),
             ..DeleteParams::background()
         };
-        let (api, name) = (self.api_of::<K>(metadata), object.name_any());
-        let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        self.call(namespace, step, api.delete(&name, &params)).await?;
+        let (namespace, name) = (
+            metadata.namespace.as_deref().unwrap_or_default(),
+            object.name_any(),
+        );
+        let call = objects::delete::<K>(&self.client, namespace, &name, &params);
+        self.call(namespace, step, call).await?;
         Ok(())
     }
 
@@ -133,12 +146,12 @@ impl ApiBackend {
         step: &'static str,
         metadata: &ObjectMeta,
         status: Value,
-    ) -> Result<K, StoreError>
+    ) -> Result<Parsed<K>, StoreError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned,
     {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
+        let api: Api<Parsed<K>> = Api::namespaced(self.client.clone(), namespace);
         let name = metadata.name.as_deref().unwrap_or_default();
         // Without a version, the patch applies to any version; a null would be refused.
         let mut same = json!({ "uid": metadata.uid });
@@ -158,12 +171,14 @@ impl ApiBackend {
     /// Records that an object cannot be parsed as a HookRun. Keeps an existing verdict.
     pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), StoreError> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
-        let kind = ApiResource::erase::<HookRun>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &kind);
         let name = metadata.name.as_deref().unwrap_or_default();
-        let run = self.call(namespace, "read a run", api.get(name)).await?;
-        let phase = run.data.pointer("/status/phase").and_then(Value::as_str);
-        if Phase::from(phase.unwrap_or_default().to_owned()).is_final() {
+        let run: Parsed<HookRun> = self.get(namespace, "read a run", name).await?;
+        let Err(InvalidObject { status, .. }) = run.0 else {
+            // It was corrected, which the watch will show.
+            return Ok(());
+        };
+        let phase = status["phase"].as_str().unwrap_or_default();
+        if Phase::from(phase.to_owned()).is_final() {
             return Ok(());
         }
         let message = run_unreadable(error);
@@ -178,7 +193,8 @@ impl ApiBackend {
         let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
-        let _: PartialObjectMeta<HookRun> = self.patch_status("refuse a run", metadata, status).await?;
+        self.patch_status::<HookRun>("refuse a run", metadata, status)
+            .await?;
         Ok(())
     }
 
@@ -189,8 +205,7 @@ impl ApiBackend {
         status: &HookTemplateStatus,
     ) -> Result<(), StoreError> {
         let status = json!(status);
-        let _: PartialObjectMeta<HookTemplate> = self
-            .patch_status("record a template's condition", metadata, status)
+        self.patch_status::<HookTemplate>("record a template's condition", metadata, status)
             .await?;
         Ok(())
     }
@@ -218,10 +233,14 @@ fn class_of(error: CallError) -> StoreError {
     }
 }
 
-/// Drops the managed fields, as the watch does: they make up half of the object.
-pub(crate) fn slim<K: Resource>(mut object: K) -> K {
+/// Returns the object of an answer without the managed fields, which make up half of it. The watch drops them too.
+pub(crate) fn readable<K: Resource>(step: &'static str, Parsed(read): Parsed<K>) -> Result<K, StoreError> {
+    let mut object = read.map_err(|invalid| StoreError::Failed {
+        step,
+        message: format!("it cannot be read: {invalid}"),
+    })?;
     object.meta_mut().managed_fields = None;
-    object
+    Ok(object)
 }
 
 fn namespace_of(run: &HookRun) -> &str {
@@ -265,8 +284,9 @@ impl RunStore for ApiBackend {
         };
         let new = serde_json::to_value(status).map_err(failed)?;
         let old = serde_json::to_value(&base.status).map_err(failed)?;
-        let recorded = self.patch_status("write a status", &base.metadata, replacing(old, new));
-        Ok(slim(recorded.await?))
+        let step = "write a status";
+        let recorded = self.patch_status(step, &base.metadata, replacing(old, new));
+        readable(step, recorded.await?)
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {

@@ -9,11 +9,10 @@ use hook_driver::{Change, End, Event, SessionId, Sessions, StoreError};
 use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
 use kube::Resource as _;
-use kube::core::DeserializeGuard;
-use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::HookRun;
+use shared_api::parsed::{InvalidObject, Parsed};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
@@ -88,10 +87,11 @@ impl Controller {
     fn read(&mut self, event: Observed<HookRun>) -> Event {
         match event {
             watcher::Event::Init => Event::Init,
-            watcher::Event::InitApply(DeserializeGuard(Ok(run))) => Event::InitApply(self.readable(run)),
-            watcher::Event::Apply(DeserializeGuard(Ok(run))) => Event::Apply(self.readable(run)),
-            watcher::Event::InitApply(DeserializeGuard(Err(invalid)))
-            | watcher::Event::Apply(DeserializeGuard(Err(invalid))) => self.refuse(invalid),
+            watcher::Event::InitApply(Parsed(Ok(run))) => Event::InitApply(self.readable(run)),
+            watcher::Event::Apply(Parsed(Ok(run))) => Event::Apply(self.readable(run)),
+            watcher::Event::InitApply(Parsed(Err(invalid))) | watcher::Event::Apply(Parsed(Err(invalid))) => {
+                self.refuse(invalid)
+            }
             watcher::Event::Delete(run) => {
                 let key = key_of(run.meta());
                 self.unreadable.cancel(&key);
@@ -111,8 +111,10 @@ impl Controller {
         Arc::new(run)
     }
 
-    fn refuse(&mut self, invalid: InvalidObject) -> Event {
+    fn refuse(&mut self, mut invalid: InvalidObject) -> Event {
         self.metrics.unreadable.inc();
+        // Read again when the problem is recorded.
+        invalid.status.take();
         let key = key_of(&invalid.metadata);
         let record = record_unreadable(invalid, self.measurer.backend.clone());
         self.unreadable.start(key.clone(), record);

@@ -13,10 +13,11 @@ use hook_driver::StoreError;
 use hook_session::backend::ClusterProviders as _;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+use kube::Resource as _;
 use kube::core::ObjectMeta;
-use kube::core::error_boundary::InvalidObject;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
+use shared_api::parsed::InvalidObject;
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
 use shared_api::{HookTemplate, HookTemplateStatus};
 
@@ -39,8 +40,7 @@ pub async fn drive(
     let mut templates = std::pin::pin!(templates);
     let invalid = Invalid::new(metrics.clone());
     let mut writes = LatestTasks::default();
-    // Unreadable generations, by template. The recorded status of an unreadable object cannot be compared
-    // with the expected one, so it is written once per generation.
+    // Unreadable generations, by template: the problem is recorded once for each.
     let mut refused: HashMap<NamespacedName, Generation> = HashMap::new();
     while let Some(event) = templates.next().await {
         match event {
@@ -66,11 +66,7 @@ pub async fn drive(
                 }
             },
             Event::Delete(template) => {
-                let metadata = template
-                    .0
-                    .as_ref()
-                    .map_or_else(|invalid| &invalid.metadata, |good| &good.metadata);
-                let key = key_of(metadata);
+                let key = key_of(template.meta());
                 refused.remove(&key);
                 writes.cancel(&key);
                 invalid.set(key, false);
@@ -169,7 +165,7 @@ fn assess(template: &HookTemplate, enabled: &OptionalProviders, now: Timestamp) 
 
 /// Returns the status of an unreadable template. It is the same every time.
 fn unreadable(invalid: &InvalidObject) -> HookTemplateStatus {
-    let InvalidObject { error, metadata } = invalid;
+    let InvalidObject { error, metadata, .. } = invalid;
     let since = metadata
         .creation_timestamp
         .clone()

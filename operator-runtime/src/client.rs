@@ -20,6 +20,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+use tower::util::MapResponseLayer;
 use tower::{BoxError, Layer, Service};
 
 use crate::error::{ConnectError, root_cause};
@@ -178,7 +179,10 @@ pub fn with_config(
         call_timeout,
         fence: fence.clone(),
     };
-    Ok(ClientBuilder::try_from(config)?.with_layer(&layer).build())
+    let client = ClientBuilder::try_from(config)?.with_layer(&layer);
+    Ok(client
+        .with_layer(&MapResponseLayer::new(utf8_body::valid))
+        .build())
 }
 
 struct MeterLayer {

@@ -6,13 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
+use kube::client::Body;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use runtime_core::backoff::Backoff;
 use tokio::sync::mpsc;
+use tower::BoxError;
 
 /// Queue limit; further events are dropped and counted.
 const QUEUE_SIZE: usize = 1024;
@@ -53,7 +57,7 @@ impl Events {
             dropped.clone(),
         );
         let recorders = Recorders {
-            client,
+            client: without_answers(client),
             reporter: Reporter {
                 controller: reporter.to_owned(),
                 instance: None,
@@ -125,6 +129,25 @@ async fn publish(recorder: &Recorder, event: &Event, about: &ObjectReference) ->
             outcome => return outcome,
         }
     }
+}
+
+/// Returns a client that replaces objects in answers by an empty one: the recorder needs nothing of them, and others may
+/// have changed an event so that it does not parse.
+fn without_answers(client: Client) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    let send = move |request: Request<Body>| {
+        let client = client.clone();
+        async move {
+            let (head, body) = client.send(request).await?.into_parts();
+            if !head.status.is_success() {
+                return Ok::<_, BoxError>(Response::from_parts(head, body));
+            }
+            // Read to its end, so that the connection can be used again.
+            body.collect().await?;
+            Ok(Response::from_parts(head, Body::from(b"{}".to_vec())))
+        }
+    };
+    Client::new(tower::service_fn(send), namespace)
 }
 
 /// Whether a retry may succeed: not if the API server understood and refused the request.

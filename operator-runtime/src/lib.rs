@@ -14,6 +14,7 @@
 //! | [`leader`] | leader election with a Lease |
 //! | [`metrics`] | metrics that every component exports |
 //! | `metrics_text` | text of `/metrics`, shared by clients that read slowly |
+//! | [`objects`] | deletions, whose answers may hold objects that do not parse |
 //! | [`patch`] | merge patches that replace the whole object |
 //! | [`process`] | logs, TLS, runtime, and the report of a failed start |
 //! | `random` | random numbers |
@@ -24,8 +25,9 @@
 //! | [`traces`] | spans for an OpenTelemetry collector, if one is configured |
 //! | [`watch`] | all objects of a kind, then every change of them |
 //!
-//! The crate `connection-limit` bounds the connections to a listener; `fair-share` has the semaphore that is fair
-//! between namespaces; `runtime-core` decides who leads. This crate makes no decisions and knows nothing of hooks or game servers.
+//! The crate `connection-limit` bounds the connections to a listener; `utf8-body` replaces invalid UTF-8 in responses;
+//! `fair-share` has the semaphore that is fair between namespaces; `runtime-core` decides who leads. This crate makes no
+//! decisions and knows nothing of hooks or game servers.
 
 pub mod calls;
 pub mod client;
@@ -39,6 +41,7 @@ pub mod health;
 pub mod leader;
 pub mod metrics;
 mod metrics_text;
+pub mod objects;
 pub mod patch;
 pub mod process;
 mod random;

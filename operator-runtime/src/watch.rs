@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use kube::core::{DeserializeGuard, NamespaceResourceScope, ObjectMeta};
+use kube::core::{NamespaceResourceScope, ObjectMeta};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, ResourceExt};
 use runtime_core::backoff::Backoff;
 use serde::de::DeserializeOwned;
+use shared_api::parsed::Parsed;
 
 use crate::error::root_cause;
 use crate::health::Health;
@@ -19,7 +20,7 @@ use crate::shard::Scope;
 const PAGE: u32 = 500;
 
 /// Event about an object that may not parse as its kind.
-pub type Observed<K> = Event<DeserializeGuard<K>>;
+pub type Observed<K> = Event<Parsed<K>>;
 
 /// Kind that can be watched.
 pub trait Watched:
@@ -73,7 +74,7 @@ impl kube::runtime::utils::Backoff for Soon {
 /// Streams all objects that `api` lists, then every change; never ends. The check `check` in `/readyz`
 /// reports its state.
 pub fn watch<K>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Parsed<K>>,
     check: &'static str,
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
@@ -84,7 +85,7 @@ where
 }
 
 fn watch_with<K>(
-    api: Api<DeserializeGuard<K>>,
+    api: Api<Parsed<K>>,
     config: watcher::Config,
     check: &'static str,
     health: Health,
@@ -117,10 +118,10 @@ where
 /// Streams all objects with a label, then every change; never ends. Says only in the log if it is interrupted: for
 /// watches without which the operator works.
 pub fn watch_selected<K>(
-    api: Api<K>,
+    api: Api<Parsed<K>>,
     label: &str,
     what: &'static str,
-) -> impl Stream<Item = Event<K>> + Send + use<K>
+) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
     K: Watched,
 {

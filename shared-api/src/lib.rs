@@ -8,6 +8,7 @@
 //! | [`game_deployment`] | the GameDeployment kind |
 //! | [`hook_action`] | the HookAction kind |
 //! | [`execution_hook`] | the ExecutionHook kind |
+//! | [`parsed`] | objects that may not parse as their kind |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | reasons of conditions, events and statuses |
 //! | [`time`] | timestamps in the API's format |
@@ -34,6 +35,7 @@ pub mod hook_template;
 pub mod metric;
 pub mod names;
 pub mod overdue;
+pub mod parsed;
 pub mod reason;
 pub mod spelling;
 pub mod syntax;

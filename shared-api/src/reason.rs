@@ -285,6 +285,8 @@ reasons! {
         PodsAdopted,
         /// Workload events only: pods that no longer match the selector were released; no gate protects them.
         PodsReleased,
+        /// Events of pods and ControllerRevisions only: the object cannot be read, and is left alone.
+        UnreadableObject,
         /// Events only: only some pods have a deletion cost, and those without one are deleted last.
         DeletionCostPartial,
         /// Events only: a pod was deleted after its gate opened.

@@ -44,8 +44,8 @@ pub struct DriverLimits {
 #[derive(Debug, Default)]
 struct WorkloadState {
     backoff: WriteBackoff,
-    /// Last error reported for an object that cannot be read.
-    unreadable: Option<String>,
+    /// Last error that was reported for an object that cannot be read, and its generation.
+    unreadable: Option<(String, Option<i64>)>,
 }
 
 /// Main loop of the leading process.
@@ -310,10 +310,11 @@ impl Driver {
     /// Reports why an object cannot be read, once until the error changes.
     fn report_unreadable(&mut self, key: NamespacedName, unreadable: Arc<Unreadable>) {
         let state = self.states.entry(key.clone()).or_default();
-        if state.unreadable.as_ref() == Some(&unreadable.error) {
+        let report = Some((unreadable.error.clone(), unreadable.metadata.generation));
+        if state.unreadable == report {
             return;
         }
-        state.unreadable = Some(unreadable.error.clone());
+        state.unreadable = report;
         self.output
             .push_back(DriverOutput::Unreadable(key.clone(), unreadable.clone()));
         self.ids += 1;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use gamedeployment_core::gate::{PodRef, Run, owner};
+use gamedeployment_core::gate::{PodRef, owner};
 use gamedeployment_core::plan::{Action, GatedWrite, Warning};
 use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{
@@ -15,13 +15,14 @@ use gamedeployment_driver::request::{
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::core::{DeserializeGuard, NamespaceResourceScope};
+use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
 use operator_runtime::traces::TARGET;
 use operator_runtime::watch::key_of;
 use serde::de::DeserializeOwned;
+use shared_api::parsed::Parsed;
 use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
@@ -36,6 +37,9 @@ mod new_pod;
 mod object;
 mod pod;
 mod status;
+
+/// Step of a direct read, for messages.
+const READ: &str = "read an object";
 
 /// Makes calls and emits events.
 #[derive(Clone)]
@@ -158,39 +162,33 @@ impl Caller {
 
     /// Reads an object, bypassing the cache.
     async fn read(&self, kind: ObjectKind, key: &NamespacedName) -> Result<Response, CallError> {
-        Ok(match kind {
-            ObjectKind::Workload => {
-                let DeserializeGuard(found) = self.get(key).await?;
-                Response::Object(Object::Workload(key.clone(), read::workload(found)))
-            }
-            ObjectKind::Pod => of_pod(&self.get(key).await?),
-            ObjectKind::Revision => of_revision(&self.get(key).await?),
-            ObjectKind::Run => {
-                let DeserializeGuard(found) = self.get(key).await?;
-                Response::Object(Object::Run(key.clone(), Box::new(read::run(found))))
-            }
-        })
+        match kind {
+            ObjectKind::Workload => Ok(of_workload(self.get(key).await?)),
+            ObjectKind::Pod => of_pod(READ, self.get(key).await?),
+            ObjectKind::Revision => Ok(of_revision(self.get(key).await?)),
+            ObjectKind::Run => Ok(of_run(self.get(key).await?)),
+        }
     }
 
-    async fn get<K>(&self, (namespace, name): &NamespacedName) -> Result<K, CallError>
+    async fn get<K>(&self, (namespace, name): &NamespacedName) -> Result<Parsed<K>, CallError>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
             + Clone
             + DeserializeOwned
             + std::fmt::Debug,
     {
-        let api: Api<K> = Api::namespaced(self.client.clone(), namespace);
-        self.calls.call(namespace, "read an object", api.get(name)).await
+        let api: Api<Parsed<K>> = Api::namespaced(self.client.clone(), namespace);
+        self.calls.call(namespace, READ, api.get(name)).await
     }
 
     /// Reads whether a node exists: the cache may be late, and a node may have registered again.
     async fn read_node(&self, namespace: &str, name: &str) -> Result<Response, CallError> {
-        let api: Api<Node> = Api::all(self.client.clone());
-        let node = self.calls.call(namespace, "read a node", api.get(name)).await?;
-        Ok(Response::Node(read::node(&node)))
+        let api: Api<Parsed<Node>> = Api::all(self.client.clone());
+        let Parsed(node) = self.calls.call(namespace, "read a node", api.get(name)).await?;
+        Ok(Response::Node(read::node(node)))
     }
 
-    fn api<K>(&self, target: &ReconcileTarget) -> Api<K>
+    fn api<K>(&self, target: &ReconcileTarget) -> Api<Parsed<K>>
     where
         K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
     {
@@ -229,21 +227,32 @@ fn as_owner(target: &ReconcileTarget) -> OwnerReference {
     owner(&target.key.1, target.uid())
 }
 
-fn of_workload(object: GameDeployment) -> Response {
-    let key = key_of(&object.metadata);
-    Response::Object(Object::Workload(key, read::workload(Ok(object))))
+fn of_workload(object: Parsed<GameDeployment>) -> Response {
+    let key = key_of(object.meta());
+    Response::Object(Object::Workload(key, read::workload(object.0)))
 }
 
-fn of_pod(pod: &Pod) -> Response {
-    Response::Object(Object::Pod(key_of(&pod.metadata), Box::new(read::pod(pod))))
+/// Converts a pod. Without it, its state is unknown.
+fn of_pod(step: &'static str, Parsed(pod): Parsed<Pod>) -> Result<Response, CallError> {
+    let pod = pod.map_err(|invalid| CallError::Unknown {
+        step,
+        message: format!("the answer is no pod: {invalid}"),
+    })?;
+    Ok(Response::Object(Object::Pod(
+        key_of(&pod.metadata),
+        Box::new(read::pod(&pod)),
+    )))
 }
 
-fn of_revision(object: &ControllerRevision) -> Response {
-    read::revision(object).map_or(Response::Foreign, |revision| {
-        Response::Object(Object::Revision(key_of(&object.metadata), Box::new(revision)))
+fn of_revision(object: Parsed<ControllerRevision>) -> Response {
+    let key = key_of(object.meta());
+    let revision = object.0.ok().and_then(|object| read::revision(&object));
+    revision.map_or(Response::Foreign, |revision| {
+        Response::Object(Object::Revision(key, Box::new(revision)))
     })
 }
 
-fn of_run(run: &HookRun) -> Response {
-    Response::Object(Object::Run(key_of(&run.metadata), Box::new(Run::read(run))))
+fn of_run(run: Parsed<HookRun>) -> Response {
+    let key = key_of(run.meta());
+    Response::Object(Object::Run(key, Box::new(read::run(run.0))))
 }

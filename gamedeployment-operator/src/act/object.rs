@@ -8,12 +8,14 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Request;
-use kube::{Resource, ResourceExt};
+use kube::{Api, Resource, ResourceExt};
 use operator_runtime::calls::CallError;
+use operator_runtime::objects;
 use serde_json::{Value, json};
 use shared_api::HookRun;
 use shared_api::names::hook_run_label as label;
 use shared_api::names::revision::REUSED_AS;
+use shared_api::parsed::Parsed;
 
 use crate::metrics::Decision;
 
@@ -47,13 +49,13 @@ impl Caller {
             let request = Request::new(ControllerRevision::url_path(&(), Some(&target.key.0)));
             let request = request.create(&PostParams::default(), body.into_bytes());
             let request = request.map_err(kube::Error::BuildRequest)?;
-            self.client.request::<ControllerRevision>(request).await
+            self.client.request::<Parsed<ControllerRevision>>(request).await
         };
         let created = self
             .calls
             .call(&target.key.0, "record a revision", created)
             .await?;
-        Ok(of_revision(&created))
+        Ok(of_revision(created))
     }
 
     /// Makes the workload the controller of a revision that has none.
@@ -97,7 +99,7 @@ impl Caller {
         let api = self.api::<ControllerRevision>(target);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
         let call = api.patch(&name, &params, &patch);
-        Ok(of_revision(&self.calls.call(&target.key.0, step, call).await?))
+        Ok(of_revision(self.calls.call(&target.key.0, step, call).await?))
     }
 
     pub(super) async fn delete_revision(
@@ -118,8 +120,7 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        let api = self.api::<ControllerRevision>(target);
-        let call = api.delete(&name, &params);
+        let call = objects::delete::<ControllerRevision>(&self.client, &target.key.0, &name, &params);
         self.calls.call(&target.key.0, "delete a revision", call).await?;
         Ok(Response::Gone)
     }
@@ -131,14 +132,14 @@ impl Caller {
     ) -> Result<Response, CallError> {
         let hook = new.kind();
         let NewRun { run } = new;
-        let api = self.api::<HookRun>(target);
+        let api: Api<HookRun> = Api::namespaced(self.client.clone(), &target.key.0);
         let params = PostParams::default();
         let call = api.create(&params, &run);
         let run = self.calls.call(&target.key.0, "create a HookRun", call).await?;
         if let Some(hook) = hook {
             self.metrics.gate(hook, Decision::Asked);
         }
-        Ok(of_run(&run))
+        Ok(of_run(Parsed(Ok(run))))
     }
 
     /// Ends a run without a verdict, with the UID and resource version of the decision as preconditions.
@@ -158,7 +159,7 @@ impl Caller {
             .calls
             .call(&target.key.0, "terminate a HookRun", call)
             .await?;
-        Ok(of_run(&run))
+        Ok(of_run(run))
     }
 
     pub(super) async fn delete_run(
@@ -174,10 +175,9 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        let api = self.api::<HookRun>(target);
-        let call = api.delete(&run.name, &params);
-        let answer = self.calls.call(&target.key.0, "delete a HookRun", call).await?;
-        Ok(answer.either(|run| of_run(&run), |_| Response::Gone))
+        let call = objects::delete(&self.client, &target.key.0, &run.name, &params);
+        let left = self.calls.call(&target.key.0, "delete a HookRun", call).await?;
+        Ok(left.map_or(Response::Gone, of_run))
     }
 
     /// Deletes runs in one call, selected by the label with the digest of their name. Returns the runs that
@@ -190,11 +190,9 @@ impl Caller {
         let digests: Vec<String> = runs.iter().map(|run| digest(&run.name)).collect();
         let selected =
             ListParams::default().labels(&format!("{} in ({})", label::NAME_DIGEST, digests.join(",")));
-        let api = self.api::<HookRun>(target);
         let params = DeleteParams::background();
-        let call = api.delete_collection(&params, &selected);
-        let answer = self.calls.call(&target.key.0, "delete HookRuns", call).await?;
-        let met = answer.left().map(|list| list.items).unwrap_or_default();
+        let call = objects::delete_collection(&self.client, &target.key.0, &params, &selected);
+        let met: Vec<Parsed<HookRun>> = self.calls.call(&target.key.0, "delete HookRuns", call).await?;
         let met = met.into_iter().map(|run| DeletedRun {
             name: run.name_any(),
             uid: run.uid().unwrap_or_default(),

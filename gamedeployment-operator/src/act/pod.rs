@@ -9,6 +9,7 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use operator_runtime::calls::CallError;
+use operator_runtime::objects;
 use serde_json::{Value, json};
 use shared_api::names::pod as annotation;
 use shared_api::reason::WorkloadReason;
@@ -41,7 +42,7 @@ impl Caller {
             }
         };
         let patched = self.calls.call_before(until, &target.key.0, step, call).await;
-        Ok(of_pod(&patched?))
+        of_pod(step, patched?)
     }
 
     /// Sets annotations, and removes those whose value is null.
@@ -108,12 +109,9 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::default()
         };
-        let api = self.api::<Pod>(target);
-        let call = api.delete(&pod.name, &params);
-        let answer = self
-            .calls
-            .call_before(until, &target.key.0, "delete a pod", call)
-            .await?;
+        let step = "delete a pod";
+        let call = objects::delete(&self.client, &target.key.0, &pod.name, &params);
+        let left = self.calls.call_before(until, &target.key.0, step, call).await?;
         self.metrics.passed(delete.hook(), delete.open_reason());
         if delete.recreates() {
             self.metrics.updated(How::Recreate);
@@ -125,7 +123,7 @@ impl Caller {
             pod,
             delete.open_reason(),
         );
-        Ok(answer.either(|pod| of_pod(&pod), |_| Response::Gone))
+        left.map_or(Ok(Response::Gone), |pod| of_pod(step, pod))
     }
 
     /// Takes a pod out of service: it gets no new players, and the update follows after the grace period.

@@ -7,11 +7,12 @@ use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{ReconcileTarget, Response};
 use gamedeployment_driver::watch_event::Unreadable;
 use jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource};
 use operator_runtime::calls::CallError;
 use operator_runtime::patch::replacing;
 use serde_json::{Value, json};
+use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::time::Time;
 use shared_api::{GameDeployment, GameDeploymentStatus};
@@ -64,20 +65,19 @@ impl Caller {
         invalid: &Unreadable,
     ) -> Result<Response, CallError> {
         let metadata = &invalid.metadata;
-        let kind = ApiResource::erase::<GameDeployment>(&());
-        let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &key.0, &kind);
-        let found = self
-            .calls
-            .call(&key.0, "read the workload", api.get(&key.1))
-            .await?;
-        let known = found.data.pointer("/status/conditions").and_then(Value::as_array);
+        let found: Parsed<GameDeployment> = self.get(key).await?;
+        let Err(InvalidObject { status, .. }) = &found.0 else {
+            // It was corrected, which the watch will show.
+            return Ok(Response::Done);
+        };
         let invalid_spec = WorkloadCondition::InvalidSpec.as_str();
-        let mut conditions = known.cloned().unwrap_or_default();
+        let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let message = workload::unreadable(&invalid.error);
         let said = |condition: &Value| {
             condition["type"] == invalid_spec
                 && condition["status"] == "True"
                 && condition["message"] == message
+                && condition["observedGeneration"] == json!(metadata.generation)
         };
         if conditions.iter().any(said) {
             return Ok(Response::Done);
@@ -92,15 +92,11 @@ impl Caller {
             "metadata": { "uid": metadata.uid, "resourceVersion": metadata.resource_version },
             "status": { "conditions": conditions },
         });
+        let api: Api<Parsed<GameDeployment>> = Api::namespaced(self.client.clone(), &key.0);
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
-        self.calls
-            .call(
-                &key.0,
-                "refuse a workload",
-                api.patch_status(&key.1, &params, &patch),
-            )
-            .await?;
-        let about = found.object_ref(&kind);
+        let call = api.patch_status(&key.1, &params, &patch);
+        self.calls.call(&key.0, "refuse a workload", call).await?;
+        let about = found.object_ref(&());
         let reason = WorkloadReason::InvalidSpec.as_str();
         self.events.warn(about, reason, "Validate", &message);
         Ok(Response::Done)

@@ -8,8 +8,8 @@ use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::watch_event::{NodeFacts, OwnedRevision, Template, Workload};
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
-use kube::core::error_boundary::InvalidObject;
 use shared_api::names;
+use shared_api::parsed::InvalidObject;
 use shared_api::reason::CONDITION_VALID;
 use shared_api::{GameDeployment, HookRun, HookTemplate};
 
@@ -57,7 +57,7 @@ pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
 pub(crate) fn run(read: Result<HookRun, InvalidObject>) -> Run {
     match read {
         Ok(run) => Run::read(&run),
-        Err(InvalidObject { metadata, error }) => {
+        Err(InvalidObject { metadata, error, .. }) => {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             tracing::warn!(
                 namespace,
@@ -79,17 +79,15 @@ pub(crate) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload 
             object.metadata.managed_fields = None;
             Workload::new(object)
         }
-        Err(InvalidObject { metadata, error }) => Workload::unreadable(metadata, error),
+        Err(InvalidObject { metadata, error, .. }) => Workload::unreadable(metadata, error),
     }
 }
 
-/// Converts a node of the watch. An unreadable node exists, and may not be Ready.
-pub(super) fn shown_node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
-    read.map_or_else(|_| NodeFacts::default(), |read| node(&read))
-}
-
-/// Converts a node.
-pub fn node(node: &api::Node) -> NodeFacts {
+/// Converts a node. An unreadable node exists, and may not be Ready.
+pub(crate) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
+    let Ok(node) = read else {
+        return NodeFacts::default();
+    };
     let notes = node.metadata.annotations.as_ref();
     let cost = notes.and_then(|notes| notes.get(names::NODE_DELETION_COST));
     let status = node.status.as_ref();
@@ -137,7 +135,7 @@ mod tests {
             let other = json!({ "type": "DiskPressure", "status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z" });
             let ready = json!({ "type": "Ready", "status": status, "lastTransitionTime": time });
             let node = json!({ "metadata": { "name": "node" }, "status": { "conditions": [other, ready] } });
-            super::node(&serde_json::from_value(node).unwrap()).ready_since
+            super::node(Ok(serde_json::from_value(node).unwrap())).ready_since
         };
         let time = "2024-05-01T00:00:00Z";
         assert_eq!(since("True", json!(time)), Some(time.parse().unwrap()));

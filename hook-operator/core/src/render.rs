@@ -305,7 +305,7 @@ impl Filler<'_> {
             labels,
             annotations,
             spec,
-        } = serde_json::from_str(&text).map_err(|error| format!("job: {error}"))?;
+        } = plain_json::from_str(&text).map_err(|error| format!("job: {error}"))?;
         if is_of_hooks(&spec) {
             return Err(format!("job: {}", of_hooks()));
         }

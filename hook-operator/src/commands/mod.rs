@@ -17,7 +17,7 @@ use hook_providers::MemoryReservation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use operator_runtime::calls::CallLimiter;
-use shared_api::HookRun;
+use shared_api::{HookRun, parsed};
 
 use crate::account;
 use crate::objects::{READ, failed, fetch};
@@ -151,7 +151,7 @@ impl Commands {
         );
         let text = fetched.await.map_err(|error| failed(&pod.to_string(), error))?;
         // The typed client would log a body that it cannot parse, with the environment of the pod.
-        text.and_then(|text| serde_json::from_slice(&text).ok())
+        text.and_then(|text| parsed::parse(std::str::from_utf8(&text).ok()?).0.ok())
             .ok_or_else(|| {
                 let message = format!("the answer of the API server is not {pod}");
                 MeasurementFailure::new(FailureKind::MalformedAnswer, message)

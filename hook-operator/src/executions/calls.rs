@@ -8,27 +8,29 @@ use hook_core::answer::{
     FailureKind, MeasurementFailure, RunningContainer, check_end, check_same_container, interpret_command,
     running_container,
 };
-use hook_core::execution::{Attempt, FoundPod, Operation, TryOutcome, address, failed, outcome_of};
+use hook_core::execution::{Attempt, FoundPod, Operation, TryOutcome, address, conclude, failed, outcome_of};
 use hook_core::request::ObjectName;
 use hook_core::value::cut;
 use hook_driver::StoreError;
 use hook_providers::Providers;
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
 use kube::core::Selector;
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use operator_runtime::calls::CallLimiter;
 use operator_runtime::patch::replacing;
 use runtime_core::backoff::Backoff;
 use serde::Deserialize;
 use serde_json::json;
 use shared_api::names::HOOKS_ACCOUNT;
+use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::{ContainerReason, ExecutionCondition, ExecutionReason};
 use shared_api::{ExecutionHook, ExecutionHookStatus, HookAction};
 
 use crate::account;
-use crate::act::{ApiBackend, reference_of, slim};
+use crate::act::{ApiBackend, readable, reference_of};
 use crate::commands::Commands;
 use crate::metrics::ExecutionMetrics;
 
@@ -59,7 +61,7 @@ pub(super) struct Calls {
 struct Page {
     metadata: PageMetadata,
     /// Null in empty lists of old API servers.
-    items: Option<Vec<Pod>>,
+    items: Option<Vec<Parsed<Pod>>>,
 }
 
 #[derive(Deserialize)]
@@ -103,8 +105,8 @@ impl Calls {
         let old = hook.status.as_ref().map_or(json!(null), |status| json!(status));
         let patch = replacing(old, json!(status));
         let step = "write the status of an ExecutionHook";
-        let recorded: ExecutionHook = self.backend.patch_status(step, &hook.metadata, patch).await?;
-        Ok(slim(recorded))
+        let recorded = self.backend.patch_status(step, &hook.metadata, patch).await?;
+        readable(step, recorded)
     }
 
     /// Deletes the hook, if it is still as it was.
@@ -113,9 +115,9 @@ impl Calls {
     }
 
     pub(super) async fn action(&self, hook: &ExecutionHook, name: &str) -> Result<HookAction, StoreError> {
-        let namespace = namespace_of(hook);
-        let api: Api<HookAction> = Api::namespaced(self.client.clone(), namespace);
-        self.backend.call(namespace, "read it", api.get(name)).await
+        let step = "read it";
+        let action = self.backend.get(namespace_of(hook), step, name).await?;
+        readable(step, action)
     }
 
     /// Lists the pods with these labels that have not ended.
@@ -141,9 +143,15 @@ impl Calls {
             })?;
             let page: Page =
                 serde_json::from_str(&text).map_err(|_| "the answer of the API server is no list of pods")?;
-            let pods = page.items.iter().flatten().map(FoundPod::of);
-            // Ended pods stay for long, and are no reason to select fewer of the others.
-            found.extend(pods.filter(|pod| !pod.has_ended));
+            for Parsed(pod) in page.items.into_iter().flatten() {
+                // The error could quote the environment of the pod.
+                let pod = pod.map_err(|InvalidObject { metadata, .. }| {
+                    let name = metadata.name.unwrap_or_default();
+                    format!("pod {name} does not parse as a pod")
+                })?;
+                // Ended pods stay for long, and are no reason to select fewer of the others.
+                found.extend(Some(FoundPod::of(&pod)).filter(|pod| !pod.has_ended));
+            }
             match page.metadata.next.filter(|next| !next.is_empty()) {
                 Some(next) => params = params.continue_token(&next),
                 None => return Ok(found),
@@ -317,6 +325,44 @@ impl Calls {
         if *reason != ExecutionReason::ActionSucceeded.as_str() {
             self.warn(hook, reason, "Execute", message);
         }
+    }
+
+    /// Ends a hook that cannot be read, unless it has ended.
+    pub(super) async fn refuse_unreadable(&self, invalid: &InvalidObject) -> Result<(), StoreError> {
+        let InvalidObject { metadata, error, .. } = invalid;
+        let namespace = metadata.namespace.as_deref().unwrap_or_default();
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let step = "read an ExecutionHook";
+        let read: Parsed<ExecutionHook> = self.backend.get(namespace, step, name).await?;
+        let Err(InvalidObject { status: old, .. }) = read.0 else {
+            // It was corrected, which the watch will show.
+            return Ok(());
+        };
+        if !old["completionTime"].is_null() {
+            return Ok(());
+        }
+        let mut status: ExecutionHookStatus = serde_json::from_value(old.clone()).unwrap_or_default();
+        let message =
+            format!("it cannot be read: {error}; correct the field, and create another ExecutionHook");
+        let reason = ExecutionReason::InvalidHook;
+        conclude(
+            &mut status,
+            metadata.generation,
+            reason,
+            &message,
+            Timestamp::now(),
+        );
+        // The watch may show the written status before the answer arrives, which ends this attempt.
+        let about = reference_of("ExecutionHook", metadata);
+        self.backend
+            .events()
+            .warn(about, reason.as_str(), "Validate", &message);
+        let patch = replacing(old, json!(status));
+        let step = "refuse an ExecutionHook";
+        self.backend
+            .patch_status::<ExecutionHook>(step, metadata, patch)
+            .await?;
+        Ok(())
     }
 
     fn warn(&self, hook: &ExecutionHook, reason: &str, action: &str, message: &str) {

@@ -5,19 +5,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use hook_driver::StoreError;
 use kube::Resource as _;
-use kube::core::DeserializeGuard;
 use kube::runtime::watcher;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::ExecutionHook;
+use shared_api::parsed::{InvalidObject, Parsed};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::calls::Calls;
 use super::runner::Runner;
+use crate::latest_tasks::LatestTasks;
 
 /// Pause before an execution that has ended is opened again.
 const REOPEN_DELAY: Duration = Duration::from_secs(10);
+/// Pause between attempts to record that a hook cannot be read.
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Executions of this process.
 pub(super) struct Controller {
@@ -26,6 +30,8 @@ pub(super) struct Controller {
     /// Hooks seen so far in the list that is being read.
     listed: HashSet<NamespacedName>,
     tasks: JoinSet<()>,
+    /// Tasks that record which hooks cannot be read.
+    unreadable: LatestTasks,
 }
 
 /// Handle of an execution. Dropping it ends the execution and cancels its calls.
@@ -47,6 +53,7 @@ impl Controller {
             handles: HashMap::new(),
             listed: HashSet::new(),
             tasks: JoinSet::new(),
+            unreadable: LatestTasks::default(),
         }
     }
 
@@ -76,19 +83,25 @@ impl Controller {
                 self.apply(hook);
             }
             watcher::Event::Apply(hook) => self.apply(hook),
-            watcher::Event::Delete(hook) => drop(self.handles.remove(&key_of(hook.meta()))),
+            watcher::Event::Delete(hook) => {
+                let key = key_of(hook.meta());
+                self.unreadable.cancel(&key);
+                self.handles.remove(&key);
+            }
             // A hook that was deleted while the watch was interrupted is missing from the list.
             watcher::Event::InitDone => {
                 let listed = std::mem::take(&mut self.listed);
+                self.unreadable.retain(&listed);
                 self.handles.retain(|key, _| listed.contains(key));
             }
         }
     }
 
-    fn apply(&mut self, hook: DeserializeGuard<ExecutionHook>) {
+    fn apply(&mut self, Parsed(hook): Parsed<ExecutionHook>) {
         match hook {
-            DeserializeGuard(Ok(mut hook)) => {
+            Ok(mut hook) => {
                 let key = key_of(&hook.metadata);
+                self.unreadable.cancel(&key);
                 if hook.is_complete() {
                     // Only its time to live matters.
                     hook.status
@@ -104,17 +117,14 @@ impl Controller {
                     None => self.open(key, Arc::new(hook), Duration::ZERO),
                 }
             }
-            // The schema of the API server lets no such object pass.
-            DeserializeGuard(Err(invalid)) => {
+            Err(mut invalid) => {
+                // Read again when the problem is recorded.
+                invalid.status.take();
                 self.calls.metrics.unreadable.inc();
-                let (namespace, name) = key_of(&invalid.metadata);
-                tracing::warn!(
-                    namespace,
-                    name,
-                    error = invalid.error,
-                    "an ExecutionHook cannot be read"
-                );
-                self.handles.remove(&(namespace, name));
+                let key = key_of(&invalid.metadata);
+                self.handles.remove(&key);
+                self.unreadable
+                    .start(key, record_unreadable(invalid, self.calls.clone()));
             }
         }
     }
@@ -141,5 +151,24 @@ impl Controller {
         for (key, hook) in ended {
             self.open(key, hook, REOPEN_DELAY);
         }
+    }
+}
+
+/// Records that a hook cannot be read. Retries until it is recorded or the watch shows something newer.
+async fn record_unreadable(invalid: InvalidObject, calls: Arc<Calls>) {
+    let name = invalid.metadata.name.clone().unwrap_or_default();
+    let namespace = invalid.metadata.namespace.clone().unwrap_or_default();
+    tracing::warn!(
+        namespace,
+        name,
+        error = invalid.error,
+        "an ExecutionHook cannot be read"
+    );
+    while let Err(error) = calls.refuse_unreadable(&invalid).await {
+        if matches!(error, StoreError::Conflict | StoreError::Gone) {
+            return;
+        }
+        tracing::warn!(name, %error, "will try again to record that an ExecutionHook cannot be read");
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }

@@ -9,8 +9,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Preconditions};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
 use operator_runtime::calls::{CallError, CallLimiter};
+use operator_runtime::objects;
 use serde_json::Value;
 use shared_api::names::job::RUN_UID;
+use shared_api::parsed::Parsed;
 
 use crate::account;
 
@@ -28,7 +30,7 @@ impl JobCalls {
     }
 
     /// Returns the API of Jobs as the namespace's account.
-    pub(super) fn jobs(&self, namespace: &str) -> Api<Job> {
+    pub(super) fn jobs(&self, namespace: &str) -> Api<Parsed<Job>> {
         Api::namespaced(self.acting(namespace), namespace)
     }
 
@@ -41,17 +43,19 @@ impl JobCalls {
             .header(CONTENT_TYPE, "application/json")
             .body(job.to_string().into_bytes());
         let call = async move { client.request(request.map_err(kube::Error::HttpError)?).await };
-        self.limiter.call(namespace, "create a Job", call).await
+        let step = "create a Job";
+        readable(step, self.limiter.call(namespace, step, call).await?)
     }
 
     pub(super) async fn read(&self, namespace: &str, name: &str) -> Result<Job, CallError> {
         let api = self.jobs(namespace);
-        self.limiter.call(namespace, "read a Job", api.get(name)).await
+        let step = "read a Job";
+        readable(step, self.limiter.call(namespace, step, api.get(name)).await?)
     }
 
     /// Deletes a Job and its pods, if it is still this one.
     pub(super) async fn delete(&self, namespace: &str, job: &Job) -> Result<(), CallError> {
-        let api = self.jobs(namespace);
+        let client = self.acting(namespace);
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: job.uid(),
@@ -60,29 +64,36 @@ impl JobCalls {
             ..DeleteParams::background()
         };
         let name = job.name_any();
-        let call = api.delete(&name, &params);
+        let call = objects::delete::<Job>(&client, namespace, &name, &params);
         self.limiter.call(namespace, "delete a Job", call).await.map(drop)
     }
 
     /// Lists the pods of a Job.
     pub(super) async fn pods(&self, namespace: &str, job: &Job) -> Result<Vec<Pod>, CallError> {
-        let api: Api<Pod> = Api::namespaced(self.acting(namespace), namespace);
+        let api: Api<Parsed<Pod>> = Api::namespaced(self.acting(namespace), namespace);
         let run = job.labels().get(RUN_UID).cloned().unwrap_or_default();
         let params = ListParams::default().labels(&format!("{RUN_UID}={run}"));
         let call = api.list(&params);
-        let pods = self
-            .limiter
-            .call(namespace, "list the pods of a Job", call)
-            .await?;
+        let step = "list the pods of a Job";
+        let pods = self.limiter.call(namespace, step, call).await?;
         let uid = job.uid();
-        let is_of_job = |pod: &Pod| {
+        let is_of_job = |pod: &Parsed<Pod>| {
             let mut owners = pod.owner_references().iter();
             owners.any(|owner| Some(&owner.uid) == uid.as_ref())
         };
-        Ok(pods.items.into_iter().filter(is_of_job).collect())
+        let pods = pods.items.into_iter().filter(is_of_job);
+        pods.map(|pod| readable(step, pod)).collect()
     }
 
     fn acting(&self, namespace: &str) -> Client {
         account::of_hooks(&self.client, namespace)
     }
+}
+
+/// Returns the object of an answer. Without it, what happened is unknown.
+fn readable<K>(step: &'static str, Parsed(read): Parsed<K>) -> Result<K, CallError> {
+    read.map_err(|invalid| CallError::Unknown {
+        step,
+        message: format!("it cannot be read: {invalid}"),
+    })
 }

@@ -10,6 +10,7 @@ use kube::ResourceExt as _;
 use kube::runtime::watcher::Event;
 use operator_runtime::watch::watch_selected;
 use shared_api::names::job::RUN_UID;
+use shared_api::parsed::Parsed;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
@@ -96,8 +97,14 @@ async fn follow(calls: JobCalls, namespace: String, states: watch::Sender<States
     while let Some(event) = events.next().await {
         match event {
             Event::Init => states.send_modify(States::clear),
-            Event::Apply(job) | Event::InitApply(job) => {
-                if let Some(end) = JobEnd::of(&job) {
+            Event::Apply(Parsed(job)) | Event::InitApply(Parsed(job)) => {
+                let job = job.inspect_err(|invalid| {
+                    let name = invalid.metadata.name.as_deref();
+                    tracing::warn!(namespace, name, error = invalid.error, "a Job cannot be read");
+                });
+                if let Ok(job) = job
+                    && let Some(end) = JobEnd::of(&job)
+                {
                     let uid = job.uid().unwrap_or_default();
                     let ended = Seen::Ended(Box::new(slim(job)), end);
                     states.send_modify(|states| drop(states.insert(uid, ended)));

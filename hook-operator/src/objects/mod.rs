@@ -15,8 +15,7 @@ use http::Request;
 use http::header::ACCEPT;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Patch, PatchParams};
-use kube::core::PartialObjectMeta;
-use kube::{Api, Client};
+use kube::{Client, Resource as _};
 use operator_runtime::calls::{CallError, CallLimiter};
 use serde_json::json;
 use shared_api::HookRun;
@@ -122,15 +121,20 @@ impl Objects {
             metadata["uid"] = json!(uid);
         }
         let patch = Patch::Merge(json!({ "metadata": metadata }));
-        let api: Api<Pod> = Api::namespaced(account::of_hooks(&self.client, namespace), namespace);
+        let client = account::of_hooks(&self.client, namespace);
         let params = PatchParams {
             field_manager: Some(HOOK_OPERATOR.to_owned()),
             ..PatchParams::default()
         };
-        let call = api.patch_metadata(&pod.name, &params, &patch);
-        let written = self.limiter.call(namespace, "annotate a pod", call).await;
-        let written: Result<PartialObjectMeta<Pod>, CallError> = written;
-        match written {
+        let call = async {
+            let request = kube::core::Request::new(Pod::url_path(&(), Some(namespace)));
+            let request = request.patch_metadata(&pod.name, &params, &patch);
+            // The answer is not parsed: nothing in it is needed.
+            client
+                .request_text(request.map_err(kube::Error::BuildRequest)?)
+                .await
+        };
+        match self.limiter.call(namespace, "annotate a pod", call).await {
             Ok(_) => Ok(()),
             // API servers answer another UID with a conflict, and those before 1.21 with an invalid field.
             Err(CallError::Conflict) => Err(another_pod(pod)),

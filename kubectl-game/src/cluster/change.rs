@@ -84,7 +84,7 @@ impl ClusterConnection {
             field_manager: Some(FIELD_MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        let patched = self.api::<K>().patch(name, &parameters, patch).await;
+        let patched = self.parsed::<K>(false).patch(name, &parameters, patch).await;
         patched
             .map(drop)
             .map_err(|error| self.ask::<K>("patch", Some(name)).failed(&error))

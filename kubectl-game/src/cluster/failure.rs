@@ -36,14 +36,19 @@ pub(crate) struct RequestInfo<'a> {
 }
 
 impl RequestInfo<'_> {
+    /// Returns the failure for an object that does not parse.
+    pub(crate) fn unreadable(&self, error: &str) -> Failure {
+        Failure::Other(format!(
+            "{} cannot be read: {error}; correct the field with kubectl edit",
+            self.object()
+        ))
+    }
+
     /// Returns the failure for a client error.
     pub(crate) fn failed(&self, error: &kube::Error) -> Failure {
         match error {
             kube::Error::Api(status) => self.refused(status),
-            kube::Error::SerdeError(error) => Failure::Other(format!(
-                "{} cannot be read: {error}; correct the field with kubectl edit",
-                self.object()
-            )),
+            kube::Error::SerdeError(error) => self.unreadable(&error.to_string()),
             other => Failure::Other(format!(
                 "the cluster does not answer: {}; is the context the right one, and the cluster up?",
                 root_cause(other)

@@ -3,9 +3,10 @@
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::core::{DeserializeGuard, NamespaceResourceScope, Selector};
+use kube::core::{NamespaceResourceScope, Selector};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use shared_api::parsed::Parsed;
 use shared_api::{ExecutionHook, GameDeployment, HookAction, HookRun};
 
 use super::failure::{Failure, RequestInfo};
@@ -123,9 +124,9 @@ impl<K> Default for ListResult<K> {
 
 impl<K: Kind> ListResult<K> {
     /// Separates objects that could be parsed from those that could not.
-    pub(crate) fn of(guarded: impl IntoIterator<Item = DeserializeGuard<K>>) -> Self {
+    pub(crate) fn of(parsed: impl IntoIterator<Item = Parsed<K>>) -> Self {
         let mut listed = Self::default();
-        for DeserializeGuard(read) in guarded {
+        for Parsed(read) in parsed {
             match read {
                 Ok(object) => listed.objects.push(object),
                 Err(invalid) => {
@@ -224,7 +225,7 @@ impl ClusterConnection {
 
     /// Returns the API of a kind in the namespace, or in all namespaces. Objects that cannot be parsed do not
     /// fail the request.
-    pub(super) fn guarded<K: Kind>(&self, everywhere: bool) -> Api<DeserializeGuard<K>> {
+    pub(super) fn parsed<K: Kind>(&self, everywhere: bool) -> Api<Parsed<K>> {
         if everywhere {
             Api::all(self.client.clone())
         } else {
@@ -244,8 +245,9 @@ impl ClusterConnection {
 
     /// Returns an object by name. If it does not exist, the error lists the existing names.
     pub(crate) async fn get<K: Kind>(&self, name: &str) -> Result<K, Failure> {
-        match self.api::<K>().get(name).await {
-            Ok(object) => Ok(object),
+        match self.parsed::<K>(false).get(name).await {
+            Ok(Parsed(Ok(object))) => Ok(object),
+            Ok(Parsed(Err(invalid))) => Err(self.ask::<K>("get", Some(name)).unreadable(&invalid.error)),
             Err(error) => match self.ask::<K>("get", Some(name)).failed(&error) {
                 Failure::NotFound(_) => Err(self.no_such::<K>(name).await),
                 other => Err(other),
@@ -283,7 +285,7 @@ impl ClusterConnection {
             namespace: (!everywhere).then_some(self.namespace.as_str()),
             ..self.ask::<K>("list", None)
         };
-        let list = self.guarded::<K>(everywhere).list(parameters).await;
+        let list = self.parsed::<K>(everywhere).list(parameters).await;
         Ok(ListResult::of(list.map_err(|error| ask.failed(&error))?))
     }
 

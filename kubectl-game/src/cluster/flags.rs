@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tower::util::MapResponseLayer;
 
 use super::Failure;
 
@@ -65,8 +67,11 @@ impl Flags {
             .namespace
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
-        let client = Client::try_from(config)
+        let client = ClientBuilder::try_from(config)
             .map_err(|error| Failure::Other(format!("failed to set up the connection: {error}")))?;
+        let client = client
+            .with_layer(&MapResponseLayer::new(utf8_body::valid))
+            .build();
         Ok(ClusterConnection {
             client,
             namespace,

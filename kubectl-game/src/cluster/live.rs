@@ -8,10 +8,10 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::ListParams;
-use kube::core::DeserializeGuard;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::reflector::{self, Lookup, Store};
 use kube::runtime::watcher::{self, watcher};
+use shared_api::parsed::Parsed;
 use shared_api::{GameDeployment, HookRun};
 
 use super::failure::{Failure, RequestInfo, root_cause};
@@ -36,10 +36,10 @@ pub(crate) struct Live {
     name: String,
     flags: String,
     events: SelectAll<Events>,
-    games: Store<DeserializeGuard<GameDeployment>>,
-    pods: Store<DeserializeGuard<Pod>>,
-    runs: Store<DeserializeGuard<HookRun>>,
-    revisions: Store<DeserializeGuard<ControllerRevision>>,
+    games: Store<Parsed<GameDeployment>>,
+    pods: Store<Parsed<Pod>>,
+    runs: Store<Parsed<HookRun>>,
+    revisions: Store<Parsed<ControllerRevision>>,
 }
 
 impl Live {
@@ -98,12 +98,12 @@ impl Live {
 /// Live view of all objects of a kind.
 pub(crate) struct LiveList<K: Kind> {
     events: SelectAll<Events>,
-    objects: Store<DeserializeGuard<K>>,
+    objects: Store<Parsed<K>>,
 }
 
 impl<K: Kind> LiveList<K>
 where
-    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+    Parsed<K>: Lookup<DynamicType = ()>,
 {
     /// Starts watching all objects, or only the one with this name.
     pub(crate) async fn of(
@@ -157,11 +157,11 @@ fn watch<K: Kind>(
     cluster: &ClusterConnection,
     everywhere: bool,
     config: watcher::Config,
-) -> (Store<DeserializeGuard<K>>, Events)
+) -> (Store<Parsed<K>>, Events)
 where
-    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+    Parsed<K>: Lookup<DynamicType = ()>,
 {
-    let api: Api<DeserializeGuard<K>> = cluster.guarded(everywhere);
+    let api: Api<Parsed<K>> = cluster.parsed(everywhere);
     let (store, writer) = reflector::store();
     let namespace = (!everywhere).then(|| cluster.namespace.clone());
     let events = watcher(api, config).default_backoff().reflect(writer);
@@ -200,16 +200,13 @@ where
     store.wait_until_ready().now_or_never().is_some()
 }
 
-fn state<K>(store: &Store<DeserializeGuard<K>>) -> Vec<DeserializeGuard<K>>
+fn state<K>(store: &Store<Parsed<K>>) -> Vec<Parsed<K>>
 where
     K: Clone + 'static,
-    DeserializeGuard<K>: Lookup<DynamicType = ()>,
+    Parsed<K>: Lookup<DynamicType = ()>,
 {
     let objects = store.state();
-    objects
-        .iter()
-        .map(|object| DeserializeGuard::clone(object))
-        .collect()
+    objects.iter().map(|object| Parsed::clone(object)).collect()
 }
 
 /// Waits for Ctrl-C or a termination signal.

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use shared_api::GameDeployment;
+use shared_api::parsed::Parsed;
 use shared_api::reason::WorkloadReason;
 
 use super::{DONE, Outcome, print_answer};
@@ -61,14 +62,15 @@ impl Why {
 
 /// Explains the deletion of a pod by gamedeployment-operator, from its events.
 async fn gone(cluster: &ClusterConnection, name: &str) -> Option<why::Explanation> {
-    let events: Api<Event> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
+    let events: Api<Parsed<Event>> = Api::namespaced(cluster.client.clone(), &cluster.namespace);
     let about = format!(
         "involvedObject.kind=Pod,involvedObject.name={name},reason={}",
         WorkloadReason::PodDeleted
     );
     // Treats a missing permission to read events like the absence of events.
     let found = events.list(&ListParams::default().fields(&about)).await.ok()?;
-    let newest = found.items.into_iter().max_by_key(deleted_at)?;
+    let events = found.items.into_iter().filter_map(|Parsed(event)| event.ok());
+    let newest = events.max_by_key(deleted_at)?;
     Some(why::gone(
         name,
         deleted_at(&newest),

@@ -45,6 +45,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::PodUpdated
         | WorkloadReason::HookVerdictExpired
         | WorkloadReason::HookRunEdited
+        | WorkloadReason::UnreadableObject
         | WorkloadReason::DeletionCostPartial
         | WorkloadReason::HookSkipped
         | WorkloadReason::LifecycleHooksSucceeded

@@ -41,7 +41,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
             },
         }
     }
-    match serde_json::from_str::<Value>(&output) {
+    match plain_json::from_str::<Value>(&output) {
         Ok(_) => Ok(output),
         // The error's own text may contain part of a value; its position does not.
         Err(error) => {
@@ -70,5 +70,5 @@ fn follow(context: JsonContext, next: char) -> JsonContext {
 fn is_plain(value: &str) -> bool {
     let tight = !value.contains(|next: char| next.is_ascii_whitespace());
     let scalar = |parsed: Value| matches!(parsed, Value::Number(_) | Value::Bool(_) | Value::Null);
-    tight && serde_json::from_str(value).is_ok_and(scalar)
+    tight && plain_json::from_str(value).is_ok_and(scalar)
 }

@@ -9,6 +9,7 @@ use kube::api::{ListParams, ObjectMeta, PostParams};
 use kube::{Api, Client, ResourceExt};
 use runtime_core::candidate::{Candidate, LeaseCall, LeaseRecord, Timing, WriteOutcome};
 use runtime_core::layout::Layouts;
+use shared_api::parsed::Parsed;
 
 use super::{CHECK, LeaderArgs, LeaderMetrics};
 use crate::error::root_cause;
@@ -28,6 +29,8 @@ pub(super) enum Ended {
 /// Election of one process: makes the API calls, sets the fence and reports the state.
 pub struct Election {
     leases: Api<Lease>,
+    /// The same, for reading those of others.
+    all_leases: Api<Parsed<Lease>>,
     lease: String,
     namespace: String,
     candidate: Candidate,
@@ -61,7 +64,8 @@ impl Election {
             lease_duration: args.lease_duration,
         };
         Self {
-            leases: Api::namespaced(client, &namespace),
+            leases: Api::namespaced(client.clone(), &namespace),
+            all_leases: Api::namespaced(client, &namespace),
             lease: scope
                 .shard
                 .map_or(program.to_owned(), |shard| shard.lease(program)),
@@ -215,7 +219,7 @@ impl Election {
         let before = self.layouts.wait().cloned();
         let began = fence::now();
         // List without a version, so that the answer is never older than the request.
-        let listed = self.bounded(self.leases.list(&ListParams::default())).await;
+        let listed = self.bounded(self.all_leases.list(&ListParams::default())).await;
         let leases = match listed {
             Ok(leases) => leases,
             Err(error) => {
@@ -227,8 +231,10 @@ impl Election {
                 return false;
             }
         };
-        let items = leases.items.iter();
-        let found = items.map(|lease| (lease.name_any(), found_of(lease)));
+        let items = leases.items.into_iter();
+        // The API server stores no Lease whose spec does not parse.
+        let items = items.filter_map(|Parsed(lease)| lease.ok());
+        let found = items.map(|lease| (lease.name_any(), found_of(&lease)));
         self.layouts.read(found.collect(), began, fence::now(), held);
         let Some(wait) = self.layouts.wait() else {
             return true;

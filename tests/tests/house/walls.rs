@@ -19,12 +19,13 @@ const IMPURE: [&str; 8] = [
 
 /// General-purpose languages, and their permitted dependencies on each other. They know nothing of the rest;
 /// crates that share code with the operators may use them.
-const LANGUAGES: [(&str, &[&str]); 6] = [
-    ("expr-conditions", &["go-duration", "near-names"]),
+const LANGUAGES: [(&str, &[&str]); 7] = [
+    ("expr-conditions", &["go-duration", "near-names", "plain-json"]),
     ("go-duration", &[]),
     ("json-path", &["near-names"]),
     ("near-names", &[]),
-    ("placeholder", &[]),
+    ("placeholder", &["plain-json"]),
+    ("plain-json", &[]),
     ("redact", &[]),
 ];
 
@@ -36,16 +37,17 @@ const ALLOWED: &str = "
     gamedeployment-core: shared-api
     fair-share:
     connection-limit:
+    utf8-body:
     runtime-core:
-    operator-runtime: connection-limit fair-share runtime-core shared-api
+    operator-runtime: connection-limit fair-share runtime-core shared-api utf8-body
     gamedeployment-driver: gamedeployment-core runtime-core shared-api
     hook-driver: hook-core runtime-core shared-api
     gamedeployment-operator: gamedeployment-core gamedeployment-driver operator-runtime runtime-core shared-api
     hook-providers: fair-share hook-core
     hook-session: hook-core hook-driver hook-providers runtime-core shared-api
     hook-operator: fair-share hook-core hook-driver hook-providers hook-session operator-runtime runtime-core shared-api
-    admission: connection-limit fair-share gamedeployment-core hook-core operator-runtime shared-api
-    kubectl-game: gamedeployment-core hook-core hook-driver hook-providers hook-session shared-api
+    admission: connection-limit fair-share gamedeployment-core hook-core operator-runtime shared-api utf8-body
+    kubectl-game: gamedeployment-core hook-core hook-driver hook-providers hook-session shared-api utf8-body
     sidecar: connection-limit
     language-parity:
     test-kit:

@@ -28,7 +28,7 @@ pub fn sets_paused(object: &GameDeployment, source: Source) -> Option<FieldError
     steps.filter(|steps| !steps.is_empty())?;
     let annotations = object.metadata.annotations.as_ref();
     let applied = annotations.and_then(|annotations| annotations.get(LAST_APPLIED));
-    let applied: Option<Value> = applied.and_then(|text| serde_json::from_str(text).ok());
+    let applied: Option<Value> = applied.and_then(|text| plain_json::from_str(text).ok());
     let paused = match (applied, source) {
         (Some(applied), _) => applied["spec"]["updateStrategy"]["paused"].as_bool(),
         (None, Source::Manifest) => update.paused,

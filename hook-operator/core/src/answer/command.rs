@@ -98,7 +98,7 @@ impl Transcript {
             }
             Some((3, data)) if self.status.len() + data.len() <= MAX_STATUS => {
                 self.status.extend_from_slice(data);
-                Ok(serde_json::from_slice::<Value>(&self.status).is_ok())
+                Ok(plain_json::from_slice::<Value>(&self.status).is_ok())
             }
             Some((3, _)) => Err(malformed("the exit status of the command is too long")),
             Some((channel, _)) => Err(malformed(format!(
@@ -111,7 +111,7 @@ impl Transcript {
         if self.status.is_empty() {
             return Err(lost("the connection ended before the command did"));
         }
-        let status: Value = serde_json::from_slice(&self.status)
+        let status: Value = plain_json::from_slice(&self.status)
             .map_err(|_| lost("the connection ended in the middle of the exit status"))?;
         match status["status"].as_str() {
             Some("Success") => Ok(End::Exited(0)),

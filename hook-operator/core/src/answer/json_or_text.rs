@@ -29,7 +29,7 @@ pub(super) fn without_mark(body: &[u8]) -> &[u8] {
 
 /// Reads a body as JSON if it parses, otherwise as text.
 pub(super) fn json_or_text(body: &[u8]) -> Result<JsonOrText, Unreadable> {
-    let error = match serde_json::from_slice(body) {
+    let error = match plain_json::from_slice(body) {
         Ok(value) => return Ok(JsonOrText::Json(value)),
         Err(error) => error,
     };

@@ -28,7 +28,7 @@ pub fn interpret_object(
     run_pod: Option<&str>,
     object: &[u8],
 ) -> Result<ProviderResponse, MeasurementFailure> {
-    let object = serde_json::from_slice(object);
+    let object = plain_json::from_slice(object);
     let mut object: Value =
         object.map_err(|error| malformed(format!("{} is not JSON: {error}", request.object)))?;
     check_pod(&request.object, run_pod, object["metadata"]["uid"].as_str())?;
@@ -48,7 +48,7 @@ pub fn interpret_fields(request: &ReadRequest, text: &str) -> Result<ProviderRes
         return compare(request, vec![Value::String(text.to_owned())]);
     }
     let missing = |message: String| MeasurementFailure::new(FailureKind::PathNotFound, message);
-    let Ok(Value::Object(given)) = serde_json::from_str(text) else {
+    let Ok(Value::Object(given)) = plain_json::from_str(text) else {
         return Err(missing(
             "the result is not a JSON object with the paths as keys".to_owned(),
         ));

@@ -27,7 +27,7 @@ pub fn interpret_prometheus(
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let size = check_size(body);
     let document = if size.is_ok() {
-        serde_json::from_slice::<Value>(body).ok()
+        plain_json::from_slice::<Value>(body).ok()
     } else {
         None
     };

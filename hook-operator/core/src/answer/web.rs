@@ -64,7 +64,7 @@ fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, Me
     if body.trim_ascii().is_empty() {
         return Err(malformed("the answer is empty, so jsonPath has nothing to read"));
     }
-    serde_json::from_slice(body).map_err(|error| {
+    plain_json::from_slice(body).map_err(|error| {
         let page = shown().body(body).replacen(": ", "; it begins: ", 1);
         malformed(format!("the answer is not JSON: {error}{page}"))
     })
@@ -189,6 +189,24 @@ mod tests {
             assert_eq!(interpret(200, body), Ok(value));
         }
         assert_eq!(interpret(299, b"{\"a\":1,\"a\":2}"), Ok(json!({"a": 2})));
+    }
+
+    /// The parser would parse such a text with all levels of nesting left, and overflow the stack.
+    #[test]
+    fn nesting_that_hides_in_texts_is_malformed() {
+        let lists = |inner: &str| format!("{}{inner}{}", "[".repeat(120), "]".repeat(120));
+        let key = "$serde_json::private::RawValue";
+        let hidden = (0..12).fold(lists(""), |inner, _| lists(&json!({ key: inner }).to_string()));
+        let by_path = WebRequest {
+            json_path: Some(JsonPath::parse("{.a}").unwrap()),
+            ..request()
+        };
+        for request in [request(), by_path] {
+            let failure = interpret_web(&request, OK, hidden.as_bytes()).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+            assert!(failure.message.contains("is reserved"), "{failure}");
+        }
+        assert_eq!(interpret(200, key.as_bytes()), Ok(json!(key)));
     }
 
     #[test]

@@ -79,7 +79,7 @@ fn to_json(value: &Value<'_>, budget: &mut Budget) -> Result<Json, Fault> {
 pub(crate) fn read<'a>(text: &str, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     budget.text(text.len())?;
     let json: Json =
-        serde_json::from_str(text).map_err(|error| Fault::runtime(format!("fromJSON: {error}")))?;
+        plain_json::from_str(text).map_err(|error| Fault::runtime(format!("fromJSON: {error}")))?;
     own(&json, budget)
 }
 
