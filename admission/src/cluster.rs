@@ -285,14 +285,16 @@ impl ClusterReader {
         };
         let found = self.calls.call("", "list the objects", call).await;
         let found = found.map_err(|error| format!("whether there are objects is not known: {error}"))?;
-        Ok(found.items.is_empty())
+        Ok(found.items.is_none_or(|items| items.is_empty()))
     }
 }
 
 /// List of which only the length matters.
 #[derive(Deserialize)]
 struct AnyList {
-    items: Vec<IgnoredAny>,
+    /// Null in empty lists of old API servers, and never absent.
+    #[serde(deserialize_with = "Option::deserialize")]
+    items: Option<Vec<IgnoredAny>>,
 }
 
 fn read_template(text: &str) -> Result<HookTemplateSpec, String> {
@@ -332,6 +334,24 @@ mod tests {
         GroupVersionForDiscovery {
             group_version: format!("{group}/{version}"),
             version: version.to_owned(),
+        }
+    }
+
+    /// A definition goes when there are no objects: what is no list must not count as an empty one.
+    #[test]
+    fn only_a_list_without_items_is_empty() {
+        let deep = format!(r#"{{"items":[{}{}]}}"#, "[".repeat(500), "]".repeat(500));
+        for (json, is_empty) in [
+            (r#"{"metadata":{},"items":[]}"#, Some(true)),
+            (r#"{"items":null}"#, Some(true)),
+            (&deep, Some(false)),
+            ("{}", None),
+            (r#"{"kind":"Status"}"#, None),
+            (r#"{"items":{}}"#, None),
+        ] {
+            let read = serde_json::from_str::<AnyList>(json).ok();
+            let found = read.map(|list| list.items.is_none_or(|items| items.is_empty()));
+            assert_eq!(found, is_empty, "{json:.40}");
         }
     }
 

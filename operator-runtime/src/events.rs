@@ -56,14 +56,7 @@ impl Events {
             "Events that could not be sent",
             dropped.clone(),
         );
-        let recorders = Recorders {
-            client: without_answers(client),
-            reporter: Reporter {
-                controller: reporter.to_owned(),
-                instance: None,
-            },
-            known: Mutex::default(),
-        };
+        let recorders = Recorders::new(client, reporter);
         let lost = dropped.clone();
         let counts: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
         let shared = Arc::clone(&counts);
@@ -201,6 +194,17 @@ struct Recorders {
 type EventKey = (Option<String>, String, Option<String>);
 
 impl Recorders {
+    fn new(client: Client, reporter: &str) -> Self {
+        Self {
+            client: without_answers(client),
+            reporter: Reporter {
+                controller: reporter.to_owned(),
+                instance: None,
+            },
+            known: Mutex::default(),
+        }
+    }
+
     fn of(&self, event: &Event, about: &ObjectReference) -> Recorder {
         let key = (about.uid.clone(), event.reason.clone(), event.note.clone());
         let now = Instant::now();
@@ -220,7 +224,42 @@ impl Recorders {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
+
+    /// Tenants with the right to write events can make the answer to the next write unparsable.
+    #[tokio::test]
+    async fn an_event_is_sent_once_whatever_others_made_of_it() {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counts = sent.clone();
+        let server = move |_: Request<Body>| {
+            counts.fetch_add(1, Ordering::Relaxed);
+            let deep = format!("{}1{}", r#"{"f:a":"#.repeat(500), "}".repeat(500));
+            let event = format!(r#"{{"metadata":{{"managedFields":[{{"fieldsV1":{deep}}}]}}}}"#);
+            async move { Ok::<_, BoxError>(Response::new(Body::from(event.into_bytes()))) }
+        };
+        let recorders = Recorders::new(Client::new(tower::service_fn(server), "games"), "operator");
+        let event = Event {
+            type_: EventType::Warning,
+            reason: "Reason".to_owned(),
+            note: None,
+            action: "Act".to_owned(),
+            secondary: None,
+        };
+        let about = ObjectReference {
+            name: Some("arena".to_owned()),
+            namespace: Some("games".to_owned()),
+            ..ObjectReference::default()
+        };
+        // The first is a creation, and each other a patch.
+        for number in 1..=3 {
+            publish(&recorders.of(&event, &about), &event, &about)
+                .await
+                .unwrap();
+            assert_eq!(sent.load(Ordering::Relaxed), number);
+        }
+    }
 
     #[test]
     fn a_note_is_cut_between_characters_and_says_so() {
