@@ -23,18 +23,8 @@ pub enum TooComplex {
 /// Returns the number of values in a valid JSON text, at most one more for each empty list or object.
 pub fn values(json: &[u8]) -> Result<usize, TooComplex> {
     let (mut values, mut depth) = (1, 0_usize);
-    let mut bytes = json.iter();
-    while let Some(byte) = bytes.next() {
+    for byte in plain_json::structure(json) {
         match byte {
-            b'"' => {
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => drop(bytes.next()),
-                        _ => {}
-                    }
-                }
-            }
             b'{' | b'[' => {
                 values += 1;
                 depth += 1;

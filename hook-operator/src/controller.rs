@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use hook_driver::{Change, End, Event, SessionId, Sessions, StoreError};
+use hook_driver::{Change, End, Event, SessionId, Sessions};
 use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
 use kube::Resource as _;
@@ -19,9 +19,8 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 use crate::act::ApiBackend;
 use crate::latest_tasks::LatestTasks;
 use crate::metrics::Metrics;
+use crate::unreadable;
 
-/// Pause between attempts to record that a run cannot be read.
-const BETWEEN_TRIES: Duration = Duration::from_secs(10);
 /// Pause before a session that panicked is opened again.
 const REOPEN_DELAY: Duration = Duration::from_secs(10);
 
@@ -181,15 +180,8 @@ impl Controller {
     }
 }
 
-/// Records that a run cannot be read. Retries until it is recorded or the watch shows something newer.
+/// Records that a run cannot be read.
 async fn record_unreadable(invalid: InvalidObject, backend: Arc<ApiBackend>) {
-    let name = invalid.metadata.name.clone().unwrap_or_default();
-    tracing::warn!(name, error = invalid.error, "a HookRun cannot be read");
-    while let Err(error) = backend.refuse_unreadable(&invalid.metadata, &invalid.error).await {
-        if matches!(error, StoreError::Conflict | StoreError::Gone) {
-            return;
-        }
-        tracing::warn!(name, %error, "will try again to record that a HookRun cannot be read");
-        tokio::time::sleep(BETWEEN_TRIES).await;
-    }
+    let attempt = || backend.refuse_unreadable(&invalid.metadata, &invalid.error);
+    unreadable::record("a HookRun", &invalid, attempt).await;
 }

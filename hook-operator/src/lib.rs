@@ -14,6 +14,7 @@
 //! | [`objects`] | objects that measurements read or annotate |
 //! | `references` | keys of Secrets and ConfigMaps |
 //! | [`template`] | the `Valid` condition of HookTemplates |
+//! | `unreadable` | records which HookRuns and ExecutionHooks cannot be read |
 //! | [`metrics`] | Prometheus metrics |
 //!
 //! `hook-core` decides what a run means, `hook-session` runs its life, and `hook-providers` makes the calls
@@ -44,6 +45,7 @@ pub mod objects;
 pub mod observe;
 mod references;
 pub mod template;
+mod unreadable;
 
 use config::Config;
 use metrics::Metrics;

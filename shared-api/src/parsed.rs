@@ -226,18 +226,8 @@ fn without_managed_fields(text: &str) -> Option<String> {
 /// Returns the nesting of a valid JSON text: one for a list or an object without others in it.
 fn depth(json: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
+    for byte in plain_json::structure(json.as_bytes()) {
         match byte {
-            b'"' => {
-                while let Some(byte) = bytes.next() {
-                    match byte {
-                        b'"' => break,
-                        b'\\' => drop(bytes.next()),
-                        _ => {}
-                    }
-                }
-            }
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);

@@ -149,8 +149,11 @@ impl Calls {
                     let name = metadata.name.unwrap_or_default();
                     format!("pod {name} does not parse as a pod")
                 })?;
+                let pod = FoundPod::of(&pod);
                 // Ended pods stay for long, and are no reason to select fewer of the others.
-                found.extend(Some(FoundPod::of(&pod)).filter(|pod| !pod.has_ended));
+                if !pod.has_ended {
+                    found.push(pod);
+                }
             }
             match page.metadata.next.filter(|next| !next.is_empty()) {
                 Some(next) => params = params.continue_token(&next),

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use hook_driver::StoreError;
 use kube::Resource as _;
 use kube::runtime::watcher;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
@@ -17,11 +16,10 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::calls::Calls;
 use super::runner::Runner;
 use crate::latest_tasks::LatestTasks;
+use crate::unreadable;
 
 /// Pause before an execution that has ended is opened again.
 const REOPEN_DELAY: Duration = Duration::from_secs(10);
-/// Pause between attempts to record that a hook cannot be read.
-const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 /// Executions of this process.
 pub(super) struct Controller {
@@ -154,21 +152,7 @@ impl Controller {
     }
 }
 
-/// Records that a hook cannot be read. Retries until it is recorded or the watch shows something newer.
+/// Records that a hook cannot be read.
 async fn record_unreadable(invalid: InvalidObject, calls: Arc<Calls>) {
-    let name = invalid.metadata.name.clone().unwrap_or_default();
-    let namespace = invalid.metadata.namespace.clone().unwrap_or_default();
-    tracing::warn!(
-        namespace,
-        name,
-        error = invalid.error,
-        "an ExecutionHook cannot be read"
-    );
-    while let Err(error) = calls.refuse_unreadable(&invalid).await {
-        if matches!(error, StoreError::Conflict | StoreError::Gone) {
-            return;
-        }
-        tracing::warn!(name, %error, "will try again to record that an ExecutionHook cannot be read");
-        tokio::time::sleep(RETRY_DELAY).await;
-    }
+    unreadable::record("an ExecutionHook", &invalid, || calls.refuse_unreadable(&invalid)).await;
 }

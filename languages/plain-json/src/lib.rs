@@ -54,7 +54,25 @@ fn is_reserved(key: &[u8]) -> bool {
         && serde_json::from_slice::<String>(&[b"\"", key, b"\""].concat()).is_ok_and(|key| key == RESERVED)
 }
 
-/// Returns the keys of all objects as they are written, up to the first place that is no JSON.
+/// Returns the bytes of a JSON text that are outside of texts.
+pub fn structure(json: &[u8]) -> impl Iterator<Item = u8> {
+    let mut bytes = json.iter().copied();
+    std::iter::from_fn(move || {
+        let byte = bytes.next()?;
+        if byte == b'"' {
+            while let Some(byte) = bytes.next() {
+                match byte {
+                    b'"' => break,
+                    b'\\' => drop(bytes.next()),
+                    _ => {}
+                }
+            }
+        }
+        Some(byte)
+    })
+}
+
+/// Returns the keys of all objects as they are written.
 fn keys(json: &[u8]) -> impl Iterator<Item = &[u8]> {
     texts(json).filter_map(|(text, rest)| rest.trim_ascii_start().starts_with(b":").then_some(text))
 }
@@ -115,6 +133,19 @@ mod tests {
         // The parser alone makes a list of the text, which shows that the check is needed.
         let list: Value = serde_json::from_str(r#"{"$serde_json::private::RawValue":"[1]"}"#).unwrap();
         assert_eq!(list, json!([1]));
+    }
+
+    #[test]
+    fn texts_are_no_part_of_the_structure() {
+        for (json, structure) in [
+            (r#"{"a": [1, "b,]"]}"#, r#"{": [1, "]}"#),
+            (r#"["\"[", "\\", "]"]"#, r#"[", ", "]"#),
+            (r#"["cut\"#, r#"[""#),
+            ("]]", "]]"),
+        ] {
+            let found = super::structure(json.as_bytes()).collect::<Vec<_>>();
+            assert_eq!(found, structure.as_bytes(), "{json}");
+        }
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl World<'_> {
         pods.filter(|pod| is_of(pod, name)).collect()
     }
 
-    /// Returns the queries of the questions at a path, of which the first ones are left out.
+    /// Returns the queries of the questions at a path, without the first ones.
     pub(crate) fn questions(&self, path: &str, first: usize) -> Vec<String> {
         let questions = self.server.requests(path).into_iter().skip(first);
         questions.map(|question| question.query).collect()
