@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use axum::http;
+use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
@@ -160,8 +161,8 @@ impl ClusterReader {
                     }
                     read_template(&text)
                 }
-                Ok(_) => Err(format!("not checked, because {}", TooComplex::Values)),
-                Err(why) => Err(format!("not checked, because {why}")),
+                Ok(_) => Err(not_checked(TooComplex::Values)),
+                Err(why) => Err(not_checked(why)),
             };
             templates.found.insert(name.clone(), found);
         }
@@ -297,11 +298,14 @@ struct AnyList {
     items: Option<Vec<IgnoredAny>>,
 }
 
-fn read_template(text: &str) -> Result<HookTemplateSpec, String> {
+fn read_template(text: &str) -> Result<HookTemplateSpec, UnusableTemplate> {
     let Parsed(template) = parsed::parse::<HookTemplate>(text);
-    template
-        .map(|template| template.spec)
-        .map_err(|invalid| invalid.error)
+    let template = template.map_err(|invalid| UnusableTemplate::Unreadable(invalid.error))?;
+    usable(template.spec)
+}
+
+fn not_checked(why: TooComplex) -> UnusableTemplate {
+    UnusableTemplate::Unreadable(format!("not checked, because {why}"))
 }
 
 /// Returns the group and version that serve a kind: the version that the hook names, or the preferred one.
@@ -328,6 +332,8 @@ fn plural<'r>(resources: &'r [APIResource], kind: &str) -> Option<&'r str> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn served(group: &str, version: &str) -> GroupVersionForDiscovery {
@@ -335,6 +341,22 @@ mod tests {
             group_version: format!("{group}/{version}"),
             version: version.to_owned(),
         }
+    }
+
+    #[test]
+    fn a_template_is_kept_only_if_hooks_can_use_it() {
+        let template = |bytes: usize| {
+            let spec = json!({ "metrics": [], "comment": "x".repeat(bytes) });
+            json!({ "kind": "HookTemplate", "metadata": { "name": "ask" }, "spec": spec }).to_string()
+        };
+        assert!(read_template(&template(1000)).is_ok());
+        let large = read_template(&template(200_000));
+        assert!(matches!(large, Err(UnusableTemplate::TooLarge(_))), "{large:?}");
+        let unreadable = read_template(r#"{ "spec": { "metrics": 1 } }"#);
+        assert!(
+            matches!(unreadable, Err(UnusableTemplate::Unreadable(_))),
+            "{unreadable:?}"
+        );
     }
 
     /// A definition goes when there are no objects: what is no list must not count as an empty one.

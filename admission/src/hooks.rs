@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::unresolved;
+use gamedeployment_core::unusable_template::UnusableTemplate;
 use gamedeployment_core::workload::Workload;
 use serde_json::Value;
 use shared_api::spelling::is_slip;
@@ -45,8 +46,8 @@ pub fn to_look_up(request: &AdmissionRequest) -> Option<Workload> {
 /// HookTemplates of a namespace, as far as a workload names them.
 #[derive(Debug, Default)]
 pub struct Templates {
-    /// Templates that exist, or the reason why one cannot be read.
-    pub found: BTreeMap<String, Result<HookTemplateSpec, String>>,
+    /// Templates that exist, or the reason why no hook can use one.
+    pub found: BTreeMap<String, Result<HookTemplateSpec, UnusableTemplate>>,
     /// Names of all templates, if one was not found.
     pub names: Vec<String>,
     /// Room of the templates.
@@ -68,7 +69,7 @@ pub fn names(workload: &Workload) -> BTreeSet<String> {
 pub fn warnings(workload: &Workload, templates: &Templates) -> Vec<String> {
     let find = |name: &str| match templates.found.get(name) {
         Some(Ok(spec)) => FoundTemplate::Found(spec),
-        Some(Err(why)) => FoundTemplate::Unreadable(why),
+        Some(Err(why)) => FoundTemplate::Unusable(why),
         None => {
             let near = templates.names.iter().find(|known| is_slip(name, known));
             near.map_or(FoundTemplate::Missing, |near| FoundTemplate::Misspelt(near))
@@ -105,6 +106,7 @@ impl Cluster for Lookup<'_> {
 
 #[cfg(test)]
 mod tests {
+    use gamedeployment_core::unusable_template::TooLarge;
     use serde_json::json;
 
     use super::*;
@@ -153,5 +155,29 @@ mod tests {
         );
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
         assert_eq!(warnings(&workload, &templates), [""; 0]);
+    }
+
+    #[test]
+    fn a_template_that_no_hook_can_use_is_a_warning() {
+        let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
+        let table = [
+            (
+                UnusableTemplate::Unreadable("not checked, because no".to_owned()),
+                "cannot be read: not checked, because no; correct it",
+            ),
+            (
+                TooLarge::Spec(1_300_000).into(),
+                "is too large: its spec is 1300000 bytes long, and hooks of a GameDeployment may have 131072; \
+                 shorten it",
+            ),
+        ];
+        for (why, words) in table {
+            let templates = Templates {
+                found: BTreeMap::from([("nobody".to_owned(), Err(why))]),
+                ..Templates::default()
+            };
+            let words = format!("spec.preDeleteUpdateStrategy.hook: HookTemplate nobody {words}");
+            assert_eq!(warnings(&workload, &templates), [words]);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! reads.
 
 pub mod read;
+mod stored_revision;
 mod unreadable;
 
 use std::future::ready;
@@ -16,8 +17,10 @@ use operator_runtime::health::Health;
 use operator_runtime::shard::Scope;
 use operator_runtime::watch::{Observed, key_of, watch, watch_in};
 use shared_api::parsed::{InvalidObject, Parsed};
+use shared_api::unparsed::Unparsed;
 
 use crate::clock::Clock;
+pub use stored_revision::StoredRevision;
 pub use unreadable::UnreadableObjects;
 
 /// Checks in `/readyz`: the kind has been listed and is being watched.
@@ -92,7 +95,7 @@ pub fn watch_all(
     let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));
     all.push(templates.map(WatchEvent::Template).boxed());
     if nodes {
-        let api: Api<Parsed<Node>> = Api::all(client.clone());
+        let api: Api<Unparsed<Node>> = Api::all(client.clone());
         let nodes = watch(api, NODES, health.clone());
         let reporter = unreadable.clone();
         let nodes = nodes.filter_map(move |seen| {

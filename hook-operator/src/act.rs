@@ -8,7 +8,7 @@ use hook_core::answer::{FailureKind, MeasurementFailure, Transcript};
 use hook_core::decide::{Delay, DelayCause, MeasurementKey};
 use hook_core::request::{AnnotateRequest, ExecRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
-use hook_driver::StoreError;
+use hook_driver::{ReadRun, StoreError, WaitingRun};
 use hook_providers::MemoryReservation;
 use hook_session::backend::{
     ClusterProviders, EndedJob, EventSink, ReferenceSource, RunStore, exec_is_off, kubernetes_is_off,
@@ -21,7 +21,7 @@ use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::events::Events;
 use operator_runtime::objects;
 use operator_runtime::patch::replacing;
-use operator_runtime::watch::Watched;
+use operator_runtime::watch::{NamespacedName, Watched};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared_api::parsed::{InvalidObject, Parsed};
@@ -30,6 +30,7 @@ use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase
 
 use crate::commands::{Commands, MAX_COMMANDS};
 use crate::jobs::{JobCalls, Jobs};
+use crate::metadata;
 use crate::objects::Objects;
 use crate::references;
 
@@ -198,6 +199,44 @@ impl ApiBackend {
         Ok(())
     }
 
+    /// Records that a run waits for memory, if it is still exactly this one.
+    pub(crate) async fn record_waiting(
+        &self,
+        (namespace, name): &NamespacedName,
+        run: &WaitingRun,
+    ) -> Result<(), StoreError> {
+        let metadata = ObjectMeta {
+            namespace: Some(namespace.clone()),
+            name: Some(name.clone()),
+            uid: run.uid.clone(),
+            resource_version: run.resource_version.clone(),
+            ..ObjectMeta::default()
+        };
+        let (reason, message) = (HookRunReason::NoRoomForSpec.as_str(), run.why.to_string());
+        let mut status = json!({ "reason": reason, "message": message });
+        if run.phase.is_unset() {
+            status["phase"] = json!(Phase::Pending);
+        }
+        self.patch_status::<HookRun>("record that a run waits", &metadata, status)
+            .await?;
+        let note = format!(
+            "{message}. Next: kubectl game hook list -n {namespace}, and end or delete HookRuns that are not needed"
+        );
+        self.events
+            .warn(reference_of("HookRun", &metadata), reason, "Measure", &note);
+        Ok(())
+    }
+
+    /// Reads a run that has waited for memory, bypassing the cache.
+    pub(crate) async fn read_waiting(&self, namespace: &str, name: &str) -> Result<ReadRun, StoreError> {
+        match self.get::<HookRun>(namespace, "read a run", name).await {
+            Ok(Parsed(Ok(run))) => Ok(ReadRun::Found(Arc::new(with_used_metadata(run)))),
+            Ok(Parsed(Err(_))) => Ok(ReadRun::Unreadable),
+            Err(StoreError::Gone) => Ok(ReadRun::Gone),
+            Err(error @ (StoreError::Conflict | StoreError::Failed { .. })) => Err(error),
+        }
+    }
+
     /// Records the result of checking a template, which may be unreadable.
     pub async fn record_template(
         &self,
@@ -243,6 +282,12 @@ pub(crate) fn readable<K: Resource>(step: &'static str, Parsed(read): Parsed<K>)
     Ok(object)
 }
 
+/// Returns the run with the metadata that sessions use.
+pub(crate) fn with_used_metadata(mut run: HookRun) -> HookRun {
+    run.metadata = metadata::used(run.metadata);
+    run
+}
+
 fn namespace_of(run: &HookRun) -> &str {
     run.metadata.namespace.as_deref().unwrap_or_default()
 }
@@ -286,11 +331,11 @@ impl RunStore for ApiBackend {
         let old = serde_json::to_value(&base.status).map_err(failed)?;
         let step = "write a status";
         let recorded = self.patch_status(step, &base.metadata, replacing(old, new));
-        readable(step, recorded.await?)
+        readable(step, recorded.await?).map(with_used_metadata)
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {
-        self.read_same("read a run", run).await
+        self.read_same("read a run", run).await.map(with_used_metadata)
     }
 
     async fn delete(&self, run: &HookRun) -> Result<(), StoreError> {

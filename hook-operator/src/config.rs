@@ -2,6 +2,7 @@
 
 use clap::Parser;
 use hook_core::resolve::{AnnotationKey, OptionalProviders};
+use hook_driver::spec_budget::DEFAULT_MAX_SPEC_BYTES;
 use hook_providers::flags::Measuring;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
@@ -22,6 +23,15 @@ pub struct Config {
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub measuring: Measuring,
+
+    /// Maximum bytes of specs of open HookRuns in memory, overall; a single namespace gets at most a quarter
+    #[arg(
+        long,
+        default_value_t = DEFAULT_MAX_SPEC_BYTES,
+        value_name = "BYTES",
+        help_heading = "Measuring"
+    )]
+    pub max_spec_bytes: usize,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]

@@ -1,10 +1,12 @@
-//! Opens a session for every run without a verdict and for no other: finished runs cost nothing.
+//! Opens a session for every run without a verdict and for no other: finished runs cost nothing. Runs for whose spec
+//! there is no room wait.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
+use hook_driver::spec_budget::SpecLimits;
 use hook_driver::{Change, End, Event, SessionId, Sessions};
 use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
@@ -16,10 +18,12 @@ use shared_api::parsed::{InvalidObject, Parsed};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinError, JoinSet};
 
-use crate::act::ApiBackend;
+use crate::act::{ApiBackend, with_used_metadata};
 use crate::latest_tasks::LatestTasks;
+use crate::metadata;
 use crate::metrics::Metrics;
 use crate::unreadable;
+use crate::waiting::WaitingRuns;
 
 /// Pause before a session that panicked is opened again.
 const REOPEN_DELAY: Duration = Duration::from_secs(10);
@@ -33,6 +37,7 @@ pub struct Controller {
     tasks: JoinSet<(NamespacedName, SessionId, End)>,
     /// Tasks that record which runs cannot be read.
     unreadable: LatestTasks,
+    waiting: WaitingRuns,
 }
 
 /// Handle of a session. Dropping it ends the session and cancels its calls.
@@ -49,12 +54,13 @@ impl Drop for Handle {
 }
 
 impl Controller {
-    /// Creates a controller without sessions.
-    pub fn new(measurer: Measurer<ApiBackend>, metrics: Metrics) -> Self {
+    /// Creates a controller without sessions, whose specs will stay within these limits.
+    pub fn new(measurer: Measurer<ApiBackend>, metrics: Metrics, limits: SpecLimits) -> Self {
         Self {
+            waiting: WaitingRuns::new(measurer.backend.clone()),
             measurer,
             metrics,
-            sessions: Sessions::default(),
+            sessions: Sessions::new(limits),
             handles: HashMap::new(),
             tasks: JoinSet::new(),
             unreadable: LatestTasks::default(),
@@ -69,17 +75,22 @@ impl Controller {
                 event = events.next() => match event {
                     Some(event) => {
                         let event = self.read(event);
-                        let changes = self.sessions.observe(event);
-                        self.change(changes, Duration::ZERO);
+                        self.observe(event);
                     }
                     None => return,
                 },
                 Some(ended) = self.tasks.join_next(), if !self.tasks.is_empty() => self.leave(ended),
+                Some(answer) = self.waiting.next() => self.observe(answer),
             }
-            self.metrics
-                .active_runs
-                .set(i64::try_from(self.tasks.len()).unwrap_or(i64::MAX));
+            let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+            self.metrics.active_runs.set(gauge(self.tasks.len()));
+            self.metrics.runs_waiting.set(gauge(self.sessions.waiting()));
         }
+    }
+
+    fn observe(&mut self, event: Event) {
+        let changes = self.sessions.observe(event);
+        self.change(changes, Duration::ZERO);
     }
 
     /// Converts a watch event. For a run that cannot be read, starts a task that records this.
@@ -107,13 +118,14 @@ impl Controller {
 
     fn readable(&mut self, run: HookRun) -> Arc<HookRun> {
         self.unreadable.cancel(&key_of(&run.metadata));
-        Arc::new(run)
+        Arc::new(with_used_metadata(run))
     }
 
     fn refuse(&mut self, mut invalid: InvalidObject) -> Event {
         self.metrics.unreadable.inc();
         // Read again when the problem is recorded.
         invalid.status.take();
+        invalid.metadata = metadata::used(invalid.metadata);
         let key = key_of(&invalid.metadata);
         let record = record_unreadable(invalid, self.measurer.backend.clone());
         self.unreadable.start(key.clone(), record);
@@ -123,13 +135,21 @@ impl Controller {
     fn change(&mut self, changes: impl IntoIterator<Item = Change>, pause: Duration) {
         for change in changes {
             match change {
-                Change::Open(key, id, run) => self.open(key, id, run, pause),
+                Change::Open(key, id, run) => {
+                    self.waiting.cancel(&key);
+                    self.open(key, id, run, pause);
+                }
                 Change::Update(key, run) => {
                     if let Some(handle) = self.handles.get(&key) {
                         handle.updates.send_replace(run);
                     }
                 }
-                Change::Close(key) => drop(self.handles.remove(&key)),
+                Change::Close(key) => {
+                    self.waiting.cancel(&key);
+                    self.handles.remove(&key);
+                }
+                Change::Wait(key, run) => self.waiting.record(key, run),
+                Change::Read(key, id) => self.waiting.read(key, id),
             }
         }
     }

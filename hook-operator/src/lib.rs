@@ -5,6 +5,8 @@
 //! | [`config`] | flags and environment |
 //! | [`observe`] | watches of HookRuns and HookTemplates |
 //! | [`controller`] | a session for every run without a verdict |
+//! | `waiting` | runs that wait for memory |
+//! | `metadata` | metadata of HookRuns that is used |
 //! | `latest_tasks` | at most one task for each object |
 //! | [`act`] | every write to the API server, except for Jobs and annotations |
 //! | [`account`] | identity of hooks in the cluster |
@@ -15,6 +17,7 @@
 //! | `references` | keys of Secrets and ConfigMaps |
 //! | [`template`] | the `Valid` condition of HookTemplates |
 //! | `unreadable` | records which HookRuns and ExecutionHooks cannot be read |
+//! | `recording` | retries of these records |
 //! | [`metrics`] | Prometheus metrics |
 //!
 //! `hook-core` decides what a run means, `hook-session` runs its life, and `hook-providers` makes the calls
@@ -24,6 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
+use hook_driver::spec_budget::SpecLimits;
 use hook_session::measure::Measurer;
 use operator_runtime::crd_wait;
 use operator_runtime::flags::OperatorArgs;
@@ -40,12 +44,15 @@ pub mod controller;
 pub mod executions;
 pub mod jobs;
 mod latest_tasks;
+mod metadata;
 pub mod metrics;
 pub mod objects;
 pub mod observe;
+mod recording;
 mod references;
 pub mod template;
 mod unreadable;
+mod waiting;
 
 use config::Config;
 use metrics::Metrics;
@@ -114,7 +121,8 @@ impl Operator for Config {
             observer: Arc::new(metrics.clone()),
         };
         let compute = measurer.providers.compute().clone();
-        let runs = controller::Controller::new(measurer, metrics.clone()).drive(watches.runs());
+        let limits = SpecLimits::new(self.max_spec_bytes);
+        let runs = controller::Controller::new(measurer, metrics.clone(), limits).drive(watches.runs());
         let templates = template::drive(watches.templates(), backend, metrics, compute);
         // HookRuns do not wait for the definitions of ExecutionHooks.
         let hooks = async {

@@ -4,7 +4,7 @@ use futures::Stream;
 use kube::Client;
 use operator_runtime::health::Health;
 use operator_runtime::shard::Scope;
-use operator_runtime::watch::{Observed, watch_in, watch_in_pages};
+use operator_runtime::watch::{Observed, watch_in};
 use shared_api::{ExecutionHook, HookRun, HookTemplate};
 
 /// Check in `/readyz`: HookRuns have been listed and are being watched.
@@ -13,9 +13,6 @@ pub const RUNS: &str = "hookruns-watch";
 pub const TEMPLATES: &str = "hooktemplates-watch";
 /// Check in `/readyz`, with `--execution-hooks`: ExecutionHooks have been listed and are being watched.
 pub const EXECUTIONS: &str = "executionhooks-watch";
-
-/// ExecutionHooks of one answer of a list: each may have half a megabyte.
-const EXECUTIONS_PAGE: u32 = 20;
 
 /// Creates the watches.
 pub struct Watches {
@@ -46,12 +43,6 @@ impl Watches {
 
     /// Streams all ExecutionHooks, then every change; never ends.
     pub fn executions(&self) -> impl Stream<Item = Observed<ExecutionHook>> + Send + use<> {
-        watch_in_pages(
-            &self.client,
-            &self.scope,
-            EXECUTIONS_PAGE,
-            EXECUTIONS,
-            self.health.clone(),
-        )
+        watch_in(&self.client, &self.scope, EXECUTIONS, self.health.clone())
     }
 }

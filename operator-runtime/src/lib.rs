@@ -15,6 +15,7 @@
 //! | [`metrics`] | metrics that every component exports |
 //! | `metrics_text` | text of `/metrics`, shared by clients that read slowly |
 //! | [`objects`] | deletions, whose answers may hold objects that do not parse |
+//! | `paged_watch` | watches whose lists ask for fewer objects when the API server is slow |
 //! | [`patch`] | merge patches that replace the whole object |
 //! | [`process`] | logs, TLS, runtime, and the report of a failed start |
 //! | `random` | random numbers |
@@ -42,6 +43,7 @@ pub mod leader;
 pub mod metrics;
 mod metrics_text;
 pub mod objects;
+mod paged_watch;
 pub mod patch;
 pub mod process;
 mod random;

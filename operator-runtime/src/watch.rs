@@ -1,23 +1,17 @@
 //! Watches: stream all objects of a kind, then every change of them, without end.
 
-use std::time::Duration;
-
 use futures::{Stream, StreamExt};
 use kube::core::{NamespaceResourceScope, ObjectMeta};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, ResourceExt};
-use runtime_core::backoff::Backoff;
+use kube::runtime::watcher::Event;
+use kube::{Api, Client};
 use serde::de::DeserializeOwned;
 use shared_api::parsed::Parsed;
+use shared_api::unparsed::Unparsed;
 
 use crate::error::root_cause;
 use crate::health::Health;
-use crate::random::random;
+use crate::paged_watch::watch_pages;
 use crate::shard::Scope;
-
-/// Objects of one answer of a list; the default of client-go.
-const PAGE: u32 = 500;
 
 /// Event about an object that may not parse as its kind.
 pub type Observed<K> = Event<Parsed<K>>;
@@ -44,96 +38,51 @@ pub fn key_of(metadata: &ObjectMeta) -> NamespacedName {
     )
 }
 
-/// Back-off between attempts to restart a watch: a fifth of kube's own delays, which would leave an operator
-/// blind for up to a minute.
-struct Soon(Backoff);
-
-impl Default for Soon {
-    fn default() -> Self {
-        Self(Backoff::new(Duration::from_millis(160), Duration::from_secs(6)))
-    }
-}
-
-impl Iterator for Soon {
-    type Item = Duration;
-
-    fn next(&mut self) -> Option<Duration> {
-        let delay = self.0.fail();
-        // Add a jitter of up to 100 %, so that the watches of all operators do not come back at once.
-        let percent = u32::try_from(random() % 101).unwrap_or_default();
-        Some(delay + delay * percent / 100)
-    }
-}
-
-impl kube::runtime::utils::Backoff for Soon {
-    fn reset(&mut self) {
-        self.0.reset();
-    }
-}
-
 /// Streams all objects that `api` lists, then every change; never ends. The check `check` in `/readyz`
 /// reports its state.
 pub fn watch<K>(
-    api: Api<Parsed<K>>,
+    api: Api<Unparsed<K>>,
     check: &'static str,
     health: Health,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
     K: Watched,
 {
-    watch_with(api, watcher::Config::default(), check, health)
-}
-
-fn watch_with<K>(
-    api: Api<Parsed<K>>,
-    config: watcher::Config,
-    check: &'static str,
-    health: Health,
-) -> impl Stream<Item = Observed<K>> + Send + use<K>
-where
-    K: Watched,
-{
-    watcher(api, config)
-        .backoff(Soon::default())
-        .modify(|object| object.managed_fields_mut().clear())
-        .filter_map(move |observed| {
-            let event = match observed {
-                Ok(event) => {
-                    // A list in progress is not reliable yet; any other event shows that the watch works.
-                    if !matches!(event, Event::Init | Event::InitApply(_)) {
-                        health.pass(check);
-                    }
-                    Some(event)
+    watch_pages(api, None).filter_map(move |observed| {
+        let event = match observed {
+            Ok(event) => {
+                // A list in progress is not reliable yet; any other event shows that the watch works.
+                if !matches!(event, Event::Init | Event::InitApply(_)) {
+                    health.pass(check);
                 }
-                Err(error) => {
-                    tracing::warn!(check, error = root_cause(&error), "the watch was interrupted");
-                    health.interrupt(check, K::plural(&()), root_cause(&error));
-                    None
-                }
-            };
-            std::future::ready(event)
-        })
+                Some(event)
+            }
+            Err(error) => {
+                tracing::warn!(check, error = root_cause(&error), "the watch was interrupted");
+                health.interrupt(check, K::plural(&()), root_cause(&error));
+                None
+            }
+        };
+        std::future::ready(event)
+    })
 }
 
 /// Streams all objects with a label, then every change; never ends. Says only in the log if it is interrupted: for
 /// watches without which the operator works.
 pub fn watch_selected<K>(
-    api: Api<Parsed<K>>,
+    api: Api<Unparsed<K>>,
     label: &str,
     what: &'static str,
 ) -> impl Stream<Item = Observed<K>> + Send + use<K>
 where
     K: Watched,
 {
-    watcher(api, watcher::Config::default().labels(label))
-        .backoff(Soon::default())
-        .modify(|object| object.managed_fields_mut().clear())
-        .filter_map(move |observed| {
-            let event = observed.inspect_err(|error| {
-                tracing::warn!(what, error = root_cause(error), "the watch was interrupted");
-            });
-            std::future::ready(event.ok())
-        })
+    watch_pages(api, Some(label)).filter_map(move |observed| {
+        let event = observed.inspect_err(|error| {
+            tracing::warn!(what, error = root_cause(error), "the watch was interrupted");
+        });
+        std::future::ready(event.ok())
+    })
 }
 
 /// Like [`watch()`], limited to the process's scope. Objects of other shards are dropped here, because the
@@ -147,22 +96,7 @@ pub fn watch_in<K>(
 where
     K: Watched + kube::Resource<Scope = NamespaceResourceScope>,
 {
-    watch_in_pages(client, scope, PAGE, check, health)
-}
-
-/// Like [`watch_in()`], with lists of this many objects at a time: for kinds whose objects are large.
-pub fn watch_in_pages<K>(
-    client: &Client,
-    scope: &Scope,
-    page: u32,
-    check: &'static str,
-    health: Health,
-) -> impl Stream<Item = Observed<K>> + Send + use<K>
-where
-    K: Watched + kube::Resource<Scope = NamespaceResourceScope>,
-{
-    let config = watcher::Config::default().page_size(page);
-    let all = watch_with(scope.api(client), config, check, health);
+    let all = watch(scope.api(client), check, health);
     let scope = scope.clone();
     all.filter(move |event| std::future::ready(concerns(&scope, event)))
 }

@@ -5,8 +5,9 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{UnknownFields, unknown_fields_schema};
+use crate::metric::unknown_fields_schema;
 use crate::time::Time;
+use crate::unknown_fields::UnknownFields;
 
 /// Most containers of one ExecutionHook: its status names each of them.
 pub const MAX_CONTAINERS: usize = 1000;

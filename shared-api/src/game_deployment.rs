@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::hook_run::Phase;
+use crate::json_text::JsonText;
 use crate::time::Time;
 
 /// Desired state of a set of game server pods that is scaled and updated without disconnecting players.
@@ -54,7 +54,7 @@ pub struct GameDeploymentSpec {
     pub selector: LabelSelector,
     /// Template of the pods to create. It is kept as written, whatever the version of the API server.
     #[schemars(schema_with = "template_schema")]
-    pub template: Value,
+    pub template: JsonText,
     /// Strategy for selecting and creating pods when `replicas` changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_strategy: Option<ScaleStrategy>,
@@ -274,7 +274,7 @@ pub struct LifecycleHook {
     /// Spec of a Job (`batch/v1`) to run. A complete Job is a success, a failed Job a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "template_schema")]
-    pub job_spec: Option<Value>,
+    pub job_spec: Option<JsonText>,
     /// HookTemplate to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
@@ -297,7 +297,7 @@ pub struct ExecNewPod {
     /// Environment variables (`EnvVar` of `core/v1`) to add. They override those of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "env_schema")]
-    pub env: Option<Vec<Value>>,
+    pub env: Option<Vec<JsonText>>,
     /// Names of volumes of the pod template that the container mounts. Others are not mounted in the new pod.
     /// Unset: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -9,7 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::metric::{UnknownFields, unknown_fields_schema};
+use crate::metric::unknown_fields_schema;
+use crate::unknown_fields::UnknownFields;
 
 /// An action to carry out in running containers, and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -216,8 +217,8 @@ mod tests {
             ..
         } = &read.fields;
         assert_eq!(*call_timeout_seconds, Some(3));
-        assert_eq!(unknown.keys().collect::<Vec<_>>(), ["actionTimeout"]);
-        assert_eq!(inner.unknown.keys().collect::<Vec<_>>(), ["actionTimeoutSeconds"]);
+        assert_eq!(unknown.names(), ["actionTimeout"]);
+        assert_eq!(inner.unknown.names(), ["actionTimeoutSeconds"]);
         assert_eq!(serde_json::to_value(&read).unwrap(), action);
     }
 }

@@ -4,8 +4,9 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Argument, Metric, UnknownFields, unknown_fields_schema};
+use crate::metric::{Argument, Metric, unknown_fields_schema};
 use crate::time::Time;
+use crate::unknown_fields::UnknownFields;
 
 /// Measures metrics until each has a verdict. Only `status.phase: Successful` opens a gate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]

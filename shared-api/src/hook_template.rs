@@ -5,7 +5,8 @@ use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::metric::{Argument, Metric, UnknownFields, unknown_fields_schema};
+use crate::metric::{Argument, Metric, unknown_fields_schema};
+use crate::unknown_fields::UnknownFields;
 
 /// Metrics that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements;
 /// HookRuns are created from it.
@@ -56,9 +57,7 @@ impl HookTemplateSpec {
     /// Returns the unknown fields that runs of this template have too, so that a misplaced condition makes them
     /// invalid. `terminate` is unknown in a template only: it must not terminate the runs.
     pub fn unknown_of_runs(&self) -> UnknownFields {
-        let mut unknown = self.unknown.clone();
-        unknown.remove("terminate");
-        unknown
+        self.unknown.without("terminate")
     }
 }
 

@@ -8,7 +8,11 @@
 //! | [`game_deployment`] | the GameDeployment kind |
 //! | [`hook_action`] | the HookAction kind |
 //! | [`execution_hook`] | the ExecutionHook kind |
+//! | [`json_text`] | JSON values of manifests, kept as their text |
+//! | [`unknown_fields`] | unknown fields of an object |
+//! | [`limits`] | limits of the size of objects |
 //! | [`parsed`] | objects that may not parse as their kind |
+//! | [`unparsed`] | objects of a list, each of which is parsed when its turn comes |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | reasons of conditions, events and statuses |
 //! | [`time`] | timestamps in the API's format |
@@ -32,6 +36,8 @@ pub mod game_deployment;
 pub mod hook_action;
 pub mod hook_run;
 pub mod hook_template;
+pub mod json_text;
+pub mod limits;
 pub mod metric;
 pub mod names;
 pub mod overdue;
@@ -40,6 +46,8 @@ pub mod reason;
 pub mod spelling;
 pub mod syntax;
 pub mod time;
+pub mod unknown_fields;
+pub mod unparsed;
 
 pub use execution_hook::{ExecutionHook, ExecutionHookSpec, ExecutionHookStatus};
 pub use game_deployment::{GameDeployment, GameDeploymentSpec, GameDeploymentStatus};

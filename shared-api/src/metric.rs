@@ -9,8 +9,8 @@ use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Unknown fields. The API server preserves them, so that the operator can report a misspelt field.
-pub type UnknownFields = BTreeMap<String, serde_json::Value>;
+use crate::json_text::JsonText;
+use crate::unknown_fields::UnknownFields;
 
 /// A value to measure, and the rules that judge its measurements.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -124,7 +124,7 @@ pub struct WebProvider {
     /// Mutually exclusive with `body`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_json_schema")]
-    pub json_body: Option<serde_json::Value>,
+    pub json_body: Option<JsonText>,
     /// Timeout of the whole exchange in seconds, at most 3600; 10 when unset or 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
@@ -221,7 +221,7 @@ pub struct JobProvider {
     /// is deleted with its HookRun, so `ttlSecondsAfterFinished` has no effect.
     #[serde(default)]
     #[schemars(schema_with = "unknown_fields_schema")]
-    pub spec: serde_json::Value,
+    pub spec: JsonText,
     /// Container whose termination message conditions call `result`, as JSON or text. Unset: the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_container: Option<String>,

@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
 use crate::metric::{Metric, Provider};
+use crate::reason::HookRunReason;
 use crate::time::Time;
 
 /// Time that hook-operator has after a measurement is due.
@@ -29,18 +30,23 @@ const EXEC_WAIT: i64 = 30;
 const API_TIMEOUT: i64 = 30;
 
 /// Returns the time from which the run counts as not being measured, unless progress is recorded before.
-/// Returns `None` if the run has ended or is being deleted.
+/// Returns `None` if the run has ended, is being deleted, or waits for memory, as its status says.
 pub fn not_taken_up_at(run: &HookRun) -> Option<Timestamp> {
     if run.metadata.deletion_timestamp.is_some() {
         return None;
     }
     let created = run.metadata.creation_timestamp.as_ref()?.0;
     let due = match &run.status {
-        Some(status) if status.phase.is_final() => return None,
+        Some(status) if status.phase.is_final() || waits_for_memory(status) => return None,
         Some(status) if !status.phase.is_unset() => due(&run.spec, status, created),
         _ => created,
     };
     Some(due.checked_add(GRACE).unwrap_or(Timestamp::MAX))
+}
+
+/// Returns whether hook-operator has recorded that it has no memory for the run's spec.
+fn waits_for_memory(status: &HookRunStatus) -> bool {
+    status.reason.as_deref() == Some(HookRunReason::NoRoomForSpec.as_str())
 }
 
 /// Returns the time by which the next measurement, or the whole run, should have finished.
@@ -167,6 +173,20 @@ mod tests {
         assert_eq!(at(spec.clone(), json!({})), Some(30));
         for phase in Phase::FINAL {
             assert_eq!(at(spec.clone(), json!({"phase": phase.as_str()})), None);
+        }
+    }
+
+    #[test]
+    fn a_run_that_waits_for_memory_is_not_overdue() {
+        let spec = json!({"metrics": [metric("a", json!({}))], "timeoutSeconds": 60});
+        for phase in ["Pending", "Running"] {
+            let status = |reason: &str| json!({"phase": phase, "startedAt": second(2), "reason": reason});
+            assert_eq!(at(spec.clone(), status("NoRoomForSpec")), None, "{phase}");
+            assert_eq!(
+                at(spec.clone(), status("Measuring")),
+                Some(2 + 10 + 30),
+                "{phase}"
+            );
         }
     }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::limits::{MAX_SPEC_BYTES, spec_too_long};
 use crate::names::GROUP;
 
 /// Maximum nesting of an object of this group, without its metadata; the object itself is the first level. The parser
@@ -114,11 +115,9 @@ fn parse_all<K>(text: &str) -> Result<K, String>
 where
     K: Resource<DynamicType = ()> + DeserializeOwned,
 {
-    if K::group(&()) == GROUP
-        && depth(text) > MAX_DEPTH
-        && let Some(path) = path_beyond(text, MAX_DEPTH)
-    {
-        return Err(format!("{path}: nested more than {MAX_DEPTH} levels deep"));
+    if K::group(&()) == GROUP {
+        check_length(text)?;
+        check_depth(text)?;
     }
     plain_json::check(text.as_bytes()).map_err(|error| error.to_string())?;
     serde_json::from_str(text).map_err(|_| {
@@ -129,6 +128,27 @@ where
             Err(error) => words(&error),
         }
     })
+}
+
+/// Fails if the `spec` of an object is too long. It is not parsed then: a parsed object may take twenty times the bytes
+/// of its text.
+fn check_length(text: &str) -> Result<(), String> {
+    if text.len() <= MAX_SPEC_BYTES {
+        return Ok(());
+    }
+    let fields: Fields<'_> = serde_json::from_str(text).unwrap_or_default();
+    let bytes = fields.get("spec").map_or(0, |spec| spec.get().len());
+    spec_too_long(bytes).map_or(Ok(()), |why| Err(format!("spec: {why}")))
+}
+
+/// Fails if an object is nested too deep.
+fn check_depth(text: &str) -> Result<(), String> {
+    if depth(text) > MAX_DEPTH
+        && let Some(path) = path_beyond(text, MAX_DEPTH)
+    {
+        return Err(format!("{path}: nested more than {MAX_DEPTH} levels deep"));
+    }
+    Ok(())
 }
 
 /// Describes an error without the place in the text, which differs with every version of the object.

@@ -36,6 +36,8 @@ reasons! {
         Measuring,
         /// No request can be sent now, because the namespace uses its share; the run continues and retries.
         NotAskedYet,
+        /// The specs of other open HookRuns take up the memory for specs; the run starts when some have ended.
+        NoRoomForSpec,
         /// The Job of a measurement has not ended; the message says what its pods do.
         JobActive,
         /// Event: Jobs of a run that was stopped could not be deleted; they are deleted with the run at the latest.

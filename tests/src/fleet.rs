@@ -254,9 +254,9 @@ impl<'c> Fleet<'c> {
 
     /// Changes the image of the first container.
     pub async fn set_image(&self, image: &str) {
-        let mut game = self.game().await;
-        game.spec.template["spec"]["containers"][0]["image"] = json!(image);
-        self.set(json!({ "template": game.spec.template })).await;
+        let mut template = self.game().await.spec.template.value();
+        template["spec"]["containers"][0]["image"] = json!(image);
+        self.set(json!({ "template": template })).await;
     }
 
     /// Returns the workload.

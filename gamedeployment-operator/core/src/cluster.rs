@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::HookTemplateSpec;
 
 use crate::gate::Run;
+use crate::unusable_template::UnusableTemplate;
 
 /// State of a node that pods are bound to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +33,8 @@ pub enum FoundTemplate<'a> {
     Missing,
     /// No template has this name, but a similar name exists.
     Misspelt(&'a str),
-    /// The template exists but cannot be parsed.
-    Unreadable(&'a str),
+    /// The template exists, but no hook can use it.
+    Unusable(&'a UnusableTemplate),
     /// The template exists and has this spec.
     Found(&'a HookTemplateSpec),
 }

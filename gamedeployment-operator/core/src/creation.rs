@@ -12,6 +12,8 @@ use crate::scale::ScaleDiff;
 
 /// Maximum number of pods created per decision; the next decision follows once these are in the cache.
 const MAX_CREATIONS: usize = 500;
+/// Maximum bytes of the templates of these pods: each pod has a parsed copy, which may take twenty times as many.
+const MAX_CREATION_BYTES: usize = 4 << 20;
 
 /// Creates the needed pods and returns how many could not be created because every index is in use. The
 /// places of `held` pods stay empty.
@@ -19,7 +21,7 @@ const MAX_CREATIONS: usize = 500;
 pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, diff: ScaleDiff, held: usize) -> (Vec<Action>, usize) {
     let workload = facts.workload;
     let mut left = room(facts)
-        .min(MAX_CREATIONS)
+        .min(max_creations(facts))
         .min((diff.create_old + diff.create_updated).saturating_sub(held));
     if left == 0 {
         return (Vec::new(), 0);
@@ -50,6 +52,14 @@ pub fn create(facts: &Facts<'_>, claimed: &Claim<'_>, diff: ScaleDiff, held: usi
         left -= count.min(left);
     }
     (actions, without_index)
+}
+
+/// Returns how many pods of the larger template may be created per decision; at least one.
+fn max_creations(facts: &Facts<'_>) -> usize {
+    let revisions = [facts.history.current, facts.history.update];
+    let bytes = revisions.map(|revision| revision.template.bytes());
+    let bytes = bytes.into_iter().max().unwrap_or_default();
+    (MAX_CREATION_BYTES / bytes.max(1)).clamp(1, MAX_CREATIONS)
 }
 
 /// Number of pods that may be created now. With a batch size, a batch follows once the previous one is ready.

@@ -85,7 +85,7 @@ pub fn resolve_revisions<'a>(
         Settled::Create {
             name, number, data, ..
         } => {
-            let labels = workload.template.labels().clone();
+            let labels = workload.template.labels();
             actions.push(Action::CreateRevision(NewRevision {
                 name,
                 number,
@@ -271,7 +271,7 @@ impl<'a> History<'a> {
                 let written = pod.containers.iter().find(|known| known.name == container.name);
                 if written.is_some_and(|known| known.image != container.image) {
                     let images = &mut change.to_mut().images;
-                    images.insert(container.name.clone(), container.image.clone());
+                    images.insert(container.name, container.image);
                 }
             }
         }

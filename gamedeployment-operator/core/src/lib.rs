@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`decide`] | turns everything known about a workload into a plan, using all modules below |
 //! | [`view`] | inputs of a decision; [`cluster`]: surroundings of the workload |
+//! | [`unusable_template`] | HookTemplates that no hook can use, and the limits of their size |
 //! | [`hook_kind`] | the hooks of a pod's life cycle |
 //! | [`workload`] | validates a spec: a usable workload, or every problem at once |
 //! | [`pod`] | the cached part of a pod, and what follows from it |
@@ -74,6 +75,7 @@ pub mod status;
 pub mod steps;
 #[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 pub mod template;
+pub mod unusable_template;
 pub mod user_text;
 pub mod view;
 pub mod workload;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use serde_json::Value;
 use shared_api::GameDeploymentStatus;
+use shared_api::json_text::JsonText;
 use shared_api::reason::WorkloadReason;
 
 mod action_name;
@@ -134,7 +135,7 @@ pub struct NewRevision {
     /// Revision number in the history.
     pub number: i64,
     /// Serialized template data.
-    pub data: Value,
+    pub data: JsonText,
     /// The template's labels.
     pub labels: BTreeMap<String, String>,
 }

@@ -31,6 +31,8 @@ pub struct PodFactory<'a> {
     /// Instance ids of existing pods and runs.
     taken: BTreeSet<String>,
     indexes: BTreeSet<i64>,
+    /// Parsed templates by revision.
+    templates: BTreeMap<String, ParsedTemplate>,
     /// Search start: no index below it is free.
     next_index: i64,
     next: u64,
@@ -49,12 +51,13 @@ impl<'a> PodFactory<'a> {
             cluster,
             taken,
             indexes,
+            templates: BTreeMap::new(),
             next_index: i64::MIN,
             next: 0,
         }
     }
 
-    /// Builds a pod at a revision; `None` if every index is in use.
+    /// Builds a pod at a revision, whose template is parsed for its first pod; `None` if every index is in use.
     pub fn pod(&mut self, revision: &str, template: &Template) -> Option<NewPod> {
         let index = match self.workload.indexes {
             Some(range) => Some(self.free_index(range)?),
@@ -62,6 +65,10 @@ impl<'a> PodFactory<'a> {
         };
         let id = self.free_id();
         let name = format!("{}-{id}", prefix(&self.workload.name));
+        let template = self
+            .templates
+            .entry(revision.to_owned())
+            .or_insert_with(|| ParsedTemplate::of(template));
         let manifest = manifest(self.workload, &name, &id, revision, template, index);
         Some(NewPod { name, manifest })
     }
@@ -82,6 +89,26 @@ impl<'a> PodFactory<'a> {
             if self.taken.insert(id.clone()) && !self.cluster.has_pod(&name) {
                 return id;
             }
+        }
+    }
+}
+
+/// Parts of a template that its pods get.
+struct ParsedTemplate {
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+    finalizers: Option<Value>,
+    spec: Value,
+}
+
+impl ParsedTemplate {
+    fn of(template: &Template) -> Self {
+        let mut raw = template.raw();
+        Self {
+            labels: template.labels(),
+            annotations: template.annotations(),
+            finalizers: raw.pointer("/metadata/finalizers").cloned(),
+            spec: raw.get_mut("spec").map_or_else(|| json!({}), Value::take),
         }
     }
 }
@@ -122,13 +149,13 @@ fn manifest(
     name: &str,
     id: &str,
     revision: &str,
-    template: &Template,
+    template: &ParsedTemplate,
     index: Option<i64>,
 ) -> Value {
-    let mut labels: BTreeMap<&str, &str> = text_of(template.labels());
+    let mut labels: BTreeMap<&str, &str> = text_of(&template.labels);
     labels.insert(label::REVISION, revision);
     labels.insert(label::INSTANCE, id);
-    let mut annotations: BTreeMap<&str, &str> = text_of(template.annotations());
+    let mut annotations: BTreeMap<&str, &str> = text_of(&template.annotations);
     let index = index.map(|index| index.to_string());
     if let Some(index) = &index {
         annotations.insert(label::INDEX, index);
@@ -142,10 +169,10 @@ fn manifest(
     if !annotations.is_empty() {
         metadata["annotations"] = json!(annotations);
     }
-    if let Some(finalizers) = template.raw().pointer("/metadata/finalizers") {
+    if let Some(finalizers) = &template.finalizers {
         metadata["finalizers"] = finalizers.clone();
     }
-    let mut spec = template.raw().get("spec").cloned().unwrap_or_else(|| json!({}));
+    let mut spec = template.spec.clone();
     if let Value::Object(spec) = &mut spec {
         if workload.readiness_gate {
             add_readiness_gate(spec);

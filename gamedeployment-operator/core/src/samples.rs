@@ -105,7 +105,7 @@ pub(crate) fn pod_to_delete(name: &str) -> Pod {
 /// Returns the HookRuns that a plan creates.
 pub(crate) fn created_runs(plan: Plan) -> impl Iterator<Item = HookRun> {
     plan.actions.into_iter().filter_map(|action| match action {
-        Action::CreateRun(new) => Some(new.run),
+        Action::CreateRun(new) => Some(new.render()),
         _ => None,
     })
 }

@@ -63,7 +63,7 @@ pub fn confirm<'a>(
             }
             GateState::Unasked(hook_request) => {
                 if !facts.is_clearing(HookKind::PostInplace) {
-                    actions.push(Action::CreateRun(Box::new(hook_request.render())));
+                    actions.push(Action::CreateRun(Box::new(hook_request.new_run())));
                 }
                 GateState::Unasked(hook_request)
             }
@@ -194,7 +194,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
-            let run = Action::CreateRun(Box::new(hook_request.render()));
+            let run = Action::CreateRun(Box::new(hook_request.new_run()));
             (GateState::Unasked(hook_request), PodStep::CreateRun(run))
         }
         gate_state @ (GateState::Open(_)

@@ -138,7 +138,8 @@ impl Workload {
     pub fn examine(object: &GameDeployment) -> (Self, Vec<FieldError>) {
         let mut problems = Vec::new();
         let spec = &object.spec;
-        let template = Template::read(&spec.template);
+        let raw_template = spec.template.value();
+        let template = Template::read(&raw_template);
         let replicas = count("spec.replicas", spec.replicas.map_or(1, i64::from), &mut problems);
         let selector = read_selector(&spec.selector, &template, &mut problems);
         let recorded = object
@@ -170,7 +171,7 @@ impl Workload {
         let metadata = &object.metadata;
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let indexes = index::read(&annotations, replicas, &mut problems);
-        template::check(&spec.template, &mut problems);
+        template::check(&raw_template, &mut problems);
         let workload = Self {
             name: metadata.name.clone().unwrap_or_default(),
             namespace: metadata.namespace.clone().unwrap_or_default(),
@@ -286,7 +287,7 @@ fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut V
             "",
             "it selects every pod; name at least one label",
         ));
-    } else if !read.matches(template.labels()) {
+    } else if !read.matches(&template.labels()) {
         problems.push(FieldError::new(
             "spec.template.metadata.labels",
             "",

@@ -6,6 +6,7 @@ use std::time::Duration;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
+use gamedeployment_core::unusable_template::{TooLarge, UnusableTemplate, check_size};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::{GameDeployment, HookTemplateSpec};
@@ -94,20 +95,56 @@ pub struct OwnedRevision {
     pub revision: Revision,
 }
 
-/// HookTemplate, readable or not.
+/// HookTemplate, usable or not.
 #[derive(Debug, Clone)]
 pub struct Template {
     /// UID.
     pub uid: String,
     /// Resource version.
     pub version: String,
-    /// Parsed spec, or the reason why it cannot be read.
-    pub spec: Result<Arc<HookTemplateSpec>, String>,
+    /// Parsed spec, or the reason why no hook can use it.
+    pub spec: Result<Arc<HookTemplateSpec>, UnusableTemplate>,
+    /// Bytes of the spec as JSON; 0 if it is not kept.
+    pub bytes: usize,
     /// Problem that hook-operator reports for it.
     pub problem: Option<String>,
 }
 
 impl Template {
+    /// Creates a template from a spec, or from the reason why it cannot be read. Drops a spec that is too large.
+    pub fn new(
+        uid: String,
+        version: String,
+        spec: Result<HookTemplateSpec, String>,
+        problem: Option<String>,
+    ) -> Self {
+        let measured = spec.map_err(UnusableTemplate::Unreadable).and_then(|spec| {
+            let bytes = check_size(&spec)?;
+            Ok((Arc::new(spec), bytes))
+        });
+        let (spec, bytes) = match measured {
+            Ok((spec, bytes)) => (Ok(spec), bytes),
+            Err(why) => (Err(why), 0),
+        };
+        Self {
+            uid,
+            version,
+            spec,
+            bytes,
+            problem,
+        }
+    }
+
+    /// Drops the spec, for which its namespace has no room.
+    #[must_use]
+    pub(crate) fn without_room(self, namespace: &str) -> Self {
+        Self {
+            spec: Err(TooLarge::Namespace(namespace.to_owned()).into()),
+            bytes: 0,
+            ..self
+        }
+    }
+
     /// Whether workloads that use it are affected by the change.
     pub(crate) fn differs(&self, new: &Self) -> bool {
         (&self.spec, &self.problem) != (&new.spec, &new.problem)

@@ -12,7 +12,6 @@ use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{
     ApiCall, Object, ObjectKind, ReconcileTarget, Request, RequestError, Response,
 };
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::{Node, ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::NamespaceResourceScope;
@@ -28,7 +27,7 @@ use tracing::Instrument as _;
 
 use crate::clock::Clock;
 use crate::metrics::{Metrics, Timed};
-use crate::observe::read;
+use crate::observe::{StoredRevision, read};
 use event_aggregator::EventAggregator;
 
 mod emit;
@@ -244,7 +243,7 @@ fn of_pod(step: &'static str, Parsed(pod): Parsed<Pod>) -> Result<Response, Call
     )))
 }
 
-fn of_revision(object: Parsed<ControllerRevision>) -> Response {
+fn of_revision(object: Parsed<StoredRevision>) -> Response {
     let key = key_of(object.meta());
     let revision = object.0.ok().and_then(|object| read::revision(&object));
     revision.map_or(Response::Foreign, |revision| {

@@ -18,6 +18,7 @@ use shared_api::names::revision::REUSED_AS;
 use shared_api::parsed::Parsed;
 
 use crate::metrics::Decision;
+use crate::observe::StoredRevision;
 
 use super::{Caller, as_owner, of_revision, of_run};
 
@@ -41,7 +42,7 @@ impl Caller {
                 owner_references: Some(vec![as_owner(target)]),
                 ..ObjectMeta::default()
             },
-            data: Some(RawExtension(data)),
+            data: Some(RawExtension(data.value())),
             revision: number,
         };
         let created = async {
@@ -49,7 +50,7 @@ impl Caller {
             let request = Request::new(ControllerRevision::url_path(&(), Some(&target.key.0)));
             let request = request.create(&PostParams::default(), body.into_bytes());
             let request = request.map_err(kube::Error::BuildRequest)?;
-            self.client.request::<Parsed<ControllerRevision>>(request).await
+            self.client.request::<Parsed<StoredRevision>>(request).await
         };
         let created = self
             .calls
@@ -96,7 +97,7 @@ impl Caller {
         } = revision;
         patch["metadata"]["uid"] = json!(uid);
         patch["metadata"]["resourceVersion"] = json!(resource_version);
-        let api = self.api::<ControllerRevision>(target);
+        let api = self.api::<StoredRevision>(target);
         let (params, patch) = (PatchParams::default(), Patch::Strategic(&patch));
         let call = api.patch(&name, &params, &patch);
         Ok(of_revision(self.calls.call(&target.key.0, step, call).await?))
@@ -120,7 +121,7 @@ impl Caller {
             preconditions: Some(same),
             ..DeleteParams::background()
         };
-        let call = objects::delete::<ControllerRevision>(&self.client, &target.key.0, &name, &params);
+        let call = objects::delete::<StoredRevision>(&self.client, &target.key.0, &name, &params);
         self.calls.call(&target.key.0, "delete a revision", call).await?;
         Ok(Response::Gone)
     }
@@ -131,10 +132,12 @@ impl Caller {
         new: NewRun,
     ) -> Result<Response, CallError> {
         let hook = new.kind();
-        let NewRun { run } = new;
         let api: Api<HookRun> = Api::namespaced(self.client.clone(), &target.key.0);
-        let params = PostParams::default();
-        let call = api.create(&params, &run);
+        // Rendered when its turn has come: many may wait.
+        let call = async {
+            let run = new.render();
+            api.create(&PostParams::default(), &run).await
+        };
         let run = self.calls.call(&target.key.0, "create a HookRun", call).await?;
         if let Some(hook) = hook {
             self.metrics.gate(hook, Decision::Asked);

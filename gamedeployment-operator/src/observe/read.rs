@@ -1,17 +1,16 @@
 //! Converts API objects; keeps only the fields that are cached.
 
-use std::sync::Arc;
-
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
 use gamedeployment_driver::watch_event::{NodeFacts, OwnedRevision, Template, Workload};
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use shared_api::names;
 use shared_api::parsed::InvalidObject;
 use shared_api::reason::CONDITION_VALID;
 use shared_api::{GameDeployment, HookRun, HookTemplate};
+
+use super::StoredRevision;
 
 /// Kind of controller whose pods this operator manages.
 const KIND: &str = "GameDeployment";
@@ -29,28 +28,25 @@ pub fn pod(pod: &api::Pod) -> Pod {
 }
 
 /// Converts a ControllerRevision; `None` if it holds no template.
-pub fn revision(object: &ControllerRevision) -> Option<OwnedRevision> {
+pub fn revision(object: &StoredRevision) -> Option<OwnedRevision> {
     Some(OwnedRevision {
         owner: controller_of(&object.metadata),
-        revision: Revision::read(object)?,
+        revision: Revision::read(&object.metadata, object.revision, object.data.as_ref())?,
     })
 }
 
-/// Converts a HookTemplate, readable or not.
+/// Converts a HookTemplate, usable or not.
 pub(super) fn template(read: Result<HookTemplate, InvalidObject>) -> Template {
     let (metadata, spec, problem) = match read {
         Ok(template) => {
             let problem = problem(&template);
-            (template.metadata, Ok(Arc::new(template.spec)), problem)
+            (template.metadata, Ok(template.spec), problem)
         }
         Err(invalid) => (invalid.metadata, Err(invalid.error), None),
     };
-    Template {
-        uid: metadata.uid.unwrap_or_default(),
-        version: metadata.resource_version.unwrap_or_default(),
-        spec,
-        problem,
-    }
+    let uid = metadata.uid.unwrap_or_default();
+    let version = metadata.resource_version.unwrap_or_default();
+    Template::new(uid, version, spec, problem)
 }
 
 /// Converts a HookRun, readable or not.
@@ -114,9 +110,33 @@ fn problem(template: &HookTemplate) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use gamedeployment_core::unusable_template::{MAX_TEMPLATE_BYTES, TooLarge, UnusableTemplate};
     use serde_json::json;
 
     use super::*;
+
+    /// Reads a template with a comment of this many bytes.
+    fn template(bytes: usize) -> Template {
+        let spec = json!({ "metrics": [], "comment": "x".repeat(bytes) });
+        let template = json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate",
+            "metadata": { "name": "ask", "uid": "u", "resourceVersion": "7" }, "spec": spec,
+        });
+        super::template(Ok(serde_json::from_value(template).unwrap()))
+    }
+
+    #[test]
+    fn the_spec_of_a_template_that_is_too_large_is_not_kept() {
+        let small = template(1000);
+        assert_eq!(
+            small.bytes,
+            json!(small.spec.as_deref().unwrap()).to_string().len()
+        );
+        let large = template(MAX_TEMPLATE_BYTES);
+        let why = UnusableTemplate::TooLarge(TooLarge::Spec(MAX_TEMPLATE_BYTES + 27));
+        assert_eq!((large.spec.unwrap_err(), large.bytes), (why, 0));
+        assert_eq!((large.uid, large.version), ("u".to_owned(), "7".to_owned()));
+    }
 
     fn pod(kind: Option<&str>) -> Pod {
         let owner = kind.map(

@@ -10,6 +10,7 @@
 //! | [`session`] | loop of decide, record, measure and wait |
 //! | [`execution`] | loop of one ExecutionHook |
 //! | [`sessions`] | a session for every run without a verdict |
+//! | [`spec_budget`] | memory for the specs of runs, shared by namespaces |
 //! | `write_retry` | retries of status writes |
 //! | `write_throttle` | rate limit for one run's status writes |
 //! | `status_matches` | check that a status was stored |
@@ -22,13 +23,14 @@ use shared_api::HookRun;
 pub mod execution;
 pub mod session;
 pub mod sessions;
+pub mod spec_budget;
 mod status_matches;
 mod version;
 mod write_retry;
 mod write_throttle;
 
 pub use session::{MeasurementId, Session, SessionInput, SessionOutput, SharedRun, StoreError};
-pub use sessions::{Change, Event, SessionId, Sessions};
+pub use sessions::{Change, Event, ReadRun, SessionId, Sessions, WaitingRun};
 pub use version::Version;
 
 /// Namespace and name.

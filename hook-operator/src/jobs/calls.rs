@@ -7,7 +7,8 @@ use http::header::CONTENT_TYPE;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, ListParams, Preconditions};
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt as _};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::objects;
 use serde_json::Value;
@@ -30,7 +31,10 @@ impl JobCalls {
     }
 
     /// Returns the API of Jobs as the namespace's account.
-    pub(super) fn jobs(&self, namespace: &str) -> Api<Parsed<Job>> {
+    pub(super) fn jobs<J>(&self, namespace: &str) -> Api<J>
+    where
+        J: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
         Api::namespaced(self.acting(namespace), namespace)
     }
 
@@ -48,7 +52,7 @@ impl JobCalls {
     }
 
     pub(super) async fn read(&self, namespace: &str, name: &str) -> Result<Job, CallError> {
-        let api = self.jobs(namespace);
+        let api: Api<Parsed<Job>> = self.jobs(namespace);
         let step = "read a Job";
         readable(step, self.limiter.call(namespace, step, api.get(name)).await?)
     }

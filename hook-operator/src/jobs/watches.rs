@@ -93,7 +93,7 @@ impl JobWatches {
 
 /// Collects the ends of the Jobs of a namespace.
 async fn follow(calls: JobCalls, namespace: String, states: watch::Sender<States>) {
-    let mut events = std::pin::pin!(watch_selected(calls.jobs(&namespace), RUN_UID, "jobs"));
+    let mut events = std::pin::pin!(watch_selected::<Job>(calls.jobs(&namespace), RUN_UID, "jobs"));
     while let Some(event) = events.next().await {
         match event {
             Event::Init => states.send_modify(States::clear),

@@ -36,6 +36,8 @@ pub struct Metrics {
     in_flight: Gauge,
     /// Runs without a verdict, or waiting for their TTL.
     pub active_runs: Gauge,
+    /// Runs that wait for memory.
+    pub runs_waiting: Gauge,
     completed: Family<CompletedLabels, Counter>,
     writes: Family<WriteLabels, Counter>,
     /// Templates whose `Valid` condition is False.
@@ -103,6 +105,7 @@ impl Default for Metrics {
             lag: Histogram::new(SECONDS),
             in_flight: Gauge::default(),
             active_runs: Gauge::default(),
+            runs_waiting: Gauge::default(),
             completed: Family::default(),
             writes: Family::default(),
             invalid_templates: Gauge::default(),
@@ -176,6 +179,8 @@ impl Metrics {
         );
         let help = "Runs without a verdict, or waiting for their time to live";
         registry.register("active_runs", help, self.active_runs.clone());
+        let help = "Runs that wait for memory, which the specs of others take up";
+        registry.register("runs_waiting", help, self.runs_waiting.clone());
         registry.register(
             "runs_completed",
             "Runs that ended, by phase and reason",

@@ -87,7 +87,7 @@ fn undo(
     number: Option<i64>,
 ) -> Result<(Vec<Value>, String), Failure> {
     let name = game.name_any();
-    let present = Template::read(&game.spec.template);
+    let present = Template::read(&game.spec.template.value());
     let back = rolled_back_to(game);
     let mut known = revisions
         .iter()
@@ -139,12 +139,13 @@ fn rolled_back_to(game: &GameDeployment) -> Option<String> {
 
 fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec<Value>, String), Failure> {
     let name = game.name_any();
+    let template = game.spec.template.value();
     let mut operations = Vec::new();
     let mut told = Vec::new();
     for (container, image) in wanted {
         let mut found = false;
         for field in ["containers", "initContainers"] {
-            let containers = game.spec.template["spec"][field].as_array().into_iter().flatten();
+            let containers = template["spec"][field].as_array().into_iter().flatten();
             for (place, known) in containers.enumerate() {
                 let own = known["name"].as_str().unwrap_or_default();
                 let meant = own == container || container == "*" && field == "containers";
@@ -160,7 +161,7 @@ fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec
             }
         }
         if !found {
-            return Err(Failure::Refused(no_container(game, container)));
+            return Err(Failure::Refused(no_container(&name, &template, container)));
         }
     }
     if operations.is_empty() {
@@ -172,19 +173,16 @@ fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec
     ))
 }
 
-fn no_container(game: &GameDeployment, wanted: &str) -> String {
+fn no_container(name: &str, template: &Value, wanted: &str) -> String {
     let names = |field: &str| {
-        let containers = game.spec.template["spec"][field].as_array().into_iter().flatten();
+        let containers = template["spec"][field].as_array().into_iter().flatten();
         containers
             .filter_map(|known| known["name"].as_str())
             .map(str::to_owned)
             .collect::<Vec<_>>()
     };
     let names = [names("containers"), names("initContainers")].concat().join(", ");
-    format!(
-        "{} has no container {wanted:?}; there is {names}",
-        game.name_any()
-    )
+    format!("{name} has no container {wanted:?}; there is {names}")
 }
 
 /// Returns the type of update that the spec names.

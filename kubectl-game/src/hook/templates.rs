@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::{Unresolved, unresolved};
+use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use gamedeployment_core::workload::Workload;
 use serde_json::Value;
 use shared_api::HookTemplateSpec;
@@ -12,8 +13,8 @@ use shared_api::spelling::is_slip;
 
 use crate::manifest::{Document, HookDocument};
 
-/// HookTemplates by namespace and name.
-pub(super) struct Templates(BTreeMap<(String, String), HookTemplateSpec>);
+/// HookTemplates by namespace and name, or the reason why no hook can use one.
+pub(super) struct Templates(BTreeMap<(String, String), Result<HookTemplateSpec, UnusableTemplate>>);
 
 /// HookTemplates of one namespace.
 struct LocalTemplates<'a> {
@@ -25,16 +26,24 @@ impl Templates {
     pub(super) fn of(documents: &[Document]) -> Self {
         let hooks = documents.iter().filter(|document| document.is_hook());
         let templates = hooks.filter_map(|document| match document.hook().ok()? {
-            HookDocument::Template(spec) => Some(((namespace(document), document.name().to_owned()), spec)),
+            HookDocument::Template(spec) => {
+                let key = (namespace(document), document.name().to_owned());
+                Some((key, usable(spec)))
+            }
             HookDocument::Run(_) => None,
         });
         Self(templates.collect())
     }
 
-    /// Returns the arguments that these templates leave without a value.
+    /// Returns the hooks that these templates leave without a value for an argument, or that cannot use them.
     pub(super) fn problems(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
-        let open = |found: &Unresolved| found.blocker.reason == WorkloadReason::HookArgumentsUnresolved;
-        self.found(workload, document, "", open)
+        let reasons = [
+            WorkloadReason::HookArgumentsUnresolved,
+            WorkloadReason::HookTemplateInvalid,
+        ];
+        self.found(workload, document, "", |found| {
+            reasons.contains(&found.blocker.reason)
+        })
     }
 
     /// Returns template names that resemble one in the files. Only a warning, because the template may exist
@@ -71,8 +80,10 @@ fn namespace(document: &Document) -> String {
 impl Cluster for LocalTemplates<'_> {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
         let key = (self.namespace.clone(), name.to_owned());
-        if let Some(spec) = self.templates.0.get(&key) {
-            return FoundTemplate::Found(spec);
+        match self.templates.0.get(&key) {
+            Some(Ok(spec)) => return FoundTemplate::Found(spec),
+            Some(Err(why)) => return FoundTemplate::Unusable(why),
+            None => {}
         }
         let mut names = self
             .templates

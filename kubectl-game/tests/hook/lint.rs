@@ -200,11 +200,12 @@ spec:
   args: [{name: PodIP}, {name: room}]
   metrics: [{name: players, provider: {web: {url: 'http://{{ args.PodIP }}/{{ args.room }}'}}}]
 ";
-    let lint = |name: &str| {
+    let lint_with = |name: &str, template: &str| {
         let file = Manifest::new(&format!("{}---\n{template}", workload(name)));
         let said = hook(&["lint", "-f", file.path()]);
         (said.code, file.anonymous(&said.out))
     };
+    let lint = |name: &str| lint_with(name, template);
     let (code, out) = lint("nobody");
     assert_eq!(code, 1, "{out}");
     let words = "spec.preDeleteUpdateStrategy.hook: arguments of HookTemplate nobody have no value: room;";
@@ -216,6 +217,12 @@ spec:
     assert!(out.contains(words), "{out}");
     let (code, out) = lint("elsewhere");
     assert_eq!((code, out.contains("templateName")), (0, false), "{out}");
+    let room = format!("{{name: room, value: '{}'}}", "x".repeat(17_000));
+    let (code, out) = lint_with("nobody", &template.replace("{name: room}", &room));
+    assert_eq!(code, 1, "{out}");
+    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody is too large: its args are 17045 bytes long \
+                 together, and hooks of a GameDeployment may have 16384; shorten them\n";
+    assert!(out.contains(words), "{out}");
 }
 
 #[test]

@@ -190,3 +190,25 @@ fn nesting_is_counted_outside_of_texts() {
         assert_eq!(depth(json), levels, "{json}");
     }
 }
+
+#[test]
+fn a_spec_that_is_too_long_is_named_and_not_parsed() {
+    let spec_of = |bytes: usize| {
+        let long = template("t", &json!("x".repeat(bytes)).to_string());
+        let fields: Fields<'_> = serde_json::from_str(&long).unwrap();
+        (fields["spec"].get().len(), long.clone())
+    };
+    let (bare, _) = spec_of(0);
+    let (exact, text) = spec_of(MAX_SPEC_BYTES - bare);
+    assert_eq!(exact, MAX_SPEC_BYTES);
+    assert!(parse::<HookTemplate>(&text).0.is_ok());
+    let (_, text) = spec_of(MAX_SPEC_BYTES - bare + 1);
+    let InvalidObject {
+        metadata,
+        status,
+        error,
+    } = parse::<HookTemplate>(&text).0.unwrap_err();
+    assert_eq!(error, "spec: is 655361 bytes long; the limit is 655360");
+    assert_eq!(metadata.name.as_deref(), Some("t"));
+    assert_eq!(status["observedGeneration"], 3);
+}

@@ -192,7 +192,7 @@ impl Fleet {
 
     /// Creates a run and starts it.
     fn ask(&mut self, new: &NewRun) {
-        let mut run = Run::read(&new.run);
+        let mut run = Run::read(&new.render());
         run.uid = format!("uid-{}", run.name);
         run.phase = Phase::Running;
         run.started = Some(self.now);

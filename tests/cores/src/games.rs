@@ -30,7 +30,8 @@ fn gates() -> Value {
 }
 
 fn new_image(fleet: &mut Fleet) {
-    fleet.edit(|object| object.spec.template = manifests::template("registry.example.com/arena/game:v2"));
+    let template = manifests::template("registry.example.com/arena/game:v2");
+    fleet.edit(|object| object.spec.template = template.into());
 }
 
 /// Measures a decision, and checks that it satisfies the predicate.

@@ -101,6 +101,9 @@ impl Hooks {
                 }
                 Change::Update((_, name), run) => self.handle(&name, None, SessionInput::Watch(run), now),
                 Change::Close((_, name)) => drop(self.open.remove(&name)),
+                Change::Wait(..) | Change::Read(..) => {
+                    unreachable!("the specs of the simulation take up little memory")
+                }
             }
         }
     }

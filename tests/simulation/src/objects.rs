@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use shared_api::json_text::JsonText;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
 use gamedeployment_driver::NamespacedName;
@@ -141,9 +142,10 @@ impl RunObject {
 
 impl RevisionObject {
     pub fn new(api: ControllerRevision) -> Rc<Self> {
+        let data = api.data.as_ref().map(|data| JsonText::from(&data.0));
         Rc::new(Self {
             id: Identity::of(&api.metadata),
-            read: Revision::read(&api).unwrap(),
+            read: Revision::read(&api.metadata, api.revision, data.as_ref()).unwrap(),
             api,
         })
     }

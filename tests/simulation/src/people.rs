@@ -48,7 +48,7 @@ impl World {
                     tier,
                 };
                 self.edit(
-                    |spec| spec.template = template(look),
+                    |spec| spec.template = template(look).into(),
                     || format!("template {look:?}"),
                 );
             }

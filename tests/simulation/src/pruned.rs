@@ -16,7 +16,7 @@ impl World {
         self.server.alters = Alters { runs, status: !runs };
         self.edit(
             |spec| {
-                spec.template = template(Look::unseen(5));
+                spec.template = template(Look::unseen(5)).into();
                 spec.replicas = Some(2);
             },
             || "a new template, while writes are altered".to_owned(),

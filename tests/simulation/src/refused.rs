@@ -28,7 +28,7 @@ impl World {
         let replicas = if kind == 2 { 12 } else { 2 };
         self.edit(
             |spec| {
-                spec.template = template(Look::unseen(6));
+                spec.template = template(Look::unseen(6)).into();
                 spec.replicas = Some(replicas);
             },
             || "a new template, which cannot be rolled out".to_owned(),

@@ -32,7 +32,7 @@ impl World {
     pub fn live_on_after_a_restore(&mut self, dice: &mut Rng) {
         let backup = self.back_up();
         let lost = |spec: &mut GameDeploymentSpec| {
-            spec.template = template(Look::unseen(7));
+            spec.template = template(Look::unseen(7)).into();
             spec.replicas = Some(spec.replicas.unwrap_or(1) + 2);
         };
         self.edit(lost, || {

@@ -91,7 +91,7 @@ impl Script {
             game,
             ..Look::default()
         };
-        self.edit(|spec| spec.template = template(look));
+        self.edit(|spec| spec.template = template(look).into());
     }
 
     pub fn pause(&mut self, paused: bool) {

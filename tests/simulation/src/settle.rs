@@ -92,10 +92,11 @@ impl World {
     /// Rolls out another image beside a partition that leaves one pod to update.
     fn update_one_pod(&mut self) {
         let another = |spec: &mut GameDeploymentSpec| {
-            spec.template = template(Look {
+            let look = Look {
                 game: 9,
                 ..Look::default()
-            });
+            };
+            spec.template = template(look).into();
             let one_less = (spec.replicas.unwrap_or(1) - 1).max(0);
             let strategy = spec.update_strategy.get_or_insert_default();
             strategy.partition = Some(IntOrString::Int(one_less));

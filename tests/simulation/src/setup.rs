@@ -191,7 +191,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
                 match_labels: Some([("app".to_owned(), "game".to_owned())].into()),
                 match_expressions: None,
             },
-            template: template(Look::default()),
+            template: template(Look::default()).into(),
             update_strategy: Some(UpdateStrategy {
                 type_: Some(kind[usize::from(code[1]) % kind.len()].to_owned()),
                 partition: (code[2].is_multiple_of(3)).then(|| amount(code[2] / 3)),

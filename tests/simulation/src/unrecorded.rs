@@ -27,7 +27,7 @@ impl World {
         }
         self.edit(
             |spec| {
-                spec.template = new;
+                spec.template = new.into();
                 spec.replicas = i32::try_from(replicas).ok();
             },
             || "a template that cannot be recorded".to_owned(),
@@ -42,7 +42,7 @@ impl World {
         self.check_unrecorded(replicas, if invalid { "InvalidSpec" } else { "UpdateBlocked" });
         self.server.refuses.revisions = false;
         self.edit(
-            |spec| spec.template = template(NEW),
+            |spec| spec.template = template(NEW).into(),
             || "a good template".to_owned(),
         );
     }

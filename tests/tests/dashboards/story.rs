@@ -84,7 +84,7 @@ async fn change(fleet: &Fleet<'_>, name: &str, spec: Value) {
 
 /// Sets another image of the only container.
 async fn update(fleet: &Fleet<'_>, name: &str) {
-    let mut template = fleet.games().get(name).await.unwrap().spec.template;
+    let mut template = fleet.games().get(name).await.unwrap().spec.template.value();
     template["spec"]["containers"][0]["image"] = json!("game:v2");
     change(fleet, name, json!({ "template": template })).await;
 }

@@ -38,7 +38,7 @@ async fn a_status_never_claims_a_spec_that_it_does_not_speak_of() {
         );
         newest = observed;
         if Some(observed) == game.metadata.generation {
-            let image = game.spec.template["spec"]["containers"][0]["image"].to_string();
+            let image = game.spec.template.value()["spec"]["containers"][0]["image"].to_string();
             revisions.entry(image).or_default().extend(status.update_revision);
             for condition in &status.conditions {
                 assert_eq!(condition.observed_generation, Some(observed), "{condition:?}");

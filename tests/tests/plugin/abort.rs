@@ -32,7 +32,8 @@ async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
     fleet.says("UpdateBlocked", "RolloutAborted").await;
     assert_eq!(fleet.uids().await, before, "in place");
     let game = fleet.game().await;
-    assert_eq!(game.spec.template["spec"]["containers"][0]["image"], "game:v2");
+    let template = game.spec.template.value();
+    assert_eq!(template["spec"]["containers"][0]["image"], "game:v2");
     let status = plugin.run(&format!("status {GAME} --timeout 60s")).await;
     assert_eq!(status.code, 1, "{status:?}");
     assert_has(&plugin.ok(&format!("get {GAME}")).await, "goes back to ");

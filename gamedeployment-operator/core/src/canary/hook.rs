@@ -4,7 +4,7 @@
 //! by its UID. `paused: false` only runs a failed hook again, because a manifest that is applied again says
 //! the same without anybody's decision.
 
-use shared_api::HookRun;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::game_deployment::{HookStep, PauseCondition};
 use shared_api::names::workload::{
     PROMOTE_DESPITE_FAILURE, PROMOTE_DESPITE_FAILURE_BY, PROMOTE_DESPITE_FAILURE_REASON,
@@ -15,7 +15,6 @@ use shared_api::reason::WorkloadReason;
 use super::{CanaryState, CanaryStepper, StepWait, number};
 use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render};
 use crate::plan::{Action, Warning};
-use crate::spec_digest::SpecDigest;
 use crate::user_text::user_text;
 use crate::workload::RolloutStep;
 
@@ -47,7 +46,7 @@ impl<'a> CanaryStepper<'a> {
             }
             Ok(StepRun::Absent(wanted)) => {
                 self.forget_failure(canary);
-                let name = wanted.run.metadata.name.clone().unwrap_or_default();
+                let name = wanted.name().to_owned();
                 self.part.actions.push(Action::CreateRun(wanted));
                 let message = format!("creates HookRun {name}");
                 (StepWait::RollingOut(message), Some(name))
@@ -147,7 +146,7 @@ impl<'a> CanaryStepper<'a> {
     /// keeps it; the next name is used then.
     fn step_run(&self, hook: &HookStep, canary: &CanaryState) -> Result<StepRun<'a>, HookBlocker> {
         let wanted = self.new_run(hook, canary)?;
-        let base = wanted.run.metadata.name.clone().unwrap_or_default();
+        let base = wanted.name().to_owned();
         let names = (1..=MAX_NAMES).map(|number| match number {
             1 => base.clone(),
             _ => format!("{base}-{number}"),
@@ -185,7 +184,7 @@ impl<'a> CanaryStepper<'a> {
         }
         check_name(&name, &hook.template_name)?;
         let mut wanted = wanted;
-        wanted.run.metadata.name = Some(name);
+        wanted.metadata.name = Some(name);
         Ok(StepRun::Absent(Box::new(wanted)))
     }
 
@@ -193,33 +192,26 @@ impl<'a> CanaryStepper<'a> {
         let spec = render(hook, self.view.cluster.template(&hook.template_name), &[])?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
-        let mut run = HookRun::new(&name, spec);
-        run.metadata = owned(
-            &name,
-            &self.workload.namespace,
-            owner(&self.workload.name, &self.workload.uid),
-        );
         let labels = [
             (label::TYPE, hook_kind::CANARY.to_owned()),
             (label::REVISION, self.update.to_owned()),
             (label::CANARY_STEP, index.to_string()),
         ];
-        run.metadata.labels = Some(labels.map(|(key, value)| (key.to_owned(), value)).into());
-        let notes = [
-            (annotation::INTENT, format!("canary:{}:{index}", self.update)),
-            (annotation::SPEC_DIGEST, SpecDigest::of(&run.spec).to_string()),
-        ];
-        run.metadata.annotations = Some(notes.map(|(key, value)| (key.to_owned(), value)).into());
-        Ok(NewRun { run })
+        let intent = format!("canary:{}:{index}", self.update);
+        let owner = owner(&self.workload.name, &self.workload.uid);
+        let metadata = ObjectMeta {
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            annotations: Some([(annotation::INTENT.to_owned(), intent)].into()),
+            ..owned(&name, &self.workload.namespace, owner)
+        };
+        Ok(NewRun::with_own_spec(metadata, spec))
     }
 }
 
 /// Whether a run is the one that would be created now.
 fn is_current(run: &Run, wanted: &NewRun) -> bool {
-    let notes = wanted.run.metadata.annotations.as_ref();
-    let intent = notes.and_then(|notes| notes.get(annotation::INTENT));
-    let digest = SpecDigest::of(&wanted.run.spec);
+    let intent = wanted.intent();
     !run.terminating
         && run.unreadable.is_none()
-        && intent.is_some_and(|intent| run.is_as_created(intent, digest))
+        && intent.is_some_and(|intent| run.is_as_created(intent, wanted.spec_digest()))
 }

@@ -27,7 +27,7 @@ fn step(object: &GameDeployment, plan: &Plan) -> Option<i32> {
 
 fn created(plan: &Plan) -> Option<HookRun> {
     plan.actions.iter().find_map(|action| match action {
-        Action::CreateRun(new) => Some(new.run.clone()),
+        Action::CreateRun(new) => Some(new.render()),
         _ => None,
     })
 }
@@ -159,7 +159,7 @@ impl Rollout {
             for action in plan.actions {
                 match action {
                     Action::Pause => self.set_paused(Some(true)),
-                    Action::CreateRun(new) => self.create(new.run),
+                    Action::CreateRun(new) => self.create(new.render()),
                     Action::DeleteRun(run) => self.delete(&run.uid),
                     _ => return true,
                 }

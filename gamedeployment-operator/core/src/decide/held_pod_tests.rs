@@ -81,8 +81,7 @@ impl World {
     fn act(&mut self, action: Action) {
         match action {
             Action::CreateRun(new) => {
-                let name = new.run.metadata.name.clone().unwrap();
-                self.runs.insert(name, new.run);
+                self.runs.insert(new.name().to_owned(), new.render());
             }
             Action::DeleteRun(run) => drop(self.runs.remove(&run.name)),
             Action::RecordSelection(at, text) => {

@@ -33,11 +33,11 @@ fn selected(replicas: usize) -> Vec<String> {
     let plan = decided(&[]);
     let mut created = plan.actions.iter().filter_map(|action| match action {
         Action::CreateRun(new) if new.kind() == Some(crate::hook_kind::HookKind::PostInplace) => {
-            Some(&new.run)
+            Some(new.render())
         }
         _ => None,
     });
-    let mut run = created.next().unwrap().clone();
+    let mut run = created.next().unwrap();
     finish(&mut run, "healthy", Phase::Failed, 0);
     let recorded = decided(&[Run::read(&run)]).actions.into_iter();
     let recorded = recorded.filter_map(|action| match action {

@@ -30,7 +30,7 @@ fn selected(name: &str) -> Pod {
 /// Runs that the decision creates.
 fn created(plan: &Plan) -> Vec<HookRun> {
     let runs = plan.actions.iter().filter_map(|action| match action {
-        Action::CreateRun(new) => Some(new.run.clone()),
+        Action::CreateRun(new) => Some(new.render()),
         _ => None,
     });
     runs.collect()

@@ -1,63 +1,44 @@
-//! Part of a hook's run spec that all pods share, built once per decision. Each pod's own arguments are added
-//! later.
+//! A hook as one decision sees it: its template, and the spec that all its runs share. Each pod's own arguments are
+//! added later.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::sync::Arc;
 
-use serde::Serialize;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
 use shared_api::hook_run::HookRunSpec;
-use shared_api::metric::Argument;
+use shared_api::names::argument;
 
-use super::HookBlocker;
 use super::chosen_object::check_pod;
 use super::resolved::{find, without_values};
+use super::shared_spec::{Added, Given, SharedSpec};
+use super::{HookBlocker, NewRun};
 use crate::cluster::FoundTemplate;
-use crate::digest::canonical;
 use crate::spec_digest::{RestDigest, SpecDigest};
 
-/// The template's metrics and policy, and its arguments overridden by the workload's.
+/// A hook that can run, prepared for the pods of one decision. What costs as much as the template is done once.
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     step: &'a HookStep,
-    pub(super) template: &'a HookTemplateSpec,
-    declared: Vec<Declared>,
+    template: &'a HookTemplateSpec,
+    shared: Arc<SharedSpec>,
     /// Digest of the spec without its arguments.
     rest: RestDigest,
-}
-
-/// An argument of the template or the workload. All runs of the hook have it.
-#[derive(Debug)]
-struct Declared {
-    argument: Argument,
-    /// JSON form, for digests.
-    json: String,
-    /// Whether the argument is the first with its name. Only that one is overridden.
-    first: bool,
-}
-
-/// An argument that the operator adds. Its keys are sorted, as digests require.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Added<'p> {
-    pub(super) name: Cow<'static, str>,
-    pub(super) value: Cow<'p, str>,
-}
-
-/// An argument of one run.
-enum Given<'d> {
-    Declared(&'d Declared),
-    Added(&'d Added<'d>),
+    uses_pod_ip: OnceCell<bool>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, HookBlocker> {
         let template = find(step, template)?;
+        let shared = SharedSpec::new(step, template);
         Ok(Self {
             step,
             template,
-            declared: declared(step, template),
-            rest: RestDigest::of(&spec(template, None)),
+            rest: RestDigest::of(&shared.without_arguments),
+            shared: Arc::new(shared),
+            uses_pod_ip: OnceCell::new(),
         })
     }
 
@@ -65,24 +46,17 @@ impl<'a> Draft<'a> {
         &self.step.template_name
     }
 
-    /// Returns the arguments of a run: first the declared ones, some with an overridden value, then the
-    /// undeclared ones.
-    fn given<'d>(&'d self, added: &'d [Added<'d>]) -> impl Iterator<Item = Given<'d>> {
-        let declared = self.declared.iter().map(|declared| {
-            let mut added = added.iter().filter(|_| declared.first);
-            let other = added.find(|added| added.name == declared.argument.name);
-            other.map_or(Given::Declared(declared), Given::Added)
-        });
-        let is_new = |added: &&Added<'_>| {
-            let mut declared = self.declared.iter();
-            declared.all(|declared| declared.argument.name != added.name)
-        };
-        declared.chain(added.iter().filter(is_new).map(Given::Added))
+    /// Returns whether a metric uses the pod's address.
+    pub(super) fn uses_pod_ip(&self) -> bool {
+        *self.uses_pod_ip.get_or_init(|| {
+            let metrics = serde_json::to_string(&self.template.metrics).unwrap_or_default();
+            metrics.contains(argument::POD_IP)
+        })
     }
 
     /// Fails if an argument has no value.
     pub(super) fn check(&self, added: &[Added<'_>]) -> Result<(), HookBlocker> {
-        let given = self.given(added).filter_map(|given| match given {
+        let given = self.shared.given(added).filter_map(|given| match given {
             Given::Declared(declared) => Some(&declared.argument),
             Given::Added(_) => None,
         });
@@ -98,22 +72,14 @@ impl<'a> Draft<'a> {
 
     /// Builds the spec of a run.
     pub(super) fn spec(&self, added: &[Added<'_>]) -> HookRunSpec {
-        let arguments = self.given(added).map(|given| match given {
-            Given::Declared(declared) => declared.argument.clone(),
-            Given::Added(added) => Argument {
-                name: added.name.clone().into_owned(),
-                value: Some(added.value.clone().into_owned()),
-                ..Argument::default()
-            },
-        });
-        spec(self.template, Some(arguments.collect()))
+        self.shared.of_run(added)
     }
 
     /// Digests the spec of a run. It is compared with the specs of thousands of runs, so the spec itself is not
     /// built.
     pub(super) fn digest(&self, added: &[Added<'_>]) -> SpecDigest {
         let mut digest = self.rest.arguments();
-        for given in self.given(added) {
+        for given in self.shared.given(added) {
             match given {
                 Given::Declared(declared) => digest.add_json(&declared.json),
                 Given::Added(added) => digest.add(added),
@@ -121,50 +87,11 @@ impl<'a> Draft<'a> {
         }
         digest.finish()
     }
-}
 
-/// The template's arguments, overridden by the workload's.
-fn declared(step: &HookStep, template: &HookTemplateSpec) -> Vec<Declared> {
-    let mut arguments = template.args.clone().unwrap_or_default();
-    for own in step.args.iter().flatten().filter(|own| own.value.is_some()) {
-        match arguments.iter_mut().find(|argument| argument.name == own.name) {
-            Some(argument) => (argument.value, argument.value_from) = (own.value.clone(), None),
-            None => arguments.push(Argument {
-                name: own.name.clone(),
-                value: own.value.clone(),
-                ..Argument::default()
-            }),
-        }
-    }
-    let mut seen = BTreeSet::new();
-    let declared = arguments.into_iter().map(|argument| Declared {
-        json: canonical(&argument),
-        first: seen.insert(argument.name.clone()),
-        argument,
-    });
-    declared.collect()
-}
-
-fn spec(template: &HookTemplateSpec, args: Option<Vec<Argument>>) -> HookRunSpec {
-    // Destructured, so that a new field causes a compile error here.
-    let HookTemplateSpec {
-        metrics,
-        args: _,
-        policy,
-        timeout_seconds,
-        ttl_seconds_after_finished: _,
-        unknown: _,
-    } = template;
-    HookRunSpec {
-        metrics: metrics.clone(),
-        args,
-        policy: policy.clone(),
-        timeout_seconds: *timeout_seconds,
-        // The workload deletes its runs itself: a verdict must not vanish before it is read.
-        ttl_seconds_after_finished: None,
-        terminate: None,
-        // A misplaced condition must make the run invalid, not leave it without a condition.
-        unknown: template.unknown_of_runs(),
+    /// Returns a run to create, with this metadata and these additional arguments.
+    pub(super) fn new_run(&self, metadata: ObjectMeta, added: &[Added<'_>]) -> NewRun {
+        let arguments = added.iter().map(Added::owned).collect();
+        NewRun::with_shared_spec(metadata, self.shared.clone(), arguments, self.digest(added))
     }
 }
 

@@ -1,16 +1,16 @@
-//! The HookRun of a pod: its name, its labels and its rendered spec.
+//! The HookRun of a pod: its name, its labels and its arguments.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use shared_api::HookRun;
 use shared_api::names::{self, argument, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::reason::WorkloadReason;
 
-use super::Intent;
-use super::draft::{Added, Draft};
+use super::draft::Draft;
+use super::shared_spec::Added;
+use super::{Intent, NewRun};
 use crate::digest::digest_of_text;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
@@ -29,29 +29,7 @@ pub struct HookBlocker {
     pub message: String,
 }
 
-/// A HookRun to create.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewRun {
-    /// The complete object: name, labels, owner and rendered spec.
-    pub run: HookRun,
-}
-
-impl NewRun {
-    /// The hook that it runs; `None` for a canary step.
-    pub fn kind(&self) -> Option<HookKind> {
-        let labels = self.run.metadata.labels.as_ref();
-        HookKind::from_label(labels?.get(label::TYPE)?)
-    }
-
-    /// Returns whether the run is for the deletion of a surplus or named pod.
-    pub fn is_for_deletion(&self) -> bool {
-        let notes = self.run.metadata.annotations.as_ref();
-        notes.and_then(|notes| notes.get(annotation::INTENT)) == Some(&Intent::Delete.text())
-    }
-}
-
-/// A possible HookRun for a pod. The object is rendered only on creation: most pods wait for their turn or
-/// already have a run.
+/// A possible HookRun for a pod. Most pods wait for their turn or already have a run.
 #[derive(Debug, Clone)]
 pub struct HookRequest<'a> {
     workload: &'a Workload,
@@ -108,23 +86,21 @@ impl<'a> HookRequest<'a> {
         self.draft.digest(&self.arguments)
     }
 
-    /// Renders the HookRun.
-    pub fn render(&self) -> NewRun {
-        let mut run = HookRun::new(&self.name, self.draft.spec(&self.arguments));
-        run.metadata.namespace = Some(self.workload.namespace.clone());
-        run.metadata.labels = Some(self.labels());
+    /// Returns the HookRun to create.
+    pub fn new_run(&self) -> NewRun {
+        let owner = owner(&self.workload.name, &self.workload.uid);
+        let mut metadata = owned(&self.name, &self.workload.namespace, owner);
+        metadata.labels = Some(self.labels());
         let mut notes = BTreeMap::from([
             (annotation::INTENT.to_owned(), self.intent.text()),
-            (annotation::SPEC_DIGEST.to_owned(), self.digest().to_string()),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
         ]);
         let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
         if let Some(selection) = selection.filter(|_| self.intent.deletes()) {
             notes.insert(annotation::CHOICE.to_owned(), selection.to_owned());
         }
-        run.metadata.annotations = Some(notes);
-        run.metadata.owner_references = Some(vec![owner(&self.workload.name, &self.workload.uid)]);
-        NewRun { run }
+        metadata.annotations = Some(notes);
+        self.draft.new_run(metadata, &self.arguments)
     }
 
     fn labels(&self) -> BTreeMap<String, String> {
@@ -148,18 +124,13 @@ impl<'a> HookRequest<'a> {
 
     /// Fails if the hook uses the pod's address and the pod has none yet.
     fn check_address(&self) -> Result<(), HookBlocker> {
-        if self.pod.ip.is_some() {
+        if self.pod.ip.is_some() || !self.draft.uses_pod_ip() {
             return Ok(());
         }
-        let metrics = serde_json::to_string(&self.draft.template.metrics).unwrap_or_default();
-        if metrics.contains(argument::POD_IP) {
-            let message = "the hook uses PodIP, and the pod has no address yet".to_owned();
-            return Err(HookBlocker {
-                reason: WorkloadReason::PodAddressMissing,
-                message,
-            });
-        }
-        Ok(())
+        Err(HookBlocker {
+            reason: WorkloadReason::PodAddressMissing,
+            message: "the hook uses PodIP, and the pod has no address yet".to_owned(),
+        })
     }
 }
 

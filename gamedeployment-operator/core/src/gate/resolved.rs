@@ -2,6 +2,7 @@
 
 use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
+use shared_api::limits::json_bytes;
 use shared_api::metric::Argument;
 use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
@@ -10,6 +11,8 @@ use super::HookBlocker;
 use super::chosen_object::{check_kind, check_pod, needs_pod};
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
+use crate::unusable_template::{MAX_ARGUMENT_BYTES, UnusableTemplate};
+use crate::user_text::bounded;
 use crate::workload::{Carrier, Workload};
 
 /// A hook that cannot run.
@@ -89,22 +92,47 @@ pub(super) fn find<'a>(
     template: FoundTemplate<'a>,
 ) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
-    let message = match template {
+    let (reason, message) = match template {
         FoundTemplate::Found(template) => {
             check_kind(step, template)?;
+            check_arguments(step)?;
             return Ok(template);
         }
-        FoundTemplate::Missing => format!("HookTemplate {name} does not exist; create it"),
-        FoundTemplate::Misspelt(near) => {
+        FoundTemplate::Missing => (
+            WorkloadReason::HookTemplateMissing,
+            format!("HookTemplate {name} does not exist; create it"),
+        ),
+        FoundTemplate::Misspelt(near) => (
+            WorkloadReason::HookTemplateMissing,
             format!(
                 "HookTemplate {name} does not exist; create it, or correct the name: did you mean {near}?"
-            )
-        }
-        FoundTemplate::Unreadable(why) => format!("HookTemplate {name} cannot be read: {why}; correct it"),
+            ),
+        ),
+        FoundTemplate::Unusable(UnusableTemplate::Unreadable(why)) => (
+            WorkloadReason::HookTemplateMissing,
+            format!("HookTemplate {name} cannot be read: {why}; correct it"),
+        ),
+        FoundTemplate::Unusable(UnusableTemplate::TooLarge(too_large)) => (
+            WorkloadReason::HookTemplateInvalid,
+            format!("HookTemplate {name} {too_large}"),
+        ),
     };
+    Err(HookBlocker { reason, message })
+}
+
+/// Fails if the arguments that a hook sets are too large: they have the same costs as those of its template.
+fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
+    let bytes = step.args.as_ref().map_or(0, json_bytes);
+    if bytes <= MAX_ARGUMENT_BYTES {
+        return Ok(());
+    }
     Err(HookBlocker {
-        reason: WorkloadReason::HookTemplateMissing,
-        message,
+        reason: WorkloadReason::HookArgumentsUnresolved,
+        message: format!(
+            "hook.args for HookTemplate {} are {bytes} bytes long together, and may have {MAX_ARGUMENT_BYTES}; shorten \
+             them",
+            step.template_name
+        ),
     })
 }
 
@@ -138,11 +166,11 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
     (!open.is_empty()).then(|| without_values(&step.template_name, &open))
 }
 
-/// Builds the blocker for arguments without a value.
+/// Builds the blocker for arguments without a value. Each waiting pod has one, so the list of names is bounded.
 pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
     let message = format!(
         "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
-        names.join(", ")
+        bounded(&names.join(", "))
     );
     HookBlocker {
         reason: WorkloadReason::HookArgumentsUnresolved,
@@ -174,6 +202,7 @@ mod tests {
     use super::*;
     use crate::cluster::Node;
     use crate::samples::workload;
+    use crate::unusable_template::{MAX_TEMPLATE_BYTES, TooLarge};
 
     /// A cluster with one template `ask`.
     struct One(HookTemplateSpec, Option<&'static str>);
@@ -279,6 +308,60 @@ mod tests {
                 "HookArgumentsUnresolved: arguments of HookTemplate ask have no value: PodContainer[1], PodContainer[a], room;"
             )
         );
+    }
+
+    #[test]
+    fn a_template_that_no_hook_can_use_is_named_with_the_remedy() {
+        let step = serde_json::from_value(json!({"templateName": "ask"})).unwrap();
+        let said = |why: UnusableTemplate| {
+            let blocker = find(&step, FoundTemplate::Unusable(&why)).unwrap_err();
+            format!("{}: {}", blocker.reason, blocker.message)
+        };
+        let table = [
+            (
+                UnusableTemplate::Unreadable("spec: no".to_owned()),
+                "HookTemplateMissing: HookTemplate ask cannot be read: spec: no; correct it",
+            ),
+            (
+                TooLarge::Spec(1_300_000).into(),
+                "HookTemplateInvalid: HookTemplate ask is too large: its spec is 1300000 bytes long, and hooks of a \
+                 GameDeployment may have 131072; shorten it",
+            ),
+            (
+                TooLarge::Arguments(20_000).into(),
+                "HookTemplateInvalid: HookTemplate ask is too large: its args are 20000 bytes long together, and hooks \
+                 of a GameDeployment may have 16384; shorten them",
+            ),
+            (
+                TooLarge::Namespace("games".to_owned()).into(),
+                "HookTemplateInvalid: HookTemplate ask has no room: the HookTemplates of namespace games take up more \
+                 than 16777216 bytes together; delete some of them, then change this one",
+            ),
+        ];
+        for (why, words) in table {
+            assert_eq!(said(why), words);
+        }
+    }
+
+    #[test]
+    fn arguments_that_a_workload_sets_have_a_limit_too() {
+        let found = |bytes: usize| {
+            let args = |value: &str| json!([{"name": "room", "value": value}]);
+            let filler = "x".repeat(bytes - args("").to_string().len());
+            found(
+                json!({"templateName": "ask", "args": args(&filler)}),
+                json!([]),
+                None,
+            )
+        };
+        assert_eq!(found(MAX_ARGUMENT_BYTES), Some(vec![]));
+        for bytes in [MAX_ARGUMENT_BYTES + 1, MAX_TEMPLATE_BYTES] {
+            let words = format!(
+                "HookArgumentsUnresolved: hook.args for HookTemplate ask are {bytes} bytes long together, and may have \
+                 16384; shorten them"
+            );
+            assert_eq!(found(bytes), Some(vec![words]));
+        }
     }
 
     #[test]

@@ -249,7 +249,11 @@ impl Run {
 
 fn delay(status: &HookRunStatus) -> Option<String> {
     let reason = status.reason.as_deref();
-    let delays = [HookRunReason::JobActive, HookRunReason::NotAskedYet];
+    let delays = [
+        HookRunReason::JobActive,
+        HookRunReason::NoRoomForSpec,
+        HookRunReason::NotAskedYet,
+    ];
     let is_delayed = delays.iter().any(|delay| reason == Some(delay.as_str()));
     status
         .message

@@ -64,7 +64,7 @@ pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -
     else {
         panic!("nobody has asked");
     };
-    let mut run = hook_request.render().run;
+    let mut run = hook_request.new_run().render();
     finish(&mut run, "players", phase, successful);
     run.status.get_or_insert_default().completed_at = Some(now().into());
     run
@@ -179,7 +179,7 @@ fn pods_of_one_instance_id_have_a_run_each() {
         panic!("the twin waits for a run that is not its own");
     };
     assert!(hook_request.name.starts_with(&refused.name) && hook_request.name != refused.name);
-    let mut second = hook_request.render().run;
+    let mut second = hook_request.new_run().render();
     second.metadata.uid = Some("run-2".to_owned());
     let second = Run::read(&second);
     for runs in [[&refused, &second], [&second, &refused]] {

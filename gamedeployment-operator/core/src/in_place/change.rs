@@ -72,8 +72,9 @@ const CONTAINERS: &str = "spec.template.spec.containers";
 
 /// Returns the in-place change from one template to the other, or every field that forbids it.
 pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
-    let mut fields = differences(TEMPLATE, from.canonical(), to.canonical(), &["metadata", "spec"]);
-    let (one, two) = (part(from, "metadata"), part(to, "metadata"));
+    let (old, new) = (from.canonical(), to.canonical());
+    let mut fields = differences(TEMPLATE, &old, &new, &["metadata", "spec"]);
+    let (one, two) = (part(&old, "metadata"), part(&new, "metadata"));
     fields.extend(differences(
         "spec.template.metadata",
         one,
@@ -85,11 +86,12 @@ pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
             fields.push(format!("spec.template.metadata.{field} (a value is no text)"));
         }
     }
-    let restarted = to.annotations().get(RESTARTED_AT);
-    if restarted.is_some() && restarted != from.annotations().get(RESTARTED_AT) {
+    let (before, after) = (from.annotations(), to.annotations());
+    let restarted = after.get(RESTARTED_AT);
+    if restarted.is_some() && restarted != before.get(RESTARTED_AT) {
         fields.push(format!("spec.template.metadata.annotations[{RESTARTED_AT}]"));
     }
-    let (one, two) = (part(from, "spec"), part(to, "spec"));
+    let (one, two) = (part(&old, "spec"), part(&new, "spec"));
     fields.extend(differences("spec.template.spec", one, two, &["containers"]));
     let containers = (one.get("containers"), two.get("containers"));
     let images = if containers.0 == containers.1 {
@@ -104,13 +106,13 @@ pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
     }
     Ok(Change {
         images,
-        labels: MetadataChange::between(from.labels(), to.labels()),
-        annotations: MetadataChange::between(from.annotations(), to.annotations()),
+        labels: MetadataChange::between(&from.labels(), &to.labels()),
+        annotations: MetadataChange::between(&before, &after),
     })
 }
 
-fn part<'a>(template: &'a Template, name: &str) -> &'a Value {
-    template.canonical().get(name).unwrap_or(&Value::Null)
+fn part<'a>(template: &'a Value, name: &str) -> &'a Value {
+    template.get(name).unwrap_or(&Value::Null)
 }
 
 /// Returns the fields of an object that differ, except `allowed`; the path of the object itself if either

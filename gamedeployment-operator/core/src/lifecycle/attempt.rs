@@ -3,16 +3,17 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use serde_json::{Value, json};
 use shared_api::hook_run::HookRunSpec;
+use shared_api::json_text::JsonText;
 use shared_api::metric::{Argument, JobProvider, Metric, Provider};
 use shared_api::names::{
     self, argument, hook_kind, hook_run_annotation as annotation, hook_run_label as label, rollout_variable,
 };
-use shared_api::{HookRun, reason::WorkloadReason};
+use shared_api::reason::WorkloadReason;
 
 use super::new_pod;
 use crate::digest::digest_of_text;
 use crate::facts::Facts;
-use crate::gate::{HookBlocker, NewRun, Run, render};
+use crate::gate::{HookBlocker, NewRun, Run, owned, render};
 use crate::revision::Revision;
 use crate::spec_digest::SpecDigest;
 use crate::workload::{Carrier, LifecycleHook};
@@ -99,7 +100,7 @@ pub(super) fn intent(revision: &str, hook: &str, attempt: i32) -> String {
     format!("lifecycle:{revision}:{hook}:{attempt}")
 }
 
-/// Renders the HookRun of an attempt.
+/// Returns the HookRun of an attempt.
 pub(super) fn new_run(
     facts: &Facts<'_>,
     revisions: &Revisions<'_>,
@@ -118,7 +119,7 @@ pub(super) fn new_run(
             let mut spec = new_pod::job_spec(exec, &to.template)?;
             let mut arguments = Vec::new();
             new_pod::without_placeholders(&mut spec, &mut arguments);
-            of_job(&hook.name, spec, arguments)
+            of_job(&hook.name, JsonText::from(spec), arguments)
         }
     };
     let variables = revisions.variables(&workload.namespace);
@@ -127,7 +128,9 @@ pub(super) fn new_run(
         .iter_mut()
         .filter_map(|metric| metric.provider.job.as_mut());
     jobs.for_each(|job| {
-        set_variables(&mut job.spec, &variables);
+        let mut spec = job.spec.value();
+        set_variables(&mut spec, &variables);
+        job.spec = JsonText::from(spec);
         let labels = job
             .metadata
             .get_or_insert_default()
@@ -135,13 +138,6 @@ pub(super) fn new_run(
             .get_or_insert_default();
         labels.insert(label::REVISION.to_owned(), to.name.clone());
     });
-    let mut run = HookRun::new(&name, spec);
-    run.metadata = ObjectMeta {
-        name: Some(name.clone()),
-        namespace: Some(workload.namespace.clone()),
-        owner_references: Some(vec![owner(to)]),
-        ..ObjectMeta::default()
-    };
     let mut labels = vec![
         (label::TYPE, hook_kind::LIFECYCLE.to_owned()),
         (label::REVISION, to.name.clone()),
@@ -152,18 +148,20 @@ pub(super) fn new_run(
         labels.push((label::GAMEDEPLOYMENT, workload.name.clone()));
     }
     let own = |(key, value): (&str, String)| (key.to_owned(), value);
-    run.metadata.labels = Some(labels.into_iter().map(own).collect());
     let notes = [
         (annotation::INTENT, intent(&to.name, &hook.name, attempt)),
-        (annotation::SPEC_DIGEST, SpecDigest::of(&run.spec).to_string()),
         (annotation::RETAIN_POLICY, hook.retain_policy.as_str().to_owned()),
     ];
-    run.metadata.annotations = Some(notes.into_iter().map(own).collect());
-    Ok(NewRun { run })
+    let metadata = ObjectMeta {
+        labels: Some(labels.into_iter().map(own).collect()),
+        annotations: Some(notes.into_iter().map(own).collect()),
+        ..owned(&name, &workload.namespace, owner(to))
+    };
+    Ok(NewRun::with_own_spec(metadata, spec))
 }
 
 /// Returns the spec of a run with one Job.
-fn of_job(hook: &str, spec: Value, arguments: Vec<Argument>) -> HookRunSpec {
+fn of_job(hook: &str, spec: JsonText, arguments: Vec<Argument>) -> HookRunSpec {
     let job = JobProvider {
         spec,
         ..JobProvider::default()

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::ExecNewPod;
+use shared_api::json_text::JsonText;
 use shared_api::metric::Argument;
 use shared_api::reason::WorkloadReason;
 
@@ -53,7 +54,8 @@ const MOUNTS: [&str; 2] = ["volumeMounts", "volumeDevices"];
 
 /// Returns the spec of the Job. It is tried once: further attempts are further HookRuns.
 pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, HookBlocker> {
-    let pod = &template.raw()["spec"];
+    let raw = template.raw();
+    let pod = &raw["spec"];
     let Some(source) = container(exec, pod) else {
         let (name, remedy) = (&exec.container_name, container_names(template));
         return Err(HookBlocker {
@@ -68,7 +70,8 @@ pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, 
         }
     }
     if let Some(more) = &exec.env {
-        let env = merged_env(list(source, "env"), more);
+        let more: Vec<Value> = more.iter().map(JsonText::value).collect();
+        let env = merged_env(list(source, "env"), &more);
         container.insert("env".to_owned(), Value::Array(env));
     }
     let is_wanted = |name: &Value| {
@@ -111,7 +114,10 @@ pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, 
 /// Returns the entries of `volumes` that are not mounted, with their positions: the template has no such volume,
 /// or the container does not mount it.
 pub(super) fn ignored_volumes<'e>(exec: &'e ExecNewPod, template: &Template) -> Vec<(usize, &'e str)> {
-    let pod = &template.raw()["spec"];
+    unmounted(exec, &template.raw()["spec"])
+}
+
+fn unmounted<'e>(exec: &'e ExecNewPod, pod: &Value) -> Vec<(usize, &'e str)> {
     let exists = |name: &Value| list(pod, "volumes").iter().any(|volume| volume["name"] == *name);
     let is_used = |name: &str| {
         let name = json!(name);
@@ -132,16 +138,16 @@ pub fn new_pod_warnings(object: &GameDeployment) -> Vec<FieldError> {
     if hooks.peek().is_none() {
         return warnings;
     }
-    let template = Template::read(&object.spec.template);
+    let raw = object.spec.template.value();
+    let (template, pod) = (Template::read(&raw), &raw["spec"]);
     for (index, exec) in hooks {
         let path = |field: &str| format!("spec.lifecycleHooks[{index}].execNewPod.{field}");
-        let pod = &template.raw()["spec"];
         if container(exec, pod).is_none() {
             let (name, remedy) = (&exec.container_name, container_names(&template));
             warnings.push(FieldError::new(&path("containerName"), name, remedy));
             continue;
         }
-        for (at, name) in ignored_volumes(exec, &template) {
+        for (at, name) in unmounted(exec, pod) {
             let remedy = "the container mounts no such volume of the template: ignored";
             warnings.push(FieldError::new(&path(&format!("volumes[{at}]")), name, remedy));
         }
@@ -150,8 +156,8 @@ pub fn new_pod_warnings(object: &GameDeployment) -> Vec<FieldError> {
 }
 
 fn container_names(template: &Template) -> String {
-    let containers = template.containers().iter();
-    let names: Vec<&str> = containers.map(|container| container.name.as_str()).collect();
+    let containers = template.containers().into_iter();
+    let names: Vec<String> = containers.map(|container| container.name).collect();
     format!(
         "the template has no such container; use one of {}",
         names.join(", ")

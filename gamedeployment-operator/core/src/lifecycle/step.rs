@@ -11,7 +11,6 @@ use super::{Wait, requested_retry, terminate};
 use crate::deadline::Deadline;
 use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
-use crate::spec_digest::SpecDigest;
 use crate::user_text::bounded;
 use crate::workload::{Carrier, FailurePolicy, LifecycleHook, Trigger};
 
@@ -120,8 +119,8 @@ impl Stepper<'_, '_> {
 
     /// Records the HookRun of an attempt before it is created: an attempt keeps the spec that it began with.
     fn record(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, wanted: &NewRun) {
-        entry.hook_run.clone_from(&wanted.run.metadata.name);
-        entry.spec_digest = Some(SpecDigest::of(&wanted.run.spec).to_string());
+        entry.hook_run.clone_from(&wanted.metadata.name);
+        entry.spec_digest = Some(wanted.spec_digest().to_string());
         let name = entry.hook_run.as_deref().unwrap_or_default();
         let message = format!("creates HookRun {name}");
         self.running(hook, entry, message);
@@ -141,8 +140,8 @@ impl Stepper<'_, '_> {
             Ok(wanted) => wanted,
             Err(blocker) => return self.blocked(hook, entry, blocker),
         };
-        let digest = SpecDigest::of(&wanted.run.spec).to_string();
-        let is_recorded = entry.hook_run == wanted.run.metadata.name && entry.spec_digest == Some(digest);
+        let digest = wanted.spec_digest().to_string();
+        let is_recorded = entry.hook_run == wanted.metadata.name && entry.spec_digest == Some(digest);
         if !is_recorded || self.is_held {
             return self.record(hook, entry, &wanted);
         }

@@ -70,7 +70,7 @@ impl Action {
             | Self::ClearSelection(pod)
             | Self::SetReady(pod, _) => Some(&pod.name),
             Self::Gated(write) => Some(&write.pod().name),
-            Self::CreateRun(run) => run.run.metadata.name.as_deref(),
+            Self::CreateRun(run) => run.metadata.name.as_deref(),
             Self::DeleteRun(run) => Some(&run.name),
             Self::TerminateRun(run) => Some(&run.name),
             Self::ResetRetry(_) | Self::Pause => None,

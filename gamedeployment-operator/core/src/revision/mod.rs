@@ -4,6 +4,7 @@
 //! Templates are compared semantically, so that a fleet of the original operator keeps its revisions. This
 //! module writes nothing: [`settle`] and [`surplus`] return what to create, renumber and delete.
 
+mod data;
 mod name;
 
 #[cfg(test)]
@@ -13,9 +14,10 @@ use std::borrow::Borrow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::apps::v1::ControllerRevision;
-use serde_json::{Value, json};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use shared_api::json_text::JsonText;
 
+pub use data::{data_of, template_in};
 pub use name::name_of;
 
 use shared_api::names::revision::REUSED_AS;
@@ -45,19 +47,18 @@ pub struct Revision {
 impl Revision {
     /// Reads a revision from the API server; `None` if it has no template or lacks its name, UID or resource
     /// version.
-    pub fn read(object: &ControllerRevision) -> Option<Self> {
-        let metadata = &object.metadata;
+    pub fn read(metadata: &ObjectMeta, number: i64, data: Option<&JsonText>) -> Option<Self> {
         Some(Self {
             name: metadata.name.clone()?,
             uid: metadata.uid.clone()?,
             resource_version: metadata.resource_version.clone()?,
-            number: object.revision,
+            number,
             is_reused: metadata
                 .annotations
                 .as_ref()
                 .and_then(|annotations| annotations.get(REUSED_AS))
-                .is_some_and(|number| *number == object.revision.to_string()),
-            template: template_in(&object.data.as_ref()?.0)?,
+                .is_some_and(|reused| *reused == number.to_string()),
+            template: template_in(data?)?,
             orphan: controller_of(metadata)
                 .is_none()
                 .then(|| metadata.labels.clone().unwrap_or_default()),
@@ -68,24 +69,6 @@ impl Revision {
     fn age(&self) -> (Reverse<i64>, &str) {
         (Reverse(self.number), &self.name)
     }
-}
-
-/// Returns the `data` of a template's revision: a strategic merge patch that replaces a template.
-pub fn data_of(template: &Template) -> Value {
-    let mut raw = template.raw().clone();
-    if let Value::Object(fields) = &mut raw {
-        fields.insert("$patch".to_owned(), "replace".into());
-    }
-    json!({"spec": {"template": raw}})
-}
-
-/// Extracts the template from the `data` of a revision, written by this operator or the original one.
-pub fn template_in(data: &Value) -> Option<Template> {
-    let mut raw = data.get("spec")?.get("template")?.clone();
-    if let Value::Object(fields) = &mut raw {
-        fields.remove("$patch");
-    }
-    Some(Template::read(&raw))
 }
 
 /// Position of a template in the history, and the write that makes it the newest.
@@ -110,7 +93,7 @@ pub enum Settled {
         /// Its number.
         number: i64,
         /// Its data.
-        data: Value,
+        data: JsonText,
         /// Collision count used for the name, to be stored in the status.
         collision_count: i32,
     },

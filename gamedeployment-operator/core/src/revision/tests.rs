@@ -1,5 +1,8 @@
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use shared_api::limits::MAX_SPEC_BYTES;
 
 use super::*;
 
@@ -44,6 +47,11 @@ fn apply(settled: &Settled, history: &[Revision]) -> Vec<Revision> {
     history
 }
 
+fn read(object: &ControllerRevision) -> Option<Revision> {
+    let data = object.data.as_ref().map(|data| JsonText::from(&data.0));
+    Revision::read(&object.metadata, object.revision, data.as_ref())
+}
+
 /// A ControllerRevision of the original operator: Go's serialization of the stored template.
 fn of_the_original() -> ControllerRevision {
     serde_json::from_value(json!({
@@ -86,12 +94,13 @@ fn of_the_user() -> Template {
 
 #[test]
 fn a_fleet_of_the_original_gets_no_new_revision() {
-    let read = Revision::read(&of_the_original()).unwrap();
+    let read = read(&of_the_original()).unwrap();
     assert_eq!((read.uid.as_str(), read.number), ("0c9d", 3));
     assert_eq!(read.resource_version, "812");
     assert_eq!(read.template.raw().get("$patch"), None);
     let name = "game-5f7d8c9b64".to_owned();
     let ours = name_of("game", &of_the_user(), 0);
+    assert_eq!(ours, "game-645ff65b8f", "stored revisions have this name");
     assert_ne!(ours, name, "the original's hash is another");
     let settled = settle(&of_the_user(), &[read], "game", 0);
     assert_eq!(settled, Settled::Newest { name });
@@ -102,7 +111,7 @@ fn what_is_no_revision_is_not_read() {
     let without = |change: fn(&mut ControllerRevision)| {
         let mut object = of_the_original();
         change(&mut object);
-        Revision::read(&object)
+        read(&object)
     };
     assert!(without(|_| ()).is_some());
     assert_eq!(without(|object| object.metadata.name = None), None);
@@ -116,7 +125,7 @@ fn what_is_no_revision_is_not_read() {
         json!({"spec": {}}),
         json!({"spec": []}),
     ] {
-        assert_eq!(template_in(&data), None, "{data}");
+        assert_eq!(template_in(&JsonText::from(&data)), None, "{data}");
     }
 }
 
@@ -126,8 +135,8 @@ fn data_is_a_patch_that_replaces_the_template() {
     let data = data_of(&Template::read(&raw));
     let expected = json!({"spec": {"template": {
         "metadata": {"creationTimestamp": null}, "spec": {"tomorrow": {}}, "$patch": "replace"}}});
-    assert_eq!(data, expected);
-    assert_eq!(template_in(&data).unwrap().raw(), &raw);
+    assert_eq!(data.value(), expected);
+    assert_eq!(template_in(&data).unwrap().raw(), raw);
 }
 
 #[test]
@@ -300,4 +309,21 @@ fn garbage_has_a_name_and_data_too() {
         assert!(name_of("game", &template, 0).starts_with("game-"));
         assert_eq!(template_in(&data_of(&template)), Some(template));
     }
+}
+
+#[test]
+fn a_template_that_no_workload_can_have_is_not_read() {
+    let with = |bytes: usize| {
+        let template = json!({ "spec": "x".repeat(bytes) });
+        let filler = bytes - (template.to_string().len() - bytes);
+        let template = json!({ "spec": "x".repeat(filler) });
+        assert_eq!(template.to_string().len(), bytes);
+        let mut object = of_the_original();
+        object.data = Some(RawExtension(
+            json!({ "spec": { "template": template }, "more": [1] }),
+        ));
+        read(&object)
+    };
+    assert!(with(MAX_SPEC_BYTES).is_some());
+    assert_eq!(with(MAX_SPEC_BYTES + 1), None);
 }

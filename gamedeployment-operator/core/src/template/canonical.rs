@@ -1,5 +1,7 @@
 //! Canonical form: removes every value from a template that is equal to its absence, using the tables.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value};
 
 use super::pod::TEMPLATE;
@@ -103,22 +105,18 @@ fn is_empty(value: &Value) -> bool {
 }
 
 /// Serializes to JSON with sorted keys, regardless of the map's own order.
-pub(crate) fn text(value: &Value) -> String {
+pub(super) fn text(value: Value) -> String {
     sorted(value).to_string()
 }
 
-fn sorted(value: &Value) -> Value {
+fn sorted(value: Value) -> Value {
     match value {
         Value::Object(fields) => {
-            let mut names: Vec<&String> = fields.keys().collect();
-            names.sort();
-            let pairs = names.into_iter().filter_map(|name| {
-                let value = fields.get(name)?;
-                Some((name.clone(), sorted(value)))
-            });
-            Value::Object(pairs.collect::<Map<_, _>>())
+            let pairs = fields.into_iter().map(|(name, value)| (name, sorted(value)));
+            let by_name: BTreeMap<String, Value> = pairs.collect();
+            Value::Object(by_name.into_iter().collect::<Map<_, _>>())
         }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => other.clone(),
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
     }
 }

@@ -4,6 +4,9 @@
 //! `resources`, the API server fills in defaults, some users write `1000m` and others `1`: none of these is a
 //! change, and no pod may restart for them. Anything not known to be equivalent is a change, even in fields
 //! unknown to this version. This module reads only its argument and validates nothing.
+//!
+//! A template is kept as texts: users decide how many templates there are, and parsed, a list of numbers takes sixteen
+//! times as many bytes. Its parts are parsed on demand; what needs them for many pods parses them once.
 
 mod canonical;
 mod pod;
@@ -21,11 +24,10 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
+use shared_api::json_text::JsonText;
 
-pub(crate) use canonical::text;
-
-/// A pod template. Cloning is cheap.
+/// A pod template, kept as texts. Cloning is cheap.
 #[derive(Debug, Clone)]
 pub struct Template {
     inner: Arc<Inner>,
@@ -33,11 +35,15 @@ pub struct Template {
 
 #[derive(Debug)]
 struct Inner {
-    raw: Value,
-    canonical: Value,
-    labels: BTreeMap<String, String>,
-    annotations: BTreeMap<String, String>,
-    containers: Vec<Container>,
+    raw: JsonText,
+    /// Text of the canonical form, with sorted keys: equal templates have equal texts.
+    canonical: Box<str>,
+    /// Labels whose value is a string.
+    labels: JsonText,
+    /// Annotations whose value is a string.
+    annotations: JsonText,
+    /// Names and images of the app containers, as a list of pairs.
+    containers: JsonText,
 }
 
 /// The parts of an app container (not an init container) that updates need.
@@ -53,52 +59,66 @@ impl Template {
     /// Reads a template from JSON. Accepts any value: one that is not a template equals only the same value.
     pub fn read(raw: &Value) -> Self {
         let canonical = canonical::canonical(raw);
-        let texts = |field: &str| -> BTreeMap<String, String> {
+        let texts = |field: &str| {
             let map = canonical.get("metadata").and_then(|metadata| metadata.get(field));
             let pairs = map.and_then(Value::as_object).into_iter().flatten();
-            pairs
-                .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
-                .collect()
+            let texts = pairs.filter(|(_, value)| value.is_string());
+            let texts = texts.map(|(name, value)| (name.clone(), value.clone()));
+            JsonText::from(Value::Object(texts.collect::<Map<_, _>>()))
         };
         let (labels, annotations) = (texts("labels"), texts("annotations"));
         let containers = canonical.get("spec").and_then(|spec| spec.get("containers"));
         let containers = containers.and_then(Value::as_array).into_iter().flatten();
-        let containers = containers.map(container).collect();
+        let containers: Vec<[&str; 2]> = containers.map(name_and_image).collect();
+        let containers = JsonText::from(json!(containers));
         let inner = Inner {
-            raw: raw.clone(),
+            raw: JsonText::from(raw),
             labels,
             annotations,
             containers,
-            canonical,
+            canonical: canonical::text(canonical).into(),
         };
         Self {
             inner: Arc::new(inner),
         }
     }
 
-    /// Returns the original template with its unknown fields, from which pods are created.
-    pub fn raw(&self) -> &Value {
-        &self.inner.raw
+    /// Returns the original template with its unknown fields, from which pods are created. Parses the text.
+    pub fn raw(&self) -> Value {
+        self.inner.raw.value()
     }
 
-    /// Labels of the pods, except those whose value is not a string.
-    pub fn labels(&self) -> &BTreeMap<String, String> {
-        &self.inner.labels
+    /// Returns the bytes of the original template's text.
+    pub fn bytes(&self) -> usize {
+        self.inner.raw.as_str().len()
     }
 
-    /// Annotations of the pods, except those whose value is not a string.
-    pub fn annotations(&self) -> &BTreeMap<String, String> {
-        &self.inner.annotations
+    /// Returns the labels of the pods, except those whose value is not a string. Parses their text.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        texts_in(&self.inner.labels)
     }
 
-    /// App containers in order, without `initContainers`.
-    pub fn containers(&self) -> &[Container] {
-        &self.inner.containers
+    /// Returns the annotations of the pods, except those whose value is not a string. Parses their text.
+    pub fn annotations(&self) -> BTreeMap<String, String> {
+        texts_in(&self.inner.annotations)
+    }
+
+    /// Returns the app containers in order, without `initContainers`. Parses their text.
+    pub fn containers(&self) -> Vec<Container> {
+        let text = self.inner.containers.as_str();
+        let pairs: Vec<(String, String)> = serde_json::from_str(text).unwrap_or_default();
+        let pairs = pairs.into_iter();
+        pairs.map(|(name, image)| Container { name, image }).collect()
     }
 
     /// Returns the canonical form, which equal templates share. Unsuitable for creating pods: defaults are
-    /// removed.
-    pub fn canonical(&self) -> &Value {
+    /// removed. Parses the text.
+    pub fn canonical(&self) -> Value {
+        serde_json::from_str(&self.inner.canonical).unwrap_or_default()
+    }
+
+    /// Returns the text of the canonical form, with sorted keys.
+    pub(crate) fn canonical_text(&self) -> &str {
         &self.inner.canonical
     }
 
@@ -116,13 +136,11 @@ impl PartialEq for Template {
 
 impl Eq for Template {}
 
-fn container(value: &Value) -> Container {
-    let text = |field: &str| {
-        let value = value.get(field).and_then(Value::as_str);
-        value.unwrap_or_default().to_owned()
-    };
-    Container {
-        name: text("name"),
-        image: text("image"),
-    }
+fn texts_in(map: &JsonText) -> BTreeMap<String, String> {
+    serde_json::from_str(map.as_str()).unwrap_or_default()
+}
+
+/// Returns the name and the image of a container.
+fn name_and_image(container: &Value) -> [&str; 2] {
+    ["name", "image"].map(|field| container.get(field).and_then(Value::as_str).unwrap_or_default())
 }

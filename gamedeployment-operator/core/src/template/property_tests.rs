@@ -84,7 +84,7 @@ proptest! {
     #[test]
     fn the_canonical_form_is_its_own(raw in prop_oneof![any_template(), any_json()]) {
         let template = Template::read(&raw);
-        let again = Template::read(template.canonical());
+        let again = Template::read(&template.canonical());
         prop_assert_eq!(again.canonical(), template.canonical());
         prop_assert_eq!(Template::read(&with_nulls(&raw)), template);
     }

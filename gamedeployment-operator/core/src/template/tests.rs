@@ -91,16 +91,63 @@ fn gos_serialisation_is_the_users_template() {
 #[test]
 fn what_templates_are_read_for() {
     let template = Template::read(&full());
-    let names: Vec<_> = template
-        .containers()
-        .iter()
-        .map(|container| &*container.name)
-        .collect();
+    let containers = template.containers();
+    let names: Vec<_> = containers.iter().map(|container| &*container.name).collect();
     assert_eq!(names, ["game", "side"]);
-    assert_eq!(template.containers()[0].image, "reg.example:5000/game:v1");
+    assert_eq!(containers[0].image, "reg.example:5000/game:v1");
     assert_eq!(template.labels()["empty"], "");
     assert_eq!(template.annotations()["note"], "x");
-    assert_eq!(template.raw(), &full());
+    assert_eq!(template.raw(), full());
+}
+
+#[test]
+fn a_template_takes_few_times_the_bytes_of_its_text() {
+    let zeros = Value::from(vec![0; 100_000]);
+    let many = |value: &str| -> Value {
+        let pairs = (0..20_000).map(|number| (format!("k{number}"), json!(value)));
+        pairs.collect::<Map<_, _>>().into()
+    };
+    let texts = |template: &Template| template.inner.raw.as_str().len() + template.inner.canonical.len();
+    let all = |template: &Template| {
+        let Inner {
+            raw,
+            canonical,
+            labels,
+            annotations,
+            containers,
+        } = &*template.inner;
+        let parts = [raw, labels, annotations, containers];
+        parts.iter().map(|part| part.as_str().len()).sum::<usize>() + canonical.len()
+    };
+    // Whole template, and the most that all texts may take.
+    let rows = [
+        (full(), 3),
+        (zeros.clone(), 3),
+        (json!({"spec": {"tomorrow": zeros}}), 3),
+        (json!({"spec": {"containers": zeros}}), 7),
+        (json!({"spec": {"containers": vec![json!({}); 100_000]}}), 6),
+        (json!({"metadata": {"labels": many("")}}), 4),
+        (json!({"metadata": {"annotations": many("x")}}), 4),
+        (json!({"spec": {"overhead": many("1Gi")}}), 4),
+    ];
+    for (raw, most) in rows {
+        let bytes = raw.to_string().len();
+        let template = Template::read(&raw);
+        let start = raw.to_string().chars().take(40).collect::<String>();
+        assert!(texts(&template) <= 3 * bytes, "{start}: {}", texts(&template));
+        assert!(all(&template) <= most * bytes, "{start}: {}", all(&template));
+        assert_eq!(template.raw(), raw, "{start}");
+    }
+}
+
+#[test]
+fn the_canonical_form_reads_back_from_its_text() {
+    let odd = json!({"z": 1, "a": [0.1, 1e300, -1, u64::MAX, "a \"b\" ä \n", null], "m": {"y": 0, "b": 0}});
+    for raw in [full(), with(&full(), "/spec/tomorrow", odd)] {
+        let template = Template::read(&raw);
+        assert_eq!(template.canonical(), canonical::canonical(&raw));
+        assert_eq!(template.canonical_text(), template.canonical().to_string());
+    }
 }
 
 /// Asserts that each value, set alone in [`full`], yields a different template.

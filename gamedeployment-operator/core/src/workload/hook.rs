@@ -87,6 +87,6 @@ fn written_back(spec: &GameDeploymentSpec) -> bool {
     ];
     let present: Vec<_> = strategies.into_iter().flatten().collect();
     let empty = present.iter().filter(|strategy| is_empty(strategy)).count();
-    let has_time = spec.template.pointer("/metadata/creationTimestamp") == Some(&Value::Null);
-    present.len() == strategies.len() && (has_time || empty > 1)
+    let has_time = || spec.template.value().pointer("/metadata/creationTimestamp") == Some(&Value::Null);
+    present.len() == strategies.len() && (empty > 1 || has_time())
 }

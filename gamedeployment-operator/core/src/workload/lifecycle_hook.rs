@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 use serde_json::Value;
 use shared_api::game_deployment::{self as api, ExecNewPod, HookStep, HookTrigger};
+use shared_api::json_text::JsonText;
 
 use super::{Amount, FieldError, UpdateType, amount};
 
@@ -112,7 +113,7 @@ pub enum Carrier {
     /// A Job with a pod made from the template of the target revision.
     NewPod(ExecNewPod),
     /// A Job with this spec.
-    Job(Value),
+    Job(JsonText),
     /// A HookTemplate.
     Template(HookStep),
 }
@@ -239,17 +240,19 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
             }
             let mut names = BTreeSet::new();
             for (index, variable) in exec.env.iter().flatten().enumerate() {
+                let variable = variable.value();
                 let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
-                if name.is_empty() || !names.insert(name) {
+                if name.is_empty() || !names.insert(name.to_owned()) {
                     let remedy = "give each variable a name of its own";
                     wrong(&format!("execNewPod.env[{index}].name"), name, remedy);
                 }
             }
         }
         Carrier::Job(spec) => {
-            if !spec.is_object() {
+            // Text of an object: it has no blanks before it.
+            if !spec.as_str().starts_with('{') {
                 let remedy = "write the spec of a Job (batch/v1) here";
-                wrong("jobSpec", &spec.to_string(), remedy);
+                wrong("jobSpec", spec.as_str(), remedy);
             }
         }
         Carrier::Template(step) => {

@@ -29,12 +29,7 @@ impl ClusterView<'_> {
 
     /// Returns the name of the HookTemplate that a misspelt name probably means.
     fn near(&self, name: &str) -> Option<&str> {
-        let here = self
-            .index
-            .templates
-            .iter()
-            .filter(|((namespace, _), _)| namespace == self.namespace);
-        let mut names = here.map(|((_, known), _)| known.as_str());
+        let mut names = self.index.templates.names_in(self.namespace);
         names.find(|known| is_slip(name, known))
     }
 }
@@ -51,7 +46,7 @@ impl Cluster for ClusterView<'_> {
                 .near(name)
                 .map_or(FoundTemplate::Missing, FoundTemplate::Misspelt),
             Some(Ok(spec)) => FoundTemplate::Found(spec),
-            Some(Err(why)) => FoundTemplate::Unreadable(why),
+            Some(Err(why)) => FoundTemplate::Unusable(why),
         }
     }
 

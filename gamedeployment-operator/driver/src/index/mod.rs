@@ -3,6 +3,7 @@
 mod arrivals;
 mod cluster_view;
 mod nodes;
+mod templates;
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use runtime_core::clock::Now;
 use arrivals::VerdictArrivals;
 pub use cluster_view::ClusterView;
 use nodes::Nodes;
+use templates::Templates;
 
 /// Cached view of the cluster.
 #[derive(Debug, Default)]
@@ -36,7 +38,7 @@ pub struct Index {
     /// HookRuns.
     pub runs: Store<Run>,
     arrivals: VerdictArrivals,
-    templates: Store<Template>,
+    templates: Templates,
     /// Nodes.
     pub nodes: Nodes,
     by_uid: HashMap<String, NamespacedName>,
@@ -210,24 +212,7 @@ impl Index {
         about: &mut BTreeSet<NamespacedName>,
         now: Duration,
     ) {
-        let mut changed = BTreeSet::new();
-        match event {
-            Event::Init => self.templates.begin_list(),
-            Event::InitApply(key, template) | Event::Apply(key, template) => {
-                let known = self.templates.get(&key);
-                let differs = known.is_none_or(|known| known.differs(&template));
-                self.templates.observe(key.clone(), template);
-                if differs {
-                    changed.insert(key);
-                }
-            }
-            Event::Delete(key, uid) => {
-                self.templates.forget(&key, &uid, now);
-                changed.insert(key);
-            }
-            Event::InitDone => changed.extend(self.templates.end_list(now).into_iter().map(|(key, _)| key)),
-        }
-        for (namespace, name) in changed {
+        for (namespace, name) in self.templates.apply_event(event, now) {
             let here = self.workloads.orphan_keys_in(&namespace);
             let uses = |key: &&NamespacedName| {
                 self.workloads

@@ -77,10 +77,7 @@ impl Target {
             | Action::ClearSelection(at)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
             Action::Gated(write) => target(ObjectKind::Pod, &write.pod().name, Some(&write.pod().uid)),
-            Action::CreateRun(new) => {
-                let name = new.run.metadata.name.as_deref().unwrap_or_default();
-                target(ObjectKind::Run, name, None)
-            }
+            Action::CreateRun(new) => target(ObjectKind::Run, new.name(), None),
             Action::DeleteRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
             Action::TerminateRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
             Action::ResetRetry(_) | Action::Pause => {

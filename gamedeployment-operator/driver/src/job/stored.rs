@@ -1,11 +1,12 @@
 //! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
 //! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
 
-use gamedeployment_core::gate::Run;
+use gamedeployment_core::gate::{NewRun, Run};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
-use gamedeployment_core::pod::Pod;
+use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::template_in;
+use gamedeployment_core::spec_digest::SpecDigest;
 use gamedeployment_core::template::Template;
 use shared_api::names::pod as annotation;
 use shared_api::{GameDeployment, GameDeploymentStatus};
@@ -23,8 +24,8 @@ pub(super) enum Expected {
     Template(Template),
     /// Number of a revision.
     RevisionNumber(i64),
-    /// HookRun.
-    Run(Box<Run>),
+    /// What a HookRun runs, for what and for whom.
+    Run(RunIdentity),
     /// HookRun with `terminate` set.
     TerminatedRun,
     /// Part of the workload.
@@ -46,6 +47,14 @@ pub(super) enum ExpectedPod {
     Ready(bool),
     /// Revision label.
     Revision(String),
+}
+
+/// Part of a HookRun that later decisions compare.
+#[derive(Debug, PartialEq)]
+pub(super) struct RunIdentity {
+    spec_digest: SpecDigest,
+    intent: Option<String>,
+    controller: Option<String>,
 }
 
 /// Part of the workload that a write changes.
@@ -84,7 +93,7 @@ impl Expected {
                 return template_in(&new.data).map_or(Self::Nothing, Self::Template);
             }
             Action::RenumberRevision(_, number) => return Self::RevisionNumber(*number),
-            Action::CreateRun(new) => return Self::Run(Box::new(Run::read(&new.run))),
+            Action::CreateRun(new) => return Self::Run(RunIdentity::of_new(new)),
             Action::TerminateRun(_) => return Self::TerminatedRun,
             Action::ResetRetry(kinds) => {
                 return Self::Workload(ExpectedWorkload::RetryReset(kinds.clone()));
@@ -104,10 +113,7 @@ impl Expected {
             (Self::Pod(expected), Object::Pod(_, pod)) => expected.is_in(pod),
             (Self::Template(template), Object::Revision(_, found)) => found.revision.template == *template,
             (Self::RevisionNumber(number), Object::Revision(_, found)) => found.revision.number == *number,
-            (Self::Run(expected), Object::Run(_, run)) => {
-                let identity = |run: &Run| (run.spec_digest, run.intent.clone(), run.controller.clone());
-                identity(run) == identity(expected)
-            }
+            (Self::Run(expected), Object::Run(_, run)) => RunIdentity::of(run) == *expected,
             (Self::TerminatedRun, Object::Run(_, run)) => run.terminated,
             (Self::Workload(expected), Object::Workload(_, workload)) => {
                 let object = workload.object.as_ref();
@@ -124,6 +130,24 @@ impl Expected {
                 | Self::Workload(_),
                 Object::Pod(..) | Object::Revision(..) | Object::Run(..) | Object::Workload(..),
             ) => true,
+        }
+    }
+}
+
+impl RunIdentity {
+    fn of(run: &Run) -> Self {
+        Self {
+            spec_digest: run.spec_digest,
+            intent: run.intent.clone(),
+            controller: run.controller.clone(),
+        }
+    }
+
+    fn of_new(new: &NewRun) -> Self {
+        Self {
+            spec_digest: new.spec_digest(),
+            intent: new.intent().map(str::to_owned),
+            controller: controller_of(&new.metadata),
         }
     }
 }

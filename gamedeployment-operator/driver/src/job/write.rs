@@ -353,10 +353,7 @@ fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
         }
         Action::AdoptPod(pod) => Some((WorkloadReason::PodsAdopted, pod.name.clone())),
         Action::ReleasePod(pod) => Some((WorkloadReason::PodsReleased, pod.name.clone())),
-        Action::CreateRun(run) => {
-            let name = run.run.metadata.name.clone().unwrap_or_default();
-            Some((WorkloadReason::HooksAsked, name))
-        }
+        Action::CreateRun(run) => Some((WorkloadReason::HooksAsked, run.name().to_owned())),
         Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..) | GatedWrite::Confirm(_))
         | Action::CreateRevision(_)
         | Action::AdoptRevision(_)

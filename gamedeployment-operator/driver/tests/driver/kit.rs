@@ -9,7 +9,7 @@ use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, Res
 use gamedeployment_driver::watch_event::{Event, OwnedRevision, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits, NamespacedName};
 use jiff::Timestamp;
-use k8s_openapi::api::apps::v1::ControllerRevision;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use runtime_core::clock::Now;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -113,12 +113,11 @@ pub(crate) fn made(call: &ApiCall) -> Response {
         }
         ApiCall::Act(Action::CreateRevision(new)) => {
             let owner = json!({ "apiVersion": "v1", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true });
-            let metadata = json!({ "name": new.name, "ownerReferences": [owner] });
-            let object = json!({ "metadata": metadata, "data": new.data, "revision": new.number });
-            let object: ControllerRevision = serde_json::from_value(named(object)).unwrap();
+            let object = named(json!({ "metadata": { "name": new.name, "ownerReferences": [owner] } }));
+            let metadata: ObjectMeta = serde_json::from_value(object["metadata"].clone()).unwrap();
             let revision = OwnedRevision {
                 owner: Some("w".to_owned()),
-                revision: Revision::read(&object).unwrap(),
+                revision: Revision::read(&metadata, new.number, Some(&new.data)).unwrap(),
             };
             Response::Object(Object::Revision(key(&new.name), Box::new(revision)))
         }

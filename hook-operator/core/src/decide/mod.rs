@@ -192,7 +192,8 @@ pub fn decide(input: &DecisionInput<'_>, now: Timestamp) -> RunPlan {
     let stop_jobs = stopped.as_ref().map_or_else(Vec::new, |_| open);
     conclude(run, &mut next, stopped, now);
     let held_up = report_delay(input, &mut next);
-    if next.phase.is_final() || measured || judged || held_up || must_show_start(input, run, now) {
+    let must_show = must_show_start(input, run, now) || must_show_room(input, now);
+    if next.phase.is_final() || measured || judged || held_up || must_show {
         budget::fit(&mut next);
         return RunPlan {
             record: Some(next),
@@ -317,6 +318,15 @@ fn must_show_start(input: &DecisionInput<'_>, run: &ResolvedRun, now: Timestamp)
     unseen && (clock || now >= after(input.taken_up_at, SHOW_RUNNING_AFTER))
 }
 
+/// Returns whether to record that the run waits for memory no more. A measurement in flight records it soon.
+fn must_show_room(input: &DecisionInput<'_>, now: Timestamp) -> bool {
+    says_no_room(input) && input.in_flight.is_empty() && now >= after(input.taken_up_at, SHOW_RUNNING_AFTER)
+}
+
+fn says_no_room(input: &DecisionInput<'_>) -> bool {
+    input.status.reason.as_deref() == Some(HookRunReason::NoRoomForSpec.as_str())
+}
+
 fn continue_measuring(
     input: &DecisionInput<'_>,
     run: &ResolvedRun,
@@ -341,7 +351,9 @@ fn continue_measuring(
         .filter(|key| !current(key))
         .cloned()
         .collect();
-    if input.status.started_at.is_none() || input.status.phase != Phase::Running {
+    let waits_only = plan.start.is_empty() && input.in_flight.is_empty();
+    let is_unseen = input.status.started_at.is_none() || input.status.phase != Phase::Running;
+    if is_unseen || (waits_only && says_no_room(input)) {
         wake.at(after(input.taken_up_at, SHOW_RUNNING_AFTER));
     }
     if let Some(timeout) = run.timeout {

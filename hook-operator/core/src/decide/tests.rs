@@ -272,6 +272,57 @@ fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     assert_eq!(again.start.len(), 1, "it is asked again");
 }
 
+/// The wait of a run for memory says nothing about its measurements, and the status says so until it goes on.
+#[test]
+fn a_run_that_has_waited_for_memory_goes_on_as_if_it_had_not() {
+    let timeout = serde_json::json!({ "timeoutSeconds": 60 });
+    let mut harness = Harness::new(run(&[metric("m", none())], timeout), &[]);
+    harness.status.phase = Phase::Pending;
+    harness.status.reason = Some("NoRoomForSpec".to_owned());
+    let input = DecisionInput {
+        taken_up_at: at(100_000),
+        ..harness.input()
+    };
+    let begun = decide(&input, at(100_000)).record.unwrap();
+    assert_eq!(
+        begun.started_at,
+        Some(at(100_000).into()),
+        "the timeout counts from now"
+    );
+    assert_eq!(
+        (begun.phase, begun.reason.as_deref()),
+        (Phase::Running, Some("Measuring"))
+    );
+    // One that has measured before, and measures every hour.
+    let often = metric("m", serde_json::json!({ "interval": "1h", "successfulLimit": 2 }));
+    let mut harness = Harness::new(run(&[often], none()), &[]);
+    harness.play(1000);
+    let measured = harness.status.metric_results.clone();
+    assert_eq!((harness.status.phase, measured.len()), (Phase::Running, 1));
+    harness.status.reason = Some("NoRoomForSpec".to_owned());
+    let since = |taken_up| DecisionInput {
+        taken_up_at: at(taken_up),
+        ..harness.input()
+    };
+    let early = decide(&since(5000), at(5000));
+    assert_eq!((early.record, early.wake_at), (None, Some(at(6000))));
+    let told = decide(&since(5000), at(6000)).record.unwrap();
+    assert_eq!(
+        (told.reason.as_deref(), told.metric_results),
+        (Some("Measuring"), measured)
+    );
+    // If a measurement is due, its record says it.
+    let due = decide(&since(5_000_000), at(5_000_100));
+    assert_eq!((due.record, due.start.len(), due.wake_at), (None, 1, None));
+    let in_flight = [due.start[0].key.clone()];
+    let input = DecisionInput {
+        in_flight: &in_flight,
+        ..since(5_000_000)
+    };
+    let later = decide(&input, at(5_009_000));
+    assert_eq!((later.record, later.start.len(), later.wake_at), (None, 0, None));
+}
+
 /// A Job may have ended while no operator ran, and a status may be recorded late. A gate must see that age.
 #[test]
 fn a_success_counts_from_the_end_of_its_last_measurement() {

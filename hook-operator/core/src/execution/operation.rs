@@ -88,12 +88,11 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
         http_headers,
         unknown,
     } = get;
-    if unknown.contains_key("host") {
+    if unknown.has("host") {
         let message = "there is no host: the request goes to the IP of the selected pod; remove it";
         errors.add(format!("{at}.host"), message);
     }
-    let mut others = unknown.clone();
-    others.remove("host");
+    let others = unknown.without("host");
     check_unknown(at, &others, &["path", "port", "scheme", "httpHeaders"], errors);
     let path = path.clone().unwrap_or_else(|| "/".to_owned());
     if !path.starts_with('/') || path.contains(|letter: char| letter.is_control() || letter == '#') {

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use serde::Serialize;
-use serde_json::Value;
 use shared_api::execution_hook::{
     ExecutionHookSpec, MAX_CONTAINERS, PinnedAction, PodContainerNames, PodSelection,
 };
 use shared_api::hook_action::{ExecAction, HookAction, HookActionFields};
-use shared_api::metric::UnknownFields;
 use shared_api::spelling::is_slip;
 use shared_api::syntax::{is_name, is_qualified_name, is_subdomain};
+use shared_api::unknown_fields::UnknownFields;
 
 use super::operation::{Operation, resolve_operation};
 use crate::hex_digest::hex_digest;
@@ -343,16 +342,18 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
         "quoteAnswers",
     ];
     check_unknown("", unknown, &fields, &mut errors);
-    let in_action = &given.unknown;
-    for name in set(in_action).filter(|name| fields.contains(name)) {
+    let (misplaced, others): (Vec<_>, Vec<_>) = given
+        .unknown
+        .names()
+        .into_iter()
+        .partition(|name| fields.contains(&name.as_str()));
+    for name in misplaced {
         errors.add(
             format!("action.{name}"),
             "it belongs beside action, at the top level",
         );
     }
-    let mut others = in_action.clone();
-    others.retain(|name, _| !fields.contains(&name.as_str()));
-    check_unknown("action", &others, &["exec", "httpGet", "tcpSocket"], &mut errors);
+    check_unknown_names("action", &others, &["exec", "httpGet", "tcpSocket"], &mut errors);
     let action_timeout = number(
         "actionTimeoutSeconds",
         *action_timeout_seconds,
@@ -427,7 +428,11 @@ fn number(
 
 /// Reports every unknown field: a misspelt `containerList` would select all containers.
 pub(super) fn check_unknown(path: &str, unknown: &UnknownFields, known: &[&str], errors: &mut FieldErrors) {
-    for name in set(unknown) {
+    check_unknown_names(path, &unknown.names(), known, errors);
+}
+
+fn check_unknown_names(path: &str, unknown: &[String], known: &[&str], errors: &mut FieldErrors) {
+    for name in unknown {
         let around = if path.is_empty() {
             String::new()
         } else {
@@ -441,10 +446,4 @@ pub(super) fn check_unknown(path: &str, unknown: &UnknownFields, known: &[&str],
         let path = format!("{around}{}", cut(name, QUOTED_BYTES));
         errors.add(path, format!("unknown field; {hint}"));
     }
-}
-
-/// Returns the names of unknown fields. A null counts as absent.
-fn set(unknown: &UnknownFields) -> impl Iterator<Item = &str> {
-    let set = unknown.iter().filter(|(_, value)| **value != Value::Null);
-    set.map(|(name, _)| name.as_str())
 }

@@ -2,11 +2,11 @@
 //! `successCondition` would take any answer for a success. Other unknown fields have no effect, and a warning
 //! says so.
 
-use serde_json::Value;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
-use shared_api::metric::{Argument, Header, Metric, UnknownFields};
+use shared_api::metric::{Argument, Header, Metric};
 use shared_api::spelling::{is_slip, plain};
+use shared_api::unknown_fields::UnknownFields;
 
 use super::{FieldError, FieldErrors, ResolveFor};
 use crate::value::cut;
@@ -181,15 +181,15 @@ pub(super) fn without_effect(spec: SpecParts<'_>) -> Vec<FieldError> {
 }
 
 /// Unknown field.
-struct UnknownField<'a> {
+struct UnknownField {
     around: String,
     level: &'static Level,
-    name: &'a str,
+    name: String,
 }
 
-impl UnknownField<'_> {
+impl UnknownField {
     fn path(&self) -> String {
-        let name = cut(self.name, QUOTED_BYTES);
+        let name = cut(&self.name, QUOTED_BYTES);
         if self.around.is_empty() {
             name
         } else {
@@ -199,18 +199,18 @@ impl UnknownField<'_> {
 
     /// Returns a hint at the intended field or place, if there is one.
     fn meant(&self) -> Option<String> {
-        let known = self.level.fields.iter().find(|known| is_slip(self.name, known));
+        let known = self.level.fields.iter().find(|known| is_slip(&self.name, known));
         if let Some(known) = known {
             return Some(format!("did you mean {known}?"));
         }
-        let plain = plain(self.name);
+        let plain = plain(&self.name);
         // `name` and `body` are too common to prove that a field is misplaced.
         if self.level.name == ARGUMENT.name || matches!(plain.as_str(), "name" | "body") {
             return None;
         }
         let has = |level: &&&Level| {
             let mut fields = level.fields.iter();
-            fields.any(|known| self::plain(known) == plain || is_long_slip(self.name, known))
+            fields.any(|known| self::plain(known) == plain || is_long_slip(&self.name, known))
         };
         let level = OF_METRICS.iter().find(has)?;
         let beside = level.fields.first()?;
@@ -223,12 +223,11 @@ fn is_long_slip(name: &str, known: &str) -> bool {
     known.len() >= MIN_LONG_NAME && is_slip(name, known)
 }
 
-/// Returns all unknown fields in the order of the spec. A null field counts as absent.
-fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
+/// Returns all unknown fields in the order of the spec.
+fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField> {
     let mut found = Vec::new();
     let mut add = |around: String, level: &'static Level, fields: &'a UnknownFields| {
-        let set = fields.iter().filter(|(_, value)| **value != Value::Null);
-        found.extend(set.map(|(name, _)| UnknownField {
+        found.extend(fields.names().into_iter().map(|name| UnknownField {
             around: around.clone(),
             level,
             name,
@@ -286,7 +285,7 @@ fn unknown<'a>(spec: SpecParts<'a>) -> Vec<UnknownField<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

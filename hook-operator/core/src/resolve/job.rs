@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::JobSpec;
-use placeholder::Template;
+use placeholder::{MAX_RENDERED, Template};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared_api::metric::JobProvider;
@@ -45,6 +45,13 @@ pub(super) fn resolve(
         result_container,
         unknown: _,
     } = job;
+    let bytes = spec.as_str().len();
+    if bytes > MAX_RENDERED {
+        let message = format!("is {bytes} bytes long; the limit is {MAX_RENDERED}");
+        parser.errors.add(format!("{path}.spec"), message);
+        return None;
+    }
+    let spec = spec.value();
     let metadata = metadata.clone().unwrap_or_default();
     let text = JobText {
         labels: metadata.labels.unwrap_or_default(),
@@ -61,7 +68,7 @@ pub(super) fn resolve(
         text.annotations.keys(),
         parser.errors,
     );
-    let parsed = check_spec(&format!("{path}.spec"), spec, judged, parser.errors);
+    let parsed = check_spec(&format!("{path}.spec"), &spec, judged, parser.errors);
     let container = result_container.as_deref().filter(|name| !name.is_empty());
     let result_container = self::result_container(path, container, parsed.as_ref(), parser.errors);
     let text = parser.template(path, &json!(text).to_string())?;

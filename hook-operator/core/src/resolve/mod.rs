@@ -22,6 +22,7 @@ use std::time::Duration;
 use expr_conditions::Allowance;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
+use shared_api::limits::{json_bytes, spec_too_long};
 use shared_api::metric::{Argument, Metric};
 
 pub use argument::{ArgumentValue, Arguments, MAX_CONFIG_MAP_BYTES, MAX_SECRET_BYTES, Reference};
@@ -45,8 +46,6 @@ pub use warning::{run_warnings, template_warnings};
 pub const MAX_METRICS: usize = 100;
 /// Longest name of a metric, in bytes. Limited because names are part of the status.
 pub const MAX_NAME_BYTES: usize = 253;
-/// Longest spec, in bytes of JSON: it must fit with status and metadata into the 1.5 MiB that etcd accepts.
-pub const MAX_SPEC_BYTES: usize = 640 * 1024;
 
 /// Order in which metrics run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,7 +124,9 @@ pub fn check_template(spec: &HookTemplateSpec) -> FieldErrors {
 
 fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, FieldErrors> {
     let mut errors = FieldErrors::default();
-    check_size(serde_json::to_vec(spec), &mut errors);
+    if let Some(why) = spec_too_long(json_bytes(spec)) {
+        errors.add("spec", why);
+    }
     let args: &[Argument] = spec.args.as_deref().unwrap_or_default();
     fields::check(SpecParts::of_run(spec, resolve_for), &mut errors);
     let arguments = Arguments::resolve(args, resolve_for, &mut errors);
@@ -144,16 +145,6 @@ fn resolve(spec: &HookRunSpec, resolve_for: ResolveFor) -> Result<ResolvedRun, F
         metrics,
         arguments,
     })
-}
-
-fn check_size(spec: serde_json::Result<Vec<u8>>, errors: &mut FieldErrors) {
-    let bytes = spec.map_or(0, |text| text.len());
-    if bytes > MAX_SPEC_BYTES {
-        errors.add(
-            "spec",
-            format!("is {bytes} bytes long; the limit is {MAX_SPEC_BYTES}"),
-        );
-    }
 }
 
 fn resolve_policy(text: Option<&str>, errors: &mut FieldErrors) -> Policy {

@@ -371,7 +371,7 @@ impl Parser<'_> {
             }
             (Some(text), None) => self.template(&format!("{path}.body"), text).map(BodyText::Plain),
             (None, Some(json)) => self
-                .template(&format!("{path}.jsonBody"), &json.to_string())
+                .template(&format!("{path}.jsonBody"), json.as_str())
                 .map(BodyText::Json),
             (None, None) => None,
         }

@@ -80,7 +80,7 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
 
 fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let spec = metric.provider.job.as_ref().map(|job| &job.spec);
-    if spec.is_some_and(|spec| !spec["ttlSecondsAfterFinished"].is_null()) {
+    if spec.is_some_and(|spec| !spec.value()["ttlSecondsAfterFinished"].is_null()) {
         let message = "has no effect: the Job is deleted with its HookRun".to_owned();
         add(".provider.job.spec.ttlSecondsAfterFinished", message);
     }

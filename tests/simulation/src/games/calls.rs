@@ -84,7 +84,7 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
         Action::DryRunPod(..) => Ok(Response::Done),
         Action::CreateRun(new) => {
             server.deny(server.refuses.runs)?;
-            let mut run = new.run.clone();
+            let mut run = new.render();
             if server.alters.runs {
                 server.altered += 1;
                 let argument = Argument {

@@ -1,7 +1,6 @@
 //! Watches of one process, as input for the driver.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use gamedeployment_driver::watch_event::{Event, OwnedRevision, Template, WatchEvent, Workload};
 use jiff::Timestamp;
@@ -122,12 +121,8 @@ pub(super) fn revision(object: &RevisionObject) -> OwnedRevision {
 }
 
 fn template(object: &TemplateObject) -> Template {
-    Template {
-        uid: object.id.uid.clone(),
-        version: object.id.version.clone(),
-        spec: Ok(Arc::new(object.spec.clone())),
-        problem: None,
-    }
+    let (uid, version) = (object.id.uid.clone(), object.id.version.clone());
+    Template::new(uid, version, Ok(object.spec.clone()), None)
 }
 
 fn next<T: Object, K>(

@@ -236,10 +236,7 @@ fn brief(action: &Action) -> String {
                 update.open_reason()
             )
         }
-        Action::CreateRun(new) => format!(
-            "create run {}",
-            new.run.metadata.name.as_deref().unwrap_or_default()
-        ),
+        Action::CreateRun(new) => format!("create run {}", new.name()),
         Action::DeleteRun(at) => format!("delete run {}", at.name),
         Action::CreateRevision(new) => format!("create revision {}", new.name),
         Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),

@@ -12,7 +12,7 @@ use crate::games::Seen;
 /// Returns the rollback that a decision saw, if it is about the newest template.
 pub(super) fn in_force(seen: &Seen) -> Option<&RollbackStatus> {
     let rollback = seen.object().status.as_ref()?.rollback.as_ref()?;
-    let template = Template::read(&seen.object().spec.template);
+    let template = Template::read(&seen.object().spec.template.value());
     let mut revisions = seen.revisions.iter();
     let is_newest = revisions.any(|known| known.name == rollback.from_revision && known.template == template);
     is_newest.then_some(rollback)
@@ -23,7 +23,7 @@ pub(super) fn targets(seen: &Seen) -> Vec<&str> {
     if let Some(rollback) = in_force(seen) {
         return vec![rollback.to_revision.as_str()];
     }
-    let wanted = Template::read(&seen.object().spec.template);
+    let wanted = Template::read(&seen.object().spec.template.value());
     let revisions = seen.revisions.iter();
     let wanted = revisions.filter(|revision| revision.template == wanted);
     wanted.map(|revision| revision.name.as_str()).collect()

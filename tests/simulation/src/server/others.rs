@@ -120,7 +120,7 @@ impl Server {
         }
         self.deny(self.refuses.revisions)?;
         let mut object = ControllerRevision {
-            data: Some(RawExtension(new.data.clone())),
+            data: Some(RawExtension(new.data.value())),
             revision: new.number,
             ..ControllerRevision::default()
         };

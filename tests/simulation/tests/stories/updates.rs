@@ -124,11 +124,12 @@ fn what_the_original_had_half_done_is_finished() {
         script.edit(|spec| {
             spec.update_strategy.as_mut().unwrap().paused = Some(paused);
             if newer {
-                spec.template = template(Look {
+                let look = Look {
                     game: 1,
                     side: 1,
                     ..Look::default()
-                });
+                };
+                spec.template = template(look).into();
             }
         });
         script.silent = false;

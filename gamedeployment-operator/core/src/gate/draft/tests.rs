@@ -7,7 +7,9 @@ use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 use shared_api::crd::{schema_of, unset_fields};
 use shared_api::game_deployment::HookArgument;
+use shared_api::metric::Argument;
 use shared_api::reason::WorkloadReason;
+use shared_api::unknown_fields::UnknownFields;
 
 use super::*;
 use crate::digest::digest;
@@ -205,9 +207,9 @@ fn specs_are_still_those_of_older_releases() {
     for (at, known) in table.into_iter().enumerate() {
         let mut template = template(at);
         // Older releases did not keep unknown fields.
-        template.unknown.clear();
+        template.unknown = UnknownFields::default();
         for metric in &mut template.metrics {
-            metric.unknown.clear();
+            metric.unknown = UnknownFields::default();
         }
         let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
         assert_eq!(digest(&draft.spec(&pod)), known, "template {at}");

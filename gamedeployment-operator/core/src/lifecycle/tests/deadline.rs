@@ -377,7 +377,9 @@ fn a_template_that_cannot_be_recorded_stops_the_timer() {
     let mut world = stuck(600);
     world.pass(400);
     let recorded = world.object.spec.template.clone();
-    world.object.spec.template["spec"]["containers"] = json!([]);
+    let mut template = recorded.value();
+    template["spec"]["containers"] = json!([]);
+    world.object.spec.template = template.into();
     world.settle();
     assert_eq!(world.condition("InvalidSpec").0, "True");
     world.pass(100_000);
@@ -402,9 +404,10 @@ fn the_obstacle_that_the_rollout_met_stays_in_the_message() {
     let mut world = World::new(4, &[]);
     set_update(&mut world, "type", json!("InplaceUpdate"));
     world.limit_time(Some(600));
-    world.object.spec.template["spec"]["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }]);
-    let template = world.object.spec.template.clone();
+    let mut template = world.object.spec.template.value();
+    template["spec"]["containers"][0]["env"] = json!([{ "name": "A", "value": "1" }]);
     world.revisions[1].template = crate::template::Template::read(&template);
+    world.object.spec.template = template.into();
     world.settle();
     assert_eq!(world.condition("UpdateBlocked").1, "NotInPlaceUpdatable");
     for seconds in [600, 1000] {

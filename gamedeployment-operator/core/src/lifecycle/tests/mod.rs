@@ -483,7 +483,7 @@ fn a_rollback_runs_its_hooks_and_says_so_to_jobs() {
     let mut world = World::new(2, &[job("before", "Pre")]);
     let variables = |world: &World| -> Vec<String> {
         let run = world.runs_of("before")[0];
-        let job = &run.spec.metrics[0].provider.job.as_ref().unwrap().spec;
+        let job = run.spec.metrics[0].provider.job.as_ref().unwrap().spec.value();
         let containers =
             ["initContainers", "containers"].map(|list| &job["template"]["spec"][list][0]["env"]);
         let words = |env: &Value| -> String {

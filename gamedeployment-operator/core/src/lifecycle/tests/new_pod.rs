@@ -68,7 +68,7 @@ fn template() -> Value {
 fn world(exec: &Value) -> World {
     let hook = json!({ "name": "migrate", "trigger": { "type": "Pre" }, "execNewPod": exec });
     let mut world = World::new(2, &[hook]);
-    world.object.spec.template = template();
+    world.object.spec.template = template().into();
     let revision = world.revisions.iter_mut().find(|revision| revision.name == "new");
     revision.unwrap().template = Template::read(&template());
     world
@@ -87,7 +87,7 @@ fn the_pod_has_all_that_the_program_needs_and_nothing_of_a_game_server() {
     let job = run.spec.metrics[0].provider.job.as_ref().unwrap();
     let rollout = |name: &str, value: &str| json!({ "name": format!("K8S_ROLLOUT_{name}"), "value": value });
     assert_eq!(
-        job.spec,
+        job.spec.value(),
         json!({ "backoffLimit": 0, "template": { "spec": {
             "serviceAccountName": "game",
             "nodeSelector": { "disk": "ssd" },
@@ -189,7 +189,7 @@ fn without_a_command_the_image_decides_and_without_volumes_there_are_none() {
         .job
         .clone()
         .unwrap();
-    let pod = &job.spec["template"]["spec"];
+    let pod = &job.spec.value()["template"]["spec"];
     for field in ["command", "args", "volumeMounts"] {
         assert_eq!(pod["containers"][0].get(field), None, "{field}");
     }

@@ -86,7 +86,8 @@ fn a_job_without_a_limit_may_take_days() {
     for (name, needs, mut world) in worlds("Abort") {
         let hooks = world.object.spec.lifecycle_hooks.as_mut().unwrap();
         hooks[0].hook = None;
-        hooks[0].job_spec = Some(json!({ "template": { "spec": { "containers": [{ "name": "check" }] } } }));
+        let job = json!({ "template": { "spec": { "containers": [{ "name": "check" }] } } });
+        hooks[0].job_spec = Some(job.into());
         world.settle();
         let status = world.running_mut("check").unwrap().status.get_or_insert_default();
         (status.phase, status.reason) = (Phase::Running, Some("Measuring".to_owned()));
@@ -149,7 +150,7 @@ fn arguments_of_a_new_pod_take_the_place_of_those_of_the_template() {
             .job
             .clone()
             .unwrap();
-        let container = &job.spec["template"]["spec"]["containers"][0];
+        let container = &job.spec.value()["template"]["spec"]["containers"][0];
         [container["command"].clone(), container["args"].clone()]
     };
     let (command, args) = (json!(["migrate"]), json!(["--all"]));

@@ -133,7 +133,8 @@ impl Rollouts {
 
     /// Revision of the template.
     fn target(&self) -> &'static str {
-        let image = self.world.object.spec.template["spec"]["containers"][0]["image"].as_str();
+        let template = self.world.object.spec.template.value();
+        let image = template["spec"]["containers"][0]["image"].as_str();
         let mut known = TEMPLATES.into_iter();
         known.find(|(_, known)| Some(*known) == image).unwrap().0
     }
@@ -235,10 +236,10 @@ impl Rollouts {
     fn write(&mut self, action: Action) {
         let changed = match &action {
             Action::CreateRun(new) => {
-                let name = new.run.metadata.name.clone().unwrap();
+                let name = new.name().to_owned();
                 let before = self.created.insert(name.clone(), self.recorded);
                 assert_eq!(before, None, "{name} runs twice");
-                let is_mid = new.run.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK] == "between";
+                let is_mid = new.metadata.labels.as_ref().unwrap()[LIFECYCLE_HOOK] == "between";
                 if is_mid && self.world.pods.is_empty() && self.world.terminating.is_empty() {
                     self.is_migrated = self.world.current().is_some();
                 }

@@ -612,7 +612,9 @@ fn a_rollback_waits_while_the_newest_template_is_not_recorded() {
     world.settle();
     set_update(&mut world, json!({ "maxUnavailable": "100%", "paused": true }));
     world.ends("smoke", Phase::Failed);
-    world.object.spec.template["metadata"]["labels"]["build"] = json!("feature/new maps");
+    let mut template = world.object.spec.template.value();
+    template["metadata"]["labels"]["build"] = json!("feature/new maps");
+    world.object.spec.template = template.into();
     set_update(&mut world, json!({ "maxUnavailable": "100%" }));
     world.settle();
     assert!(world.rollback().is_some() && world.at("new") == 2);

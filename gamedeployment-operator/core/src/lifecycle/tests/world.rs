@@ -138,7 +138,7 @@ impl World {
         let (pods, runs): (Vec<_>, Vec<_>) = (pods.iter().collect(), runs.iter().collect());
         let revisions: Vec<_> = self.revisions.iter().collect();
         // The API server accepts the pods of any template unless a test sets errors.
-        let target = Template::read(&self.object.spec.template);
+        let target = Template::read(&self.object.spec.template.value());
         let target = self.revisions.iter().find(|revision| revision.template == target);
         let target = target.map(|revision| revision.name.as_str());
         let back = self.rollback().filter(|back| target == Some(&back.from_revision));
@@ -214,7 +214,7 @@ impl World {
                     .extend(revision.filter(|_| self.lingers).map(|revision| (name, revision)));
             }
             Action::CreateRun(new) => {
-                let mut run = new.run;
+                let mut run = new.render();
                 let taken = |known: &HookRun| known.metadata.name == run.metadata.name;
                 assert!(!self.runs.iter().any(taken), "{:?} exists", run.metadata.name);
                 self.made += 1;
@@ -334,7 +334,7 @@ impl World {
     }
 
     pub(super) fn set_template(&mut self, name: &str, image: &str) {
-        self.object.spec.template = template(image);
+        self.object.spec.template = template(image).into();
         if self.revisions.iter().all(|revision| revision.name != name) {
             let number = self
                 .revisions

@@ -1,0 +1,52 @@
+//! ControllerRevisions as this operator reads them.
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::apps::v1::ControllerRevision;
+use kube::Resource;
+use kube::core::ObjectMeta;
+use serde::Deserialize;
+use shared_api::json_text::JsonText;
+
+/// ControllerRevision whose data is text.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct StoredRevision {
+    /// Metadata.
+    #[serde(default)]
+    pub metadata: ObjectMeta,
+    /// Revision number.
+    #[serde(default)]
+    pub revision: i64,
+    /// Data.
+    #[serde(default)]
+    pub data: Option<JsonText>,
+}
+
+impl Resource for StoredRevision {
+    type DynamicType = <ControllerRevision as Resource>::DynamicType;
+    type Scope = <ControllerRevision as Resource>::Scope;
+
+    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        ControllerRevision::kind(dynamic)
+    }
+
+    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        ControllerRevision::group(dynamic)
+    }
+
+    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        ControllerRevision::version(dynamic)
+    }
+
+    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
+        ControllerRevision::plural(dynamic)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
