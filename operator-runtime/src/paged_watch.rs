@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use futures::stream::{self, BoxStream};
 use futures::{Stream, StreamExt};
-use k8s_openapi::Resource as _;
-use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Api;
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use runtime_core::backoff::Backoff;
-use shared_api::names::GROUP;
 use shared_api::parsed::Parsed;
 use shared_api::unparsed::Unparsed;
 
@@ -19,8 +16,6 @@ use crate::watch::{Observed, Watched};
 
 /// Objects of one answer of a list. An answer is held as a whole, and each object may have the 1.5 MiB that etcd accepts.
 const PAGE: u32 = 25;
-/// Objects of one answer of a list of a kind whose objects many users create, and whose size nothing else limits.
-const PAGE_OF_SPECS: u32 = 10;
 
 /// Back-off between attempts to restart a watch: a fifth of kube's own delays, which would leave an operator
 /// blind for up to a minute.
@@ -77,14 +72,11 @@ pub(crate) fn watch_pages<K: Watched>(
 
 impl<K: Watched> PagedWatch<K> {
     fn new(api: Api<Unparsed<K>>, label: Option<String>) -> Self {
-        let group = K::group(&());
-        let of_specs = group == GROUP || group == ControllerRevision::GROUP;
-        let page = if of_specs { PAGE_OF_SPECS } else { PAGE };
         Self {
-            events: events(&api, label.as_deref(), page),
+            events: events(&api, label.as_deref(), PAGE),
             api,
             label,
-            page,
+            page: PAGE,
             pause: None,
         }
     }
@@ -246,11 +238,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_page_that_is_too_much_is_halved_until_it_is_answered() {
         let all: Vec<String> = (0..COUNT).map(|number| number.to_string()).collect();
-        let (names, pages) = listed::<HookTemplate>(2, 504).await;
+        let (names, pages) = listed::<HookTemplate>(3, 504).await;
         assert_eq!(names, all);
-        assert_eq!((&pages[..3], pages.len()), (&[10, 5, 2][..], 2 + 15));
-        let (names, pages) = listed::<HookTemplate>(10, 504).await;
-        assert_eq!((names, pages), (all.clone(), vec![10; 3]));
+        assert_eq!((&pages[..4], pages.len()), (&[25, 12, 6, 3][..], 3 + 10));
         let (names, pages) = listed::<ConfigMap>(25, 504).await;
         assert_eq!((names, pages), (all.clone(), vec![25; 2]));
         let (names, pages) = listed::<ConfigMap>(1, 500).await;
@@ -261,9 +251,9 @@ mod tests {
     async fn a_refusal_that_is_not_for_the_length_leaves_it() {
         for refusal in [403, 404, 429] {
             let (_, pages) = listed::<HookTemplate>(2, refusal).await;
-            assert!(pages.iter().all(|page| *page == 10), "{refusal}: {pages:?}");
+            assert!(pages.iter().all(|page| *page == 25), "{refusal}: {pages:?}");
         }
         let (_, pages) = listed::<HookTemplate>(0, 500).await;
-        assert_eq!(pages, [10, 5, 2, 1, 1, 1], "one object at least");
+        assert_eq!(pages, [25, 12, 6, 3, 1, 1], "one object at least");
     }
 }

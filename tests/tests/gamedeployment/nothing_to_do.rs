@@ -10,7 +10,7 @@ use crate::fleet;
 
 const PODS: usize = 1000;
 /// Number of objects in one page of a list.
-const PAGE: usize = 500;
+const PAGE: usize = 25;
 
 /// Returns every request after the first `before` that did not start a watch.
 fn requests_since(proxy: &ApiProxy, before: usize) -> Vec<String> {

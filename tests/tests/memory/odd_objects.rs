@@ -21,7 +21,7 @@ const SHORT_BYTES: usize = 200_000;
 const EXECUTIONS: usize = 5;
 const BYTES: usize = 600_000;
 /// Runs, by shape.
-const RUNS: [(Shape, usize); 3] = [(Shape::Arguments, 2), (Shape::Headers, 1), (Shape::Deep, 1)];
+const RUNS: [(Shape, usize); 2] = [(Shape::Arguments, 2), (Shape::Deep, 1)];
 /// Bytes of measurements in a status.
 const STATUS: usize = 600_000;
 
