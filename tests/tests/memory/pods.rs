@@ -35,7 +35,7 @@ async fn revisions_of_one_tenant_exhaust_no_memory() {
     are_withstood(revisions, REVISIONS, "large ControllerRevisions").await;
 }
 
-/// Stores objects, of which the operators list this many when they start. The others are shown by a watch.
+/// Stores objects: the first `listed` before the operators start, which list them, the others after it.
 async fn are_withstood(mut objects: impl Iterator<Item = (Kind, String)>, listed: usize, about: &str) {
     let _turn = MACHINE.read().await;
     let control_plane = alone().await;

@@ -306,9 +306,9 @@ fn a_run_that_has_waited_for_memory_goes_on_as_if_it_had_not() {
     };
     let early = decide(&since(5000), at(5000));
     assert_eq!((early.record, early.wake_at), (None, Some(at(6000))));
-    let told = decide(&since(5000), at(6000)).record.unwrap();
+    let recorded = decide(&since(5000), at(6000)).record.unwrap();
     assert_eq!(
-        (told.reason.as_deref(), told.metric_results),
+        (recorded.reason.as_deref(), recorded.metric_results),
         (Some("Measuring"), measured)
     );
     // If a measurement is due, its record says it.

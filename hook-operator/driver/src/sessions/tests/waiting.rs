@@ -419,15 +419,15 @@ fn what_ends_is_no_way_around_the_budget() {
     );
     kept.spec.ttl_seconds_after_finished = Some(60);
     let changes = world.sessions.observe(Event::Apply(Arc::new(kept.clone())));
-    let [Change::Update(_, told), Change::Read(..)] = changes.as_slice() else {
+    let [Change::Update(_, shown), Change::Read(..)] = changes.as_slice() else {
         panic!("{changes:?}")
     };
-    assert!(told.spec.metrics.is_empty(), "its spec is needed no more");
-    assert_eq!(told.spec.ttl_seconds_after_finished, Some(60));
+    assert!(shown.spec.metrics.is_empty(), "its spec is needed no more");
+    assert_eq!(shown.spec.ttl_seconds_after_finished, Some(60));
     assert_eq!(
-        (&told.metadata, &told.status),
+        (&shown.metadata, &shown.status),
         (&kept.metadata, &kept.status),
-        "its session may not have told yet"
+        "its session may not have ended yet"
     );
     world.follow(changes);
     // A new session has nothing to do but delete it.
