@@ -105,11 +105,10 @@ proptest! {
     /// The letters of a secret stay hidden through any sequence of encoders.
     #[test]
     fn no_encoders_one_after_the_other_show_a_secret(
-        secret in "[A-Za-z0-9+/=\"&<>'. -]{12,40}",
+        secret in "([A-Za-z0-9][+/=\"&<>'. -]{1,2}){8,13}|([A-Za-z0-9][+/=\"&<>'. -]?){12,24}",
         encoders in proptest::collection::vec((0_u8..7, any::<bool>()), 1..4),
     ) {
         let letters: String = secret.chars().filter(char::is_ascii_alphanumeric).collect();
-        prop_assume!(letters.len() >= 8);
         let mut page = secret.clone();
         for (way, of_letters) in &encoders {
             let write = |sign: char| {
