@@ -1,5 +1,7 @@
 //! Tests with the encodings in which servers return a Secret.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -146,9 +148,10 @@ fn written(sign: char, way: u8) -> String {
 
 /// Reverts [`written`] with regular expressions.
 fn undo(text: &str) -> String {
-    let escape =
-        regex::Regex::new(r"\\u([0-9a-fA-F]{4})|&#x([0-9a-f]+);|%([0-9A-F]{2})|&#([0-9]+);").unwrap();
-    let plain = escape.replace_all(text, |found: &regex::Captures<'_>| {
+    static ESCAPE: LazyLock<regex::Regex> = LazyLock::new(|| {
+        regex::Regex::new(r"\\u([0-9a-fA-F]{4})|&#x([0-9a-f]+);|%([0-9A-F]{2})|&#([0-9]+);").unwrap()
+    });
+    let plain = ESCAPE.replace_all(text, |found: &regex::Captures<'_>| {
         let hex = (1..=3).find_map(|at| found.get(at));
         let code = match hex {
             Some(hex) => u32::from_str_radix(hex.as_str(), 16),
