@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::unresolved;
+use gamedeployment_core::pod::Pod;
 use gamedeployment_core::unusable_template::UnusableTemplate;
 use gamedeployment_core::workload::Workload;
 use serde_json::Value;
@@ -97,6 +98,10 @@ impl Cluster for Lookup<'_> {
 
     fn node_cost(&self, _: &str) -> Option<f64> {
         None
+    }
+
+    fn is_new_question(&self, _: &Pod) -> bool {
+        false
     }
 
     fn has_run(&self, _: &str, _: &str) -> bool {

@@ -33,6 +33,7 @@ use operator_runtime::connections::DroppedConnections;
 use operator_runtime::error::OperatorError;
 use operator_runtime::fence::Fence;
 use operator_runtime::health::{self, Health};
+use operator_runtime::heartbeat::Heartbeats;
 use operator_runtime::process;
 use operator_runtime::shutdown::Shutdown;
 use operator_runtime::telemetry::Telemetry;
@@ -98,7 +99,15 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     let health = Health::new(meter);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
     let refused = |address| move |source| OperatorError::Listen { address, source };
-    let address = health::serve(config.process.listen, health.clone(), registry, &dropped).await;
+    let heartbeats = Heartbeats::default();
+    let address = health::serve(
+        config.process.listen,
+        health.clone(),
+        &heartbeats,
+        registry,
+        &dropped,
+    )
+    .await;
     let address = address.map_err(refused(config.process.listen))?;
     let listener =
         socket::listen(config.listen_tls, serve::SOCKET_BYTES).map_err(refused(config.listen_tls))?;

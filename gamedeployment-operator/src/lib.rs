@@ -6,7 +6,7 @@
 //! | [`observe`] | watches of workloads, pods, revisions, HookRuns, HookTemplates and nodes |
 //! | [`run`] | the loop around the driver: feeds inputs and handles outputs |
 //! | [`act`] | every call to the API server |
-//! | [`clock`] | wall-clock and monotonic time |
+//! | [`clock`] | wall-clock, elapsed and monotonic time |
 //! | [`metrics`] | Prometheus metrics |
 //!
 //! `gamedeployment-core` decides what a GameDeployment means, and `gamedeployment-driver` decides the timing
@@ -68,6 +68,7 @@ impl Operator for Config {
             client,
             events,
             health,
+            heartbeats,
         } = shell;
         let with_nodes = !self.ignore_nodes;
         let mut checks = vec![crd_wait::CHECK];
@@ -87,7 +88,8 @@ impl Operator for Config {
         let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
         let scope = self.operator.scope();
         let events = observe::watch_all(&client, &scope, with_nodes, &health, clock, &unreadable);
-        run::Loop::new(with_nodes, caller, clock, metrics, health)
+        let heartbeat = heartbeats.of("driver");
+        run::Loop::new(with_nodes, caller, clock, metrics, health, heartbeat)
             .run(events)
             .await;
     }

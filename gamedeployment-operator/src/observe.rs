@@ -89,7 +89,7 @@ pub fn watch_all(
     let runs = watch_in(client, scope, RUNS, health.clone());
     let runs = runs.filter_map(|seen| ready(event(seen, |read| Some(read::run(read)))));
     let watched = health.clone();
-    let healthy = move || watched.passes_since(RUNS).map(|at| clock.mono(at));
+    let healthy = move || watched.passes_since(RUNS).map(|at| clock.elapsed_at(at));
     all.push(runs.map(move |event| WatchEvent::Run(event, healthy())).boxed());
     let templates = watch_in(client, scope, TEMPLATES, health.clone());
     let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));

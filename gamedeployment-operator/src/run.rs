@@ -8,7 +8,9 @@ use gamedeployment_driver::request::{Decided, DriverOutput, Request, RequestErro
 use gamedeployment_driver::watch_event::WatchEvent;
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits, NamespacedName};
 use operator_runtime::health::Health;
+use operator_runtime::heartbeat::{self, Heartbeat};
 use operator_runtime::traces::TARGET;
+use runtime_core::clock::Now;
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{Instrument as _, Span};
 
@@ -17,8 +19,8 @@ use crate::clock::Clock;
 use crate::metrics::{Decision, Metrics};
 use crate::observe::NODES;
 
-/// Longest sleep of the loop.
-const MAX_SLEEP: Duration = Duration::from_mins(10);
+/// Time for decisions before new inputs are taken in: a decision on an old state is made in vain.
+const MAX_DECIDING: Duration = Duration::from_millis(50);
 
 /// Result of a request's task.
 type Answered = (RequestId, Result<Response, RequestError>);
@@ -30,6 +32,7 @@ pub struct Loop {
     clock: Clock,
     metrics: Metrics,
     health: Health,
+    heartbeat: Heartbeat,
     calls: JoinSet<Answered>,
     /// Request of each task, needed when a task panics and cannot return it.
     tasks: HashMap<Id, RequestId>,
@@ -39,13 +42,21 @@ pub struct Loop {
 
 impl Loop {
     /// Creates a loop with an empty cache.
-    pub fn new(with_nodes: bool, caller: Caller, clock: Clock, metrics: Metrics, health: Health) -> Self {
+    pub fn new(
+        with_nodes: bool,
+        caller: Caller,
+        clock: Clock,
+        metrics: Metrics,
+        health: Health,
+        heartbeat: Heartbeat,
+    ) -> Self {
         Self {
             driver: Driver::new(with_nodes, DriverLimits::default()),
             caller,
             clock,
             metrics,
             health,
+            heartbeat,
             calls: JoinSet::new(),
             tasks: HashMap::new(),
             spans: HashMap::new(),
@@ -56,8 +67,8 @@ impl Loop {
     pub async fn run(mut self, events: impl Stream<Item = WatchEvent>) {
         let mut events = std::pin::pin!(events);
         loop {
-            let sleep = self.driver.deadline().map(|at| self.clock.instant(at));
-            let sleep = sleep.unwrap_or_else(|| Instant::now() + MAX_SLEEP);
+            self.heartbeat.beat();
+            let sleep = self.sleep();
             tokio::select! {
                 item = events.next() => match item {
                     Some(item) => self.handle(DriverInput::Watch(item)),
@@ -66,8 +77,7 @@ impl Loop {
                 Some(answered) = self.calls.join_next_with_id(), if !self.calls.is_empty() => {
                     self.answered(answered);
                 }
-                // Timers have millisecond resolution.
-                () = tokio::time::sleep_until((sleep + Duration::from_millis(1)).into()) => {}
+                () = pause(sleep) => {}
             }
             // Take in all available inputs before the next decision.
             while let Some(Some(item)) = events.next().now_or_never() {
@@ -76,13 +86,31 @@ impl Loop {
             while let Some(answered) = self.calls.try_join_next_with_id() {
                 self.answered(answered);
             }
-            let nodes = self.health.passes_since(NODES).map(|at| self.clock.mono(at));
+            let nodes = self
+                .health
+                .passes_since(NODES)
+                .map(|at| self.clock.monotonic_at(at));
             self.handle(DriverInput::NodesWatched(nodes));
-            self.process_outputs();
+            if !self.process_outputs() {
+                // Shutdown ends the loop only where it yields.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Returns the time until work is due without an input, at most the interval of heartbeats.
+    fn sleep(&self) -> Duration {
+        let now = self.clock.now().elapsed;
+        match self.driver.deadline() {
+            Some(due) if due <= now => Duration::ZERO,
+            // Timers have millisecond resolution.
+            Some(due) => (due.saturating_sub(now) + Duration::from_millis(1)).min(heartbeat::INTERVAL),
+            None => heartbeat::INTERVAL,
         }
     }
 
     fn handle(&mut self, input: DriverInput) {
+        self.heartbeat.beat();
         self.driver.handle(input, self.clock.now());
     }
 
@@ -102,50 +130,60 @@ impl Loop {
         }
     }
 
-    /// Handles all outputs that are due.
-    fn process_outputs(&mut self) {
+    /// Handles outputs that are due, as long as there is time for decisions. Returns whether none is left.
+    fn process_outputs(&mut self) -> bool {
+        let until = Instant::now() + MAX_DECIDING;
         loop {
+            self.heartbeat.beat();
             let begun = self.clock.now();
             let Some(output) = self.driver.poll(begun) else {
-                return;
+                return true;
             };
-            match output {
-                DriverOutput::Send(request) => self.send(request),
-                DriverOutput::Decided(decided) => {
-                    let took = self.clock.now().mono.saturating_sub(begun.mono);
-                    self.driver.record_duration(&decided.target.key, begun.mono, took);
-                    self.decided(decided, took);
-                }
-                DriverOutput::Concluded { key, decided, failed } => {
-                    self.spans.remove(&key);
-                    let took = begun.mono.saturating_sub(decided);
-                    self.metrics.reconciled(&key, !failed, took);
-                }
-                DriverOutput::WriteFinished(act, outcome) => self.metrics.acted(act, outcome),
-                DriverOutput::EmitWarnings(target, warnings) => self.caller.warn(&target, warnings),
-                DriverOutput::EmitEvents(target, done) => self.caller.emit_events(&target, done),
-                DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
-                DriverOutput::Overdue(objects) => tracing::warn!(
-                    objects,
-                    "the watch has not shown what was written; reading it directly"
-                ),
-                DriverOutput::Unreadable((namespace, name), unreadable) => {
-                    self.metrics.unreadable.inc();
-                    let error = &unreadable.error;
-                    tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
-                }
-                DriverOutput::Unread { kind, key, error } => {
-                    let (namespace, name) = key;
-                    tracing::warn!(
-                        namespace,
-                        name,
-                        kind = kind.as_str(),
-                        error,
-                        "the outcome of a write is unknown and its object cannot be read; deciding without it"
-                    );
-                }
-                DriverOutput::WorkloadDeleted(key) => self.metrics.forget(&key),
+            self.process(output, begun);
+            if Instant::now() >= until {
+                return false;
             }
+        }
+    }
+
+    fn process(&mut self, output: DriverOutput, begun: Now) {
+        match output {
+            DriverOutput::Send(request) => self.send(request),
+            DriverOutput::Decided(decided) => {
+                let took = self.clock.now().elapsed.saturating_sub(begun.elapsed);
+                self.driver
+                    .record_duration(&decided.target.key, begun.elapsed, took);
+                self.decided(decided, took);
+            }
+            DriverOutput::Concluded { key, decided, failed } => {
+                self.spans.remove(&key);
+                let took = begun.elapsed.saturating_sub(decided);
+                self.metrics.reconciled(&key, !failed, took);
+            }
+            DriverOutput::WriteFinished(act, outcome) => self.metrics.acted(act, outcome),
+            DriverOutput::EmitWarnings(target, warnings) => self.caller.warn(&target, warnings),
+            DriverOutput::EmitEvents(target, done) => self.caller.emit_events(&target, done),
+            DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
+            DriverOutput::Overdue(objects) => tracing::warn!(
+                objects,
+                "the watch has not shown what was written; reading it directly"
+            ),
+            DriverOutput::Unreadable((namespace, name), unreadable) => {
+                self.metrics.unreadable.inc();
+                let error = &unreadable.error;
+                tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
+            }
+            DriverOutput::Unread { kind, key, error } => {
+                let (namespace, name) = key;
+                tracing::warn!(
+                    namespace,
+                    name,
+                    kind = kind.as_str(),
+                    error,
+                    "the outcome of a write is unknown and its object cannot be read; deciding without it"
+                );
+            }
+            DriverOutput::WorkloadDeleted(key) => self.metrics.forget(&key),
         }
     }
 
@@ -181,5 +219,12 @@ impl Loop {
             status = decided.status
         );
         self.spans.insert(key.clone(), span);
+    }
+}
+
+/// Waits for this long; not at all if it is zero, unlike a timer.
+async fn pause(time: Duration) {
+    if !time.is_zero() {
+        tokio::time::sleep(time).await;
     }
 }

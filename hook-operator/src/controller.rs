@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use hook_driver::spec_budget::SpecLimits;
 use hook_driver::{Change, End, Event, SessionId, Sessions};
 use hook_session::SessionRunner;
 use hook_session::measure::Measurer;
 use kube::Resource as _;
 use kube::runtime::watcher;
+use operator_runtime::heartbeat::Heartbeats;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::HookRun;
 use shared_api::parsed::{InvalidObject, Parsed};
@@ -68,11 +69,13 @@ impl Controller {
     }
 
     /// Processes watch events until their stream ends.
-    pub async fn drive(mut self, events: impl Stream<Item = Observed<HookRun>>) {
+    pub async fn drive(mut self, events: impl Stream<Item = Observed<HookRun>>, heartbeats: &Heartbeats) {
         let mut events = std::pin::pin!(events);
+        let heartbeat = heartbeats.of("hookruns");
         loop {
+            heartbeat.beat();
             tokio::select! {
-                event = events.next() => match event {
+                event = heartbeat.next(&mut events) => match event {
                     Some(event) => {
                         let event = self.read(event);
                         self.observe(event);

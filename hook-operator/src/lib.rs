@@ -29,6 +29,7 @@ use std::sync::Arc;
 use clap::Parser;
 use hook_driver::spec_budget::SpecLimits;
 use hook_session::measure::Measurer;
+use operator_runtime::clock;
 use operator_runtime::crd_wait;
 use operator_runtime::flags::OperatorArgs;
 use operator_runtime::leader::LeaderArgs;
@@ -93,6 +94,7 @@ impl Operator for Config {
             client,
             events,
             health,
+            heartbeats,
         } = shell;
         let backend = Arc::new(act::ApiBackend::new(
             client.clone(),
@@ -103,12 +105,13 @@ impl Operator for Config {
         ));
         health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         let resources = ["hookruns", "hooktemplates"];
-        let providers = self.measuring.providers();
+        let providers = self.measuring.providers().with_clock(clock::elapsed);
         let executions = executions::drive(executions::Settings {
             client: client.clone(),
             providers: providers.clone(),
             scope: self.operator.scope(),
             health: health.clone(),
+            heartbeats: heartbeats.clone(),
             limiter: self.operator.tenant_call_limiter(),
             backend: backend.clone(),
             metrics: metrics.executions.clone(),
@@ -122,8 +125,9 @@ impl Operator for Config {
         };
         let compute = measurer.providers.compute().clone();
         let limits = SpecLimits::new(self.max_spec_bytes);
-        let runs = controller::Controller::new(measurer, metrics.clone(), limits).drive(watches.runs());
-        let templates = template::drive(watches.templates(), backend, metrics, compute);
+        let controller = controller::Controller::new(measurer, metrics.clone(), limits);
+        let runs = controller.drive(watches.runs(), &heartbeats);
+        let templates = template::drive(watches.templates(), &heartbeats, backend, metrics, compute);
         // HookRuns do not wait for the definitions of ExecutionHooks.
         let hooks = async {
             crd_wait::wait_for(&client, &resources, &health, crd_wait::CHECK).await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fair_share::compute::Compute;
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use hook_core::resolve::{OptionalProviders, template_unreadable, template_valid, template_warnings};
 use hook_core::value::cut;
 use hook_driver::StoreError;
@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::Resource as _;
 use kube::core::ObjectMeta;
 use kube::runtime::watcher::Event;
+use operator_runtime::heartbeat::Heartbeats;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::parsed::InvalidObject;
 use shared_api::reason::{CONDITION_VALID, TemplateReason};
@@ -33,6 +34,7 @@ const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// Processes watch events and keeps every template's condition up to date.
 pub async fn drive(
     templates: impl Stream<Item = Observed<HookTemplate>>,
+    heartbeats: &Heartbeats,
     backend: Arc<ApiBackend>,
     metrics: Metrics,
     compute: Compute,
@@ -42,7 +44,8 @@ pub async fn drive(
     let mut writes = LatestTasks::default();
     // Unreadable generations, by template: the problem is recorded once for each.
     let mut refused: HashMap<NamespacedName, Generation> = HashMap::new();
-    while let Some(event) = templates.next().await {
+    let heartbeat = heartbeats.of("hooktemplates");
+    while let Some(event) = heartbeat.next(&mut templates).await {
         match event {
             Event::Init => invalid.clear(),
             Event::InitApply(template) | Event::Apply(template) => match template.0 {
@@ -77,7 +80,7 @@ pub async fn drive(
 }
 
 /// Checks a template and writes its condition if it changed. The check runs on another thread: compiling may
-/// take a while, and the task that follows the watch also holds the Lease.
+/// take a while, and the task that follows the watch has other work.
 async fn keep_true(template: HookTemplate, backend: Arc<ApiBackend>, invalid: Invalid, compute: Compute) {
     let namespace = template.metadata.namespace.clone().unwrap_or_default();
     let enabled = backend.providers();

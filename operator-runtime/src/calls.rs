@@ -1,12 +1,28 @@
 //! API calls, limited in number and time, shared fairly between namespaces, with errors by class.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fair_share::semaphore::FairSemaphore;
 use tracing::Instrument as _;
 
+use crate::clock;
 use crate::error::root_cause;
+use crate::fence::NotSent;
 use crate::traces::TARGET;
+
+tokio::task_local! {
+    /// Time until which the call of this task may be sent, on the scale of [`clock::elapsed`].
+    static UNTIL: Option<Duration>;
+}
+
+/// Time by which an answer may come later than the timeout, because the process was busy.
+const LATE: Duration = Duration::from_secs(2);
+
+/// Time until which the current call may be sent, on the scale of [`clock::elapsed`]. Must be called in the task of the
+/// call.
+pub(crate) fn deadline() -> Option<Duration> {
+    UNTIL.try_with(|until| *until).ok().flatten()
+}
 
 /// Failure of a call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -57,7 +73,8 @@ impl CallLimiter {
         }
     }
 
-    /// Limits calls as [`CallLimiter::new`]. A namespace may begin a call only while it has fewer than there is room for.
+    /// Limits calls as [`CallLimiter::new`]. A namespace may begin a call only while it has fewer than there is room
+    /// for.
     pub fn with_reserve(at_once: usize, timeout: Duration) -> Self {
         Self {
             semaphore: FairSemaphore::with_reserve(at_once),
@@ -75,22 +92,36 @@ impl CallLimiter {
         self.call_before(None, namespace, step, call).await
     }
 
-    /// Like [`CallLimiter::call`], but does not send a call whose turn does not come before `until`.
+    /// Like [`CallLimiter::call`], but does not send a call after `until`, on the scale of [`clock::elapsed`]: neither
+    /// if its turn comes too late, nor, if it has a body, if its connection does.
+    ///
+    /// An answer counts as none if it was read long after the timeout: the machine was suspended meanwhile, or the
+    /// process stopped, and the object is no longer known to be as the answer says.
     pub async fn call_before<T>(
         &self,
-        until: Option<Instant>,
+        until: Option<Duration>,
         namespace: &str,
         step: &'static str,
         call: impl Future<Output = Result<T, kube::Error>> + Send,
     ) -> Result<T, CallError> {
         let unknown = |message: String| CallError::Unknown { step, message };
         let _permit = self.semaphore.take(namespace).await;
-        if until.is_some_and(|until| Instant::now() >= until) {
+        let sent = clock::elapsed();
+        if until.is_some_and(|until| sent >= until) {
             return Err(CallError::Lapsed);
         }
         let span = tracing::info_span!(target: TARGET, "api call", otel.kind = "client", namespace, step);
-        let call = call.instrument(span);
-        match tokio::time::timeout(self.timeout, call).await {
+        let call = UNTIL.scope(until, call.instrument(span));
+        let answer = tokio::time::timeout(self.timeout, call).await;
+        // Timers stand still while the machine is suspended, and an answer that is there is read before they are looked
+        // at.
+        let took = clock::elapsed().saturating_sub(sent);
+        match answer {
+            Ok(Ok(_)) if took > self.timeout.saturating_add(LATE) => Err(unknown(format!(
+                "the answer was read {}s after the call, whose timeout is {}s",
+                took.as_secs(),
+                self.timeout.as_secs()
+            ))),
             Ok(Ok(value)) => Ok(value),
             Ok(Err(kube::Error::Api(status))) => Err(match status.code {
                 404 => CallError::Gone,
@@ -105,7 +136,11 @@ impl CallLimiter {
                     }
                 }
             }),
-            Ok(Err(error)) => Err(unknown(root_cause(&error))),
+            Ok(Err(error)) => Err(match NotSent::cause_of(&error) {
+                Some(NotSent::Lapsed) => CallError::Lapsed,
+                // A lapse would be decided again at once, over and over while the fence is closed.
+                Some(NotSent::Closed(_)) | None => unknown(root_cause(&error)),
+            }),
             Err(_) => Err(unknown(format!("no answer within {}s", self.timeout.as_secs()))),
         }
     }
@@ -120,17 +155,19 @@ mod tests {
     #[tokio::test]
     async fn a_call_whose_time_is_over_is_not_sent() {
         let calls = CallLimiter::new(1, Duration::from_secs(5));
-        let now = Instant::now();
-        let later = now + Duration::from_mins(1);
+        let now = clock::elapsed();
+        let later = now + Duration::from_hours(1);
         for (until, goes) in [(None, true), (Some(later), true), (Some(now), false)] {
             let sent = AtomicBool::new(false);
             let call = async {
                 sent.store(true, Ordering::Relaxed);
+                assert_eq!(deadline(), until);
                 Ok(())
             };
             let done = calls.call_before(until, "games", "try", call).await;
             assert_eq!((done.is_ok(), sent.load(Ordering::Relaxed)), (goes, goes));
             assert!(goes || done == Err(CallError::Lapsed));
         }
+        assert_eq!(deadline(), None, "outside of a call");
     }
 }

@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use http::header::UPGRADE;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
@@ -21,10 +23,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use tower::util::MapResponseLayer;
-use tower::{BoxError, Layer, Service};
+use tower::{BoxError, Service, ServiceExt as _};
 
+use crate::calls::deadline;
 use crate::error::{ConnectError, root_cause};
-use crate::fence::Fence;
+use crate::fence::{Fence, NotSent, WritePermit};
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -155,7 +158,7 @@ impl ApiMeter {
 }
 
 /// Creates a client from the environment: `KUBECONFIG`, the default kubeconfig, or the pod's service account.
-/// Writes pass only while the fence is open.
+/// Writes pass only while the fence is open, and within the deadline of their call.
 pub async fn connect(
     meter: &ApiMeter,
     call_timeout: Duration,
@@ -165,7 +168,7 @@ pub async fn connect(
     Ok(with_config(config, meter, call_timeout, fence)?)
 }
 
-/// Creates a client from a configuration.
+/// Creates a client from a configuration. Its connections belong to the current runtime.
 pub fn with_config(
     mut config: Config,
     meter: &ApiMeter,
@@ -174,41 +177,31 @@ pub fn with_config(
 ) -> Result<Client, kube::Error> {
     config.default_retry = false;
     config.connect_timeout = Some(CONNECT_TIMEOUT);
-    let layer = MeterLayer {
+    let inner = ClientBuilder::try_from(config)?.build();
+    let (namespace, valid_until) = (inner.default_namespace().to_owned(), *inner.valid_until());
+    let send = move |request: Request<Body>| {
+        let inner = inner.clone();
+        async move { inner.send(request).await }
+    };
+    let metered = Metered {
+        inner: tower::service_fn(send),
+        bodies: GuardedBodies::new(),
         meter: meter.clone(),
         call_timeout,
         fence: fence.clone(),
     };
-    let client = ClientBuilder::try_from(config)?.with_layer(&layer);
+    let client = ClientBuilder::new(metered, namespace).with_valid_until(valid_until);
     Ok(client
         .with_layer(&MapResponseLayer::new(utf8_body::valid))
         .build())
 }
 
-struct MeterLayer {
-    meter: ApiMeter,
-    call_timeout: Duration,
-    fence: Fence,
-}
-
-impl<S> Layer<S> for MeterLayer {
-    type Service = Metered<S>;
-
-    fn layer(&self, inner: S) -> Metered<S> {
-        Metered {
-            inner,
-            meter: self.meter.clone(),
-            call_timeout: self.call_timeout,
-            fence: self.fence.clone(),
-        }
-    }
-}
-
 /// Measures the requests of an inner service and limits their time to the head of the answer, because a watch
-/// streams on.
+/// streams on. Holds back requests that change something and are not allowed, or not any more.
 #[derive(Clone)]
 struct Metered<S> {
     inner: S,
+    bodies: GuardedBodies,
     meter: ApiMeter,
     call_timeout: Duration,
     fence: Fence,
@@ -216,7 +209,7 @@ struct Metered<S> {
 
 impl<S, B> Service<Request<Body>> for Metered<S>
 where
-    S: Service<Request<Body>, Response = Response<B>>,
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
     B: 'static,
@@ -225,26 +218,29 @@ where
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context).map_err(Into::into)
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // Each request waits for the inner service by itself.
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let (verb, resource) = classify(request.method(), request.uri());
-        let (meter, mut limit) = (self.meter.clone(), self.call_timeout);
-        // A command in a container is a GET that changes its connection.
-        if request.method() != Method::GET || request.headers().contains_key(UPGRADE) {
-            match self.fence.left() {
-                Ok(left) => limit = limit.min(left),
-                Err(closed) => {
-                    let error = BoxError::from(closed);
-                    return Box::pin(async move { Err(error) });
-                }
-            }
-        }
-        let started = Instant::now();
-        let call = self.inner.call(request);
+        let this = self.clone();
+        // The caller polls the future in its own task, where its deadline is known; a task of the client calls this
+        // function.
         Box::pin(async move {
+            let (verb, resource) = classify(request.method(), request.uri());
+            let (mut request, mut limit) = (request, this.call_timeout);
+            // A command in a container is a GET that changes its connection.
+            if request.method() != Method::GET || request.headers().contains_key(UPGRADE) {
+                let permit = WritePermit {
+                    fence: this.fence,
+                    until: deadline(),
+                };
+                limit = limit.min(permit.check()?);
+                request = this.bodies.guard(request, permit).await?;
+            }
+            let started = Instant::now();
+            let call = this.inner.oneshot(request);
             let outcome = match tokio::time::timeout(limit, call).await {
                 Ok(outcome) => outcome.map_err(Into::into),
                 Err(_) => Err(BoxError::from(format!(
@@ -252,14 +248,87 @@ where
                     limit.as_secs()
                 ))),
             };
-            meter.observe(
-                verb,
-                resource,
-                started.elapsed(),
-                outcome.as_ref().map(|response| response.status().as_u16()),
-            );
+            // A request that was held back says nothing about the API server.
+            let held_back = |error: &BoxError| NotSent::cause_of(error.as_ref()).is_some();
+            if !outcome.as_ref().is_err_and(held_back) {
+                let code = outcome.as_ref().map(|response| response.status().as_u16());
+                this.meter.observe(verb, resource, started.elapsed(), code);
+            }
             outcome
         })
+    }
+}
+
+/// Wraps bodies of requests so that they check once more, when the connection asks for them, whether the request may be
+/// sent.
+///
+/// A connection asks when it is open and the request is the next one on it, before it sends the head: a request that
+/// waited for its connection, or was frozen meanwhile, is not sent. If the head were sent already, the API server would
+/// still carry out no request whose body does not come.
+///
+/// The library makes bodies of requests from bytes alone, but bodies of answers from any: this is a client whose answer
+/// is the body of its request.
+#[derive(Clone)]
+struct GuardedBodies(Client);
+
+impl GuardedBodies {
+    fn new() -> Self {
+        let answer = |mut request: Request<Body>| {
+            let permit = request.extensions_mut().remove::<WritePermit>();
+            let guarded = permit.map(|permit| GuardedBody {
+                permit: Some(permit),
+                body: request.into_body(),
+            });
+            let answer = guarded.map(Response::new);
+            std::future::ready(answer.ok_or_else(|| BoxError::from("a body without a permit")))
+        };
+        Self(Client::new(tower::service_fn(answer), ""))
+    }
+
+    /// Wraps the body of a request, if it has one.
+    async fn guard(&self, request: Request<Body>, permit: WritePermit) -> Result<Request<Body>, kube::Error> {
+        if request.body().is_end_stream() {
+            return Ok(request);
+        }
+        let (head, body) = request.into_parts();
+        let mut carrier = Request::new(body);
+        carrier.extensions_mut().insert(permit);
+        let guarded = self.0.send(carrier).await?.into_body();
+        Ok(Request::from_parts(head, guarded))
+    }
+}
+
+/// Body that fails unless its request may be sent.
+struct GuardedBody {
+    /// Permit to check; `None` once it was.
+    permit: Option<WritePermit>,
+    body: Body,
+}
+
+impl HttpBody for GuardedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(permit) = self.permit.take()
+            && let Err(not_sent) = permit.check()
+        {
+            // Asking again gets the same answer.
+            self.permit = Some(permit);
+            return Poll::Ready(Some(Err(not_sent.into())));
+        }
+        Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
@@ -300,19 +369,40 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use hyper_util::rt::TokioExecutor;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
     use super::*;
+    use crate::calls::{CallError, CallLimiter};
+    use crate::clock;
+    use crate::fence::Closed;
+
+    fn metered<S>(inner: S, fence: Fence) -> Metered<S> {
+        Metered {
+            inner,
+            bodies: GuardedBodies::new(),
+            meter: ApiMeter::default(),
+            call_timeout: Duration::from_secs(5),
+            fence,
+        }
+    }
+
+    fn write() -> Request<Body> {
+        let body = Body::from(b"{}".to_vec());
+        Request::patch("/api/v1/namespaces/games/pods/a")
+            .body(body)
+            .unwrap()
+    }
 
     /// A process that lost its Lease must neither write nor run commands, which are GETs.
     #[tokio::test]
     async fn a_closed_fence_lets_reads_pass_and_nothing_that_acts() {
         let sent = |method: Method, upgrade: bool, fence: Fence| async move {
             let inner = tower::service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(())) });
-            let mut client = Metered {
-                inner,
-                meter: ApiMeter::default(),
-                call_timeout: Duration::from_secs(5),
-                fence,
-            };
+            let mut client = metered(inner, fence);
             let mut request = Request::new(Body::empty());
             *request.method_mut() = method;
             if upgrade {
@@ -335,6 +425,111 @@ mod tests {
             );
             assert!(sent(method, upgrade, Fence::open()).await);
         }
+    }
+
+    /// The inner service stands for a connection that takes its time.
+    #[tokio::test]
+    async fn a_body_is_not_sent_if_the_fence_closes_before_the_connection_asks_for_it() {
+        for closes in [false, true] {
+            let fence = Fence::open();
+            let closing = fence.clone();
+            let inner = tower::service_fn(move |request: Request<Body>| {
+                let closing = closing.clone();
+                async move {
+                    let body = request.into_body();
+                    assert_eq!(body.size_hint().exact(), Some(2), "it has a Content-Length");
+                    if closes {
+                        closing.set(None);
+                    }
+                    Ok::<_, BoxError>(Response::new(body.collect_bytes().await?))
+                }
+            });
+            let mut client = metered(inner, fence);
+            match client.call(write()).await {
+                Ok(answer) => assert!(!closes && answer.body() == "{}"),
+                Err(error) => {
+                    assert!(closes, "{error}");
+                    assert_eq!(NotSent::cause_of(error.as_ref()), Some(NotSent::Closed(Closed)));
+                }
+            }
+            assert!(client.meter.outage().is_none(), "the API server is not to blame");
+        }
+    }
+
+    /// The deadline is that of the task of the caller. Clients make their requests in tasks of their own.
+    #[tokio::test]
+    async fn a_body_is_not_sent_if_its_deadline_is_over_when_the_connection_asks_for_it() {
+        let has_read = Arc::new(AtomicBool::new(false));
+        let reads = has_read.clone();
+        let until = clock::elapsed() + Duration::from_millis(200);
+        let inner = tower::service_fn(move |request: Request<Body>| {
+            let reads = reads.clone();
+            async move {
+                while clock::elapsed() < until {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                request.into_body().collect_bytes().await?;
+                reads.store(true, Ordering::Relaxed);
+                Ok::<_, BoxError>(Response::new(Body::empty()))
+            }
+        });
+        let client = Client::new(metered(inner, Fence::open()), "games");
+        let client = acting_as(&client, "somebody");
+        let calls = CallLimiter::new(1, Duration::from_mins(1));
+        let done = calls
+            .call_before(Some(until), "games", "try", client.send(write()))
+            .await;
+        assert_eq!(done.err(), Some(CallError::Lapsed));
+        assert!(!has_read.load(Ordering::Relaxed));
+        let done = calls
+            .call_before(None, "games", "try", client.send(write()))
+            .await;
+        assert!(done.is_ok() && has_read.load(Ordering::Relaxed));
+    }
+
+    /// The connection itself, without a service in between: not even the head of the request is sent.
+    #[tokio::test]
+    async fn nothing_of_a_request_whose_body_fails_reaches_the_server() {
+        for closes in [false, true] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let place = format!("http://{}/", listener.local_addr().unwrap());
+            let http = hyper_util::client::legacy::Client::builder(TokioExecutor::new()).build_http::<Body>();
+            let client = Client::new(http, "games");
+            let fence = Fence::open();
+            let permit = WritePermit {
+                fence: fence.clone(),
+                until: None,
+            };
+            let request = Request::patch(place).body(Body::from(b"{}".to_vec())).unwrap();
+            let guarded = GuardedBodies::new().guard(request, permit).await.unwrap();
+            if closes {
+                fence.set(None);
+            }
+            let server = async {
+                let (mut connection, _) = listener.accept().await.unwrap();
+                received(&mut connection).await
+            };
+            let (answer, received) = tokio::join!(client.send(guarded), server);
+            match answer {
+                Ok(answer) => assert!(!closes && answer.status() == 200),
+                Err(error) => assert_eq!(NotSent::cause_of(&error), Some(NotSent::Closed(Closed))),
+            }
+            assert_eq!(received.is_empty(), closes, "{received}");
+        }
+    }
+
+    /// Reads a request up to the end of its body, and answers it. Returns what was received, if only to the end of the
+    /// connection.
+    async fn received(connection: &mut TcpStream) -> String {
+        let mut received = Vec::new();
+        while !received.ends_with(b"\r\n\r\n{}") {
+            if connection.read_buf(&mut received).await.unwrap() == 0 {
+                return String::from_utf8(received).unwrap();
+            }
+        }
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        connection.write_all(answer).await.unwrap();
+        String::from_utf8(received).unwrap()
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! Waits until the API server serves the CRDs, instead of crashing without them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 use shared_api::names::{GROUP, VERSION};
 
+use crate::error::StandingFailure;
 use crate::health::Health;
 
 /// Name of the check in `/readyz`.
@@ -17,10 +18,16 @@ const QUIET_POLL_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Returns when all these resources (plural names) are served. Needs only discovery permissions.
 pub async fn wait_for(client: &Client, resources: &[&str], health: &Health, check: &'static str) {
+    let mut failure = StandingFailure::default();
     while let Err(why) = served(client, resources).await {
-        tracing::warn!(%why, "waiting for the custom resource definitions");
+        if failure.note(&why, Instant::now()) {
+            tracing::warn!(%why, "waiting for the custom resource definitions");
+        }
         health.fail(check, why);
         tokio::time::sleep(POLL_INTERVAL).await;
+    }
+    if failure.end() {
+        tracing::info!("the custom resource definitions are served");
     }
     health.pass(check);
 }

@@ -1,6 +1,6 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 //!
-//! Alive means that this process answers. Ready means that it can work: every named check passes and the API
+//! Alive means that the tasks of this process work. Ready means that it can work: every named check passes and the API
 //! server answers; otherwise `/readyz` returns 503 with the reason of each failing check.
 
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ use tokio::sync::oneshot;
 
 use crate::client::ApiMeter;
 use crate::connections::DroppedConnections;
+use crate::heartbeat::Heartbeats;
 use crate::metrics_text::MetricsText;
 
 /// State that the endpoints report.
@@ -168,26 +169,26 @@ const MAX_HEAD_BYTES: usize = 16 * 1024;
 /// Delay after a failed `accept`, for example if file descriptors are exhausted.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Interval of the task by which `/healthz` notices a runtime that hangs.
-const PULSE_INTERVAL: Duration = Duration::from_secs(5);
-/// Time without it after which `/healthz` fails.
-const PULSE_TIMEOUT: Duration = Duration::from_mins(1);
-
 /// Serves the endpoints until the process ends. Returns the listening address.
 ///
 /// They have a thread of their own: work of the process delays no probe, and a flood of connections takes no more
-/// than this thread from its work. `/healthz` fails if the runtime of the caller has not run a task for a while.
+/// than this thread from its work. `/healthz` fails if a task has been silent for a while; the runtime of the caller is
+/// watched like one. If a task stays silent, the process ends.
 pub async fn serve(
     listen: SocketAddr,
     health: Health,
+    heartbeats: &Heartbeats,
     registry: Registry,
     dropped: &DroppedConnections,
 ) -> std::io::Result<SocketAddr> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let pulse = Pulse::start();
-    let healthz = async move || pulse.report();
+    let watched = heartbeats.clone();
+    let healthz = async move || match watched.report() {
+        Ok(()) => (StatusCode::OK, "ok\n".to_owned()),
+        Err(hung) => (StatusCode::SERVICE_UNAVAILABLE, hung),
+    };
     let router = Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
@@ -206,38 +207,13 @@ pub async fn serve(
     std::thread::Builder::new()
         .name("health".to_owned())
         .spawn(move || runtime.block_on(work))?;
-    bound
+    let address = bound
         .await
-        .unwrap_or_else(|_| Err(std::io::Error::other("the thread of the endpoints ended")))
-}
-
-/// Proof that a runtime runs its tasks.
-#[derive(Debug, Clone)]
-struct Pulse(Arc<Mutex<Instant>>);
-
-impl Pulse {
-    /// Watches the runtime of the caller.
-    fn start() -> Self {
-        let last = Arc::new(Mutex::new(Instant::now()));
-        let pulse = Self(last.clone());
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(PULSE_INTERVAL).await;
-                *last.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-            }
-        });
-        pulse
-    }
-
-    fn report(&self) -> (StatusCode, String) {
-        let silence = self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        if silence < PULSE_TIMEOUT {
-            return (StatusCode::OK, "ok\n".to_owned());
-        }
-        let seconds = silence.as_secs();
-        let text = format!("no task has run for {seconds}s: the process hangs\n");
-        (StatusCode::SERVICE_UNAVAILABLE, text)
-    }
+        .unwrap_or_else(|_| Err(std::io::Error::other("the thread of the endpoints ended")))?;
+    let heartbeat = heartbeats.of("runtime");
+    tokio::spawn(async move { heartbeat.keep().await });
+    heartbeats.guard()?;
+    Ok(address)
 }
 
 async fn accept(listener: &TcpListener, router: &Router, connections: &Connections) {

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`calls`] | API calls, limited in number and time, with errors by class |
 //! | [`client`] | a client of the API server with timeouts, no implicit retries, and every request counted |
+//! | [`clock`] | clocks of the process, one of which counts the time that the machine was suspended |
 //! | [`connections`] | a count of dropped connections, and a warning |
 //! | [`crd_wait`] | waits for the CRDs instead of crashing without them |
 //! | [`error`] | errors that end an operator |
@@ -11,6 +12,7 @@
 //! | [`fence`] | blocks writes once the lease may have been lost |
 //! | [`flags`] | flags that several programs share, and the variables of all |
 //! | [`health`] | `/healthz`, `/readyz`, `/metrics` |
+//! | [`heartbeat`] | heartbeats of tasks, and the watchdog that ends a process in which one hangs |
 //! | [`leader`] | leader election with a Lease |
 //! | [`metrics`] | metrics that every component exports |
 //! | `metrics_text` | text of `/metrics`, shared by clients that read slowly |
@@ -32,6 +34,7 @@
 
 pub mod calls;
 pub mod client;
+pub mod clock;
 pub mod connections;
 pub mod crd_wait;
 pub mod error;
@@ -39,6 +42,7 @@ pub mod events;
 pub mod fence;
 pub mod flags;
 pub mod health;
+pub mod heartbeat;
 pub mod leader;
 pub mod metrics;
 mod metrics_text;

@@ -6,11 +6,15 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
+
+use crate::clock;
 
 /// Registers the component and its version. Returns the registry for common metrics: each has the component's
 /// name as a label, so that components differ regardless of the scrape's labels.
@@ -21,7 +25,24 @@ pub fn common<'r>(
 ) -> &'r mut Registry {
     let build = Info::new([("component", component), ("version", version)]);
     registry.register("hookgate_build", "The component and its version", build);
-    registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)))
+    let common = registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)));
+    let help = "Seconds counted as passed because the machine was suspended or its clock jumped ahead";
+    common.register("hookgate_clock_jump_seconds", help, ClockJumps);
+    common
+}
+
+/// Counter that is read from the clocks at each scrape.
+#[derive(Debug)]
+struct ClockJumps;
+
+impl EncodeMetric for ClockJumps {
+    fn encode(&self, mut encoder: MetricEncoder) -> Result<(), std::fmt::Error> {
+        encoder.encode_counter::<NoLabelSet, _, u64>(&clock::jumped().as_secs_f64(), None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Counter
+    }
 }
 
 /// Label names and values.
@@ -122,6 +143,16 @@ pub fn original_version(registry: &mut Registry, name: &str, version: &str, kind
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jumps_of_the_clocks_are_a_counter_of_each_component() {
+        let mut registry = Registry::default();
+        common(&mut registry, "hook-operator", "1.0.0");
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let series = "\nhookgate_clock_jump_seconds_total{component=\"hook-operator\"} ";
+        assert!(text.contains(series), "{text}");
+    }
 
     #[test]
     fn durations_have_their_extremes_and_are_forgotten() {

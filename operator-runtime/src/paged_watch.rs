@@ -64,7 +64,7 @@ pub(crate) fn watch_pages<K: Watched>(
     let watch = PagedWatch::new(api, label.map(str::to_owned));
     stream::unfold(watch, |mut watch| async {
         let event = watch.next().await?.map(parsed);
-        // The objects of a page need no waiting, and the task that follows the watch also renews the Lease.
+        // The objects of a page need no waiting, and other parts of the task that follows the watch must not starve.
         tokio::task::yield_now().await;
         Some((event, watch))
     })

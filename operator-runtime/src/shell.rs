@@ -13,7 +13,8 @@ use crate::events::Events;
 use crate::fence::Fence;
 use crate::flags::{OperatorArgs, ProcessArgs};
 use crate::health::{self, Health};
-use crate::leader::{self, Election, LeaderArgs, LeaderMetrics};
+use crate::heartbeat::Heartbeats;
+use crate::leader::{self, Candidacy, ElectionThread, LeaderArgs, LeaderMetrics};
 use crate::metrics;
 use crate::process;
 use crate::shutdown::Shutdown;
@@ -49,6 +50,8 @@ pub struct Shell {
     pub events: Events,
     /// Health state, which is already served.
     pub health: Health,
+    /// Heartbeats of tasks, which are already watched.
+    pub heartbeats: Heartbeats,
 }
 
 /// Runs the program with these settings.
@@ -73,28 +76,41 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     let dropped = DroppedConnections::default();
     dropped.register(common);
     let elects = operator.leader().leader_election;
-    let elections = LeaderMetrics::new(elects);
-    elections.register(common, scope.shard);
     let fence = if elects { Fence::closed() } else { Fence::open() };
+    let elections = LeaderMetrics::new(fence.clone());
+    elections.register(common, scope.shard);
     let client = client::connect(&meter, api_timeout, &fence).await?;
-    let unfenced = client::connect(&meter, api_timeout, &Fence::open()).await?;
     let events = Events::start(client.clone(), name, common);
-    let health = Health::new(meter);
-    let served = health::serve(listen, health.clone(), registry, &dropped).await;
+    let health = Health::new(meter.clone());
+    let heartbeats = Heartbeats::default();
+    let served = health::serve(listen, health.clone(), &heartbeats, registry, &dropped).await;
     let address = served.map_err(|source| OperatorError::Listen {
         address: listen,
         source,
     })?;
     let shard = scope.shard.map(tracing::field::display);
     tracing::info!(%address, version, shard, "{name} started");
-    let election = elects.then(|| {
-        let (leader, known) = (operator.leader(), health.clone());
-        Election::new(unfenced, name, &scope, leader, fence, elections, known)
+    let candidacy = elects.then(|| Candidacy {
+        program: name,
+        scope,
+        args: operator.leader().clone(),
+        fence,
+        metrics: elections,
+        health: health.clone(),
     });
+    let elect = |candidacy| {
+        let connect = async move || client::connect(&meter, api_timeout, &Fence::open()).await;
+        ElectionThread::start(candidacy, connect, shutdown.clone(), &heartbeats)
+    };
+    let election = candidacy
+        .map(elect)
+        .transpose()
+        .map_err(OperatorError::Election)?;
     let shell = Shell {
         client,
         events,
         health,
+        heartbeats,
     };
     let work = Box::pin(operator.work(shell, own_metrics));
     leader::work(election, work, &mut shutdown).await

@@ -66,6 +66,8 @@ pub mod hook_run_annotation {
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
+    /// Value of [`super::pod::QUESTION`] when the run was created; only on runs about a pod.
+    pub const QUESTION: &str = "tkex.tencent.com/question";
     /// Digest of the run's rendered spec.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
     /// `retainPolicy` of the lifecycle hook when the run was created.
@@ -109,6 +111,9 @@ pub mod pod {
     /// Annotation: action for which the pod was selected, and when: `delete@TIME` or
     /// `recreate:REVISION@TIME`.
     pub const CHOSEN_FOR: &str = "tkex.tencent.com/chosen-for";
+    /// Annotation: the last question whether the pod may go, noted before its HookRun is created. The write gives the
+    /// pod another resource version, so that no deletion or update that was decided on an earlier verdict succeeds.
+    pub const QUESTION: &str = "tkex.tencent.com/hook-question";
     /// Annotation: in-place update that was written to the pod, and the state of its containers before it.
     pub const IN_PLACE_STATE: &str = "inplace-update-state";
     /// Annotation of the original operator: in-place update whose images are not written yet.
@@ -137,9 +142,10 @@ pub mod pod {
     /// Labels that the operator sets on each pod. A template must not set them.
     pub const RESERVED_LABELS: [&str; 2] = [REVISION, INSTANCE];
     /// Annotations that describe a single pod. A template must not set them.
-    pub const RESERVED_ANNOTATIONS: [&str; 10] = [
+    pub const RESERVED_ANNOTATIONS: [&str; 12] = [
         DELETING,
         CHOSEN_FOR,
+        QUESTION,
         IN_PLACE_STATE,
         IN_PLACE_GRACE,
         HOT_PATCH_STATE,
@@ -147,6 +153,7 @@ pub mod pod {
         CONFIRMED,
         SKIP_HOOK,
         SKIP_HOOK_REASON,
+        SKIP_HOOK_BY,
         INDEX,
     ];
 }

@@ -55,7 +55,7 @@ fn about(state: GateStateKind) -> (&'static str, &'static str) {
         GateStateKind::Open => (
             "The operation is permitted: the HookRun for exactly this operation ended with a recent measured success, no \
              hook applies, or the pod cannot have players. The write is not sent after the success has expired, and it \
-             carries the pod's UID and resourceVersion. A gone node, and a spec \
+             carries the pod's UID and resourceVersion, which each new question about the pod changes. A gone node, and a spec \
              without a hook, are confirmed by a direct read first.",
             "The pod is deleted or changed as soon as the budget permits. A warning event names a pod that passed by \
              skip-hook.",

@@ -4,6 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::HookTemplateSpec;
 
 use crate::gate::Run;
+use crate::pod::Pod;
 use crate::unusable_template::UnusableTemplate;
 
 /// State of a node that pods are bound to.
@@ -60,6 +61,9 @@ pub trait Cluster {
     fn verdict_seen_for(&self, _run: &Run) -> Option<SignedDuration> {
         None
     }
+    /// Whether this process noted the question that the pod shows, and has seen no run for it. Any other question may
+    /// have led to a verdict that someone is about to act on.
+    fn is_new_question(&self, pod: &Pod) -> bool;
     /// Whether a HookRun of this name exists.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
     /// Whether a pod of this name exists in the workload's namespace.

@@ -15,7 +15,7 @@ mod gated_write;
 pub use action_name::{CREATE_POD, CREATE_REVISION, DELETE_RUN, DRY_RUN_POD, STATUS};
 pub use gated_write::GatedWrite;
 
-use crate::gate::{NewRun, PodRef};
+use crate::gate::{NewRun, PodRef, Question};
 use crate::hook_kind::HookKind;
 use crate::revision::Revision;
 
@@ -107,10 +107,12 @@ pub enum Action {
     CreatePod(Box<NewPod>),
     /// Create a pod of this revision as a dry run.
     DryRunPod(Box<NewPod>, String),
-    /// Record on a pod that it was selected, with the intent and the time.
+    /// Record on a pod that it was selected, with the intent and the time. Also notes the text as a question.
     RecordSelection(PodRef, String),
     /// Remove the selection record from a pod.
     ClearSelection(PodRef),
+    /// Note on a pod the question that its next HookRun asks.
+    NoteQuestion(PodRef, Question),
     /// Change or delete a pod, as its gate approved.
     Gated(GatedWrite),
     /// Put a pod into service and record which update of it is finished, if any.
@@ -330,6 +332,7 @@ impl Plan {
                 | Action::DryRunPod(..)
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
+                | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)
                 | Action::CreateRun(_)

@@ -16,9 +16,10 @@ pub use container::{Container, ContainerState};
 pub use termination::{CRASH_WINDOW, Termination};
 
 /// Annotations that decisions use; others are dropped.
-const KEPT: [&str; 12] = [
+const KEPT: [&str; 13] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
+    names::pod::QUESTION,
     names::pod::IN_PLACE_STATE,
     names::pod::IN_PLACE_GRACE,
     names::pod::HOT_PATCH_STATE,

@@ -201,6 +201,10 @@ impl Cluster for FakeCluster {
         known.map(|(_, cost)| *cost)
     }
 
+    fn is_new_question(&self, _: &Pod) -> bool {
+        true
+    }
+
     fn has_run(&self, _: &str, _: &str) -> bool {
         false
     }

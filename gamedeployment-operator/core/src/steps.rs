@@ -1,8 +1,8 @@
 //! The next step of every pod: record its selection, run the hook, take it out of service, update it, put it
 //! into service, confirm the update, delete it.
 //!
-//! A selection for deletion is persisted on the pod before its hook runs, and the hook's verdict before the
-//! pod is changed.
+//! A selection for deletion and each question are persisted on the pod before its hook runs, and the hook's verdict
+//! before the pod is changed.
 
 use std::ptr;
 
@@ -12,7 +12,7 @@ use shared_api::names::pod as annotation;
 use crate::cluster::Node;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::{
-    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, PodRef,
+    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, PodRef, Question,
     REPORT_COUNTS_FOR,
 };
 use crate::hook_kind::HookKind;
@@ -61,14 +61,19 @@ pub fn confirm<'a>(
                 }
                 GateState::Consumed(run)
             }
-            GateState::Unasked(hook_request) => {
+            // The same holds for a question.
+            GateState::Unasked(hook_request) if pod.recorded_selection.is_none() => {
                 if !facts.is_clearing(HookKind::PostInplace) {
-                    actions.push(Action::CreateRun(Box::new(hook_request.new_run())));
+                    actions.push(
+                        note_question(facts, pod, &intent)
+                            .unwrap_or_else(|| Action::CreateRun(Box::new(hook_request.new_run()))),
+                    );
                 }
                 GateState::Unasked(hook_request)
             }
             gate_state @ (GateState::Open(_)
             | GateState::Consumed(_)
+            | GateState::Unasked(_)
             | GateState::Asking(_)
             | GateState::Refused(_)
             | GateState::Stale(..)
@@ -120,6 +125,8 @@ enum PodStep {
     /// Writes to the pod. No other write may follow, since each carries the resource version that the
     /// decision is based on.
     Write(Action),
+    /// Notes a question on the pod, unless another write to it is due.
+    NoteQuestion(Action),
     /// Creates a HookRun for the pod.
     CreateRun(Action),
     /// Waits until this time and leaves the pod unchanged.
@@ -146,6 +153,7 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
         let put_in = || put_in(facts, pod.facts);
         match step {
             PodStep::Write(action) => part.actions.push(action),
+            PodStep::NoteQuestion(action) => part.actions.push(put_in().unwrap_or(action)),
             PodStep::Wait(until) => part.wake_at(until),
             PodStep::CreateRun(action) => part.actions.extend([action].into_iter().chain(put_in())),
             PodStep::Nothing => part.actions.extend(put_in()),
@@ -194,8 +202,15 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
-            let run = Action::CreateRun(Box::new(hook_request.new_run()));
-            (GateState::Unasked(hook_request), PodStep::CreateRun(run))
+            let run = || PodStep::CreateRun(Action::CreateRun(Box::new(hook_request.new_run())));
+            let step = note_question(facts, pod.facts, &pod.intent).map_or_else(run, PodStep::NoteQuestion);
+            (GateState::Unasked(hook_request), step)
+        }
+        // Deletion of the stale run goes on at the same time.
+        GateState::Stale(run, stale_reason) if pod.granted && !stale_reason.is_stuck() => {
+            let step = note_question(facts, pod.facts, &pod.intent);
+            let step = step.map_or(PodStep::Nothing, PodStep::NoteQuestion);
+            (GateState::Stale(run, stale_reason), step)
         }
         gate_state @ (GateState::Open(_)
         | GateState::Consumed(_)
@@ -206,6 +221,15 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
         | GateState::Blocked(_)) => (gate_state, PodStep::Nothing),
     };
     (pod, step)
+}
+
+/// Returns the write that notes the next question on a pod, unless the pod shows it already.
+fn note_question(facts: &Facts<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Option<Action> {
+    if facts.view.cluster.is_new_question(pod.pod) {
+        return None;
+    }
+    let question = Question::new(pod.pod, intent, facts.now);
+    Some(Action::NoteQuestion(PodRef::of(pod.pod), question))
 }
 
 /// Whether the selection of this pod still needs to be recorded on it. That of a pod to recreate is recorded
@@ -285,6 +309,9 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     if pod.annotation(annotation::CONFIRMED).is_some() {
         // The confirmation belongs to an earlier update, possibly to the same revision.
         annotations.insert(annotation::CONFIRMED.to_owned(), None);
+    }
+    if pod.annotation(annotation::QUESTION).is_some() {
+        annotations.insert(annotation::QUESTION.to_owned(), None);
     }
     let record = Record::new(pod, to, change.images.keys(), facts.now).text();
     if hot {

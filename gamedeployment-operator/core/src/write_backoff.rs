@@ -47,7 +47,7 @@ pub enum WriteFailure {
     NotStored(String),
 }
 
-/// Rejected writes of one workload. Times come from a monotonic clock.
+/// Rejected writes of one workload. Times come from a clock that cannot be set back.
 #[derive(Debug, Default)]
 pub struct WriteBackoff {
     generation: Option<i64>,

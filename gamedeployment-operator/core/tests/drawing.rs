@@ -92,6 +92,10 @@ impl Cluster for Situation {
         None
     }
 
+    fn is_new_question(&self, _: &Pod) -> bool {
+        true
+    }
+
     fn has_run(&self, _: &str, _: &str) -> bool {
         self.name_taken || self.run.is_some()
     }

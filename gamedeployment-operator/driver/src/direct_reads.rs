@@ -106,19 +106,21 @@ impl Driver {
         // again.
         if !failed && self.index.object_store(kind).is_still(&key, &seen) {
             match answer {
-                Ok(Response::Object(object)) => self.index.apply_read(object, now.mono),
+                Ok(Response::Object(object)) => self.index.apply_read(object, now.elapsed),
                 // The watch reports the deletion of a workload.
                 Err(_) if kind != ObjectKind::Workload => self.index.object_store_mut(kind).absent(&key),
                 Ok(_) | Err(_) => {}
             }
-            self.index.object_store_mut(kind).restart_deadline(&key, now.mono);
+            self.index
+                .object_store_mut(kind)
+                .restart_deadline(&key, now.elapsed);
             if let Some(workload) = &workload {
                 self.expectations.release(workload, kind, &key.1);
             }
         }
         let Some(workload) = workload else {
             if failed {
-                self.index.object_store_mut(kind).postpone(&key, now.mono);
+                self.index.object_store_mut(kind).postpone(&key, now.elapsed);
             }
             if self.reads.end_reread(!failed) {
                 let all = self.index.workloads.iter().map(|(key, _)| key.clone());
@@ -129,7 +131,7 @@ impl Driver {
         let object = (kind, key.1.clone());
         if self
             .expectations
-            .read_ended(&workload, object, error.clone(), now.mono)
+            .read_ended(&workload, object, error.clone(), now.elapsed)
         {
             let error = error.unwrap_or_default();
             self.output.push_back(DriverOutput::Unread { kind, key, error });

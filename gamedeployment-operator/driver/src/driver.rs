@@ -1,6 +1,7 @@
 //! Reconcile loop: at most one decision at a time for each dirty workload, and one job that carries it out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +58,8 @@ pub struct Driver {
     pub index: Index,
     pub(crate) expectations: Expectations,
     pub(crate) dirty: BTreeSet<NamespacedName>,
+    /// Workload that was taken from `dirty` last.
+    taken: Option<NamespacedName>,
     /// Workloads whose plan is being carried out.
     jobs: BTreeMap<NamespacedName, Job>,
     pub(crate) reads: DirectReads,
@@ -86,6 +89,7 @@ impl Driver {
             index: Index::default(),
             expectations: Expectations::default(),
             dirty: BTreeSet::new(),
+            taken: None,
             jobs: BTreeMap::new(),
             reads: DirectReads::default(),
             reporting_unreadable: BTreeMap::new(),
@@ -107,7 +111,7 @@ impl Driver {
                 if let WatchEvent::Run(event, healthy) = &event {
                     let refused = self.index.refusal(event);
                     self.output.extend(refused.map(DriverOutput::HookUnsuccessful));
-                    self.index.record_verdict(event, *healthy, now.mono);
+                    self.index.record_verdict(event, *healthy, now.elapsed);
                 }
                 self.index.apply_event(event, &mut self.dirty, now);
             }
@@ -126,7 +130,7 @@ impl Driver {
         } else if let Some(key) = self.reporting_unreadable.remove(&id) {
             if answer.is_err() {
                 self.states.remove(&key);
-                self.timers.set(&key, Some(now.mono + RETRY_DELAY));
+                self.timers.set(&key, Some(now.elapsed + RETRY_DELAY));
             }
         } else {
             self.found(id, answer, now);
@@ -138,18 +142,31 @@ impl Driver {
         if let Some(output) = self.output.pop_front() {
             return Some(output);
         }
-        self.dirty.extend(self.timers.due(now.mono));
-        self.dirty.extend(self.throttled.due(now.mono));
+        self.dirty.extend(self.timers.due(now.elapsed));
+        self.dirty.extend(self.throttled.due(now.elapsed));
         if !self.is_synced() {
             return None;
         }
-        self.reread_overdue(now.mono);
+        self.reread_overdue(now.elapsed);
         while self.output.is_empty()
-            && let Some(key) = self.dirty.pop_first()
+            && let Some(key) = self.take_dirty()
         {
             self.reconcile(key, now);
         }
         self.output.pop_front()
+    }
+
+    /// Takes the next dirty workload after the one that was taken last, in the order of keys: those that become
+    /// dirty again and again keep none from its turn.
+    fn take_dirty(&mut self) -> Option<NamespacedName> {
+        let later = self.taken.as_ref().and_then(|taken| {
+            let later = (Bound::Excluded(taken), Bound::Unbounded);
+            self.dirty.range::<NamespacedName, _>(later).next()
+        });
+        let key = later.or_else(|| self.dirty.first())?.clone();
+        self.dirty.remove(&key);
+        self.taken = Some(key.clone());
+        Some(key)
     }
 
     /// Time at which work is due without an input; `None` if there is none. A time in the past means now.
@@ -195,11 +212,11 @@ impl Driver {
         if self.jobs.contains_key(&key) {
             return;
         }
-        if let Some(until) = self.throttle.until(&key, now.mono) {
+        if let Some(until) = self.throttle.until(&key, now.elapsed) {
             self.throttled.set(&key, Some(until));
             return;
         }
-        self.read_uncertain(&key, now.mono);
+        self.read_uncertain(&key, now.elapsed);
         if self.expectations.must_wait(&key) {
             self.timers.set(&key, self.expectations.next_read(&key));
             return;
@@ -219,7 +236,7 @@ impl Driver {
         }
         let mut plan = self.decide(&key, &object, now);
         if let Some(state) = self.states.get_mut(&key)
-            && state.backoff.retain_planned(&plan, now.mono)
+            && state.backoff.retain_planned(&plan, now.elapsed)
         {
             // The reported failures no longer apply: decide again without them.
             plan = self.decide(&key, &object, now);
@@ -233,15 +250,15 @@ impl Driver {
                 gauges,
             }))
         });
-        let wake = plan.wake.map(|at| now.at(at).min(now.mono + MAX_SLEEP));
+        let wake = plan.wake.map(|at| now.at(at).min(now.elapsed + MAX_SLEEP));
         let (again, remembers) = self.states.get(&key).map_or((None, false), |state| {
-            state.backoff.remove_backed_off(&mut plan, now.mono);
+            state.backoff.remove_backed_off(&mut plan, now.elapsed);
             (state.backoff.next_retry(), state.backoff.has_failures())
         });
         let unread = Unread::of(&self.expectations, &key);
         unread.remove_writes(&mut plan, (&key.1, object.metadata.uid.as_deref()));
         // A retry that is due is in the plan, or its object is unread.
-        let again = again.filter(|at| *at > now.mono);
+        let again = again.filter(|at| *at > now.elapsed);
         let again = again.into_iter().chain(self.expectations.next_read(&key)).min();
         self.timers.set(&key, wake.into_iter().chain(again).min());
         let is_empty = plan.is_empty();
@@ -279,7 +296,7 @@ impl Driver {
         let cluster_view = ClusterView {
             index: &self.index,
             namespace: &key.0,
-            now: now.mono,
+            now,
         };
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         let mut pods: Vec<&Pod> = self.index.pods.owned_by(uid).collect();
@@ -343,23 +360,24 @@ impl Driver {
         for output in &out.output {
             if let DriverOutput::Send(request) = output {
                 self.requests.insert(request.id, key.clone());
+                self.index.record_question(request);
             }
         }
         self.output.extend(out.output);
         for effect in out.effects {
-            self.apply(key, effect, now.mono);
+            self.apply(key, effect, now);
         }
         if self.jobs.get(key).is_some_and(Job::is_done)
             && let Some(job) = self.jobs.remove(key)
         {
-            self.conclude(key, job, now.mono);
+            self.conclude(key, job, now.elapsed);
         }
     }
 
     /// Applies the result of a write or a direct read to the driver's state.
-    pub(crate) fn apply(&mut self, workload: &NamespacedName, effect: Effect, now: Duration) {
+    pub(crate) fn apply(&mut self, workload: &NamespacedName, effect: Effect, now: Now) {
         match effect {
-            Effect::Object(object) => self.index.apply_write(object, now),
+            Effect::Object(object) => self.index.apply_write(object, now.elapsed),
             // The watch reports its deletion.
             Effect::Gone(ObjectKind::Workload, ..) | Effect::Nothing => {}
             Effect::Gone(kind, name, uid) => {
@@ -367,7 +385,7 @@ impl Driver {
                 self.index.object_store_mut(kind).removed(&key, &uid);
             }
             Effect::Accepted(revision) => drop(self.accepted.insert(workload.clone(), revision)),
-            Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now),
+            Effect::NodeNotGone(name) => self.index.nodes.restart_absence(&name, now.monotonic),
             Effect::NodeNotReady(name, found) => self.index.nodes.set_not_ready(&name, found),
             Effect::Uncertain(object) => {
                 let key = (workload.0.clone(), object.name.clone());
@@ -380,7 +398,7 @@ impl Driver {
     /// Records the outcome of a finished job and schedules the next decision.
     fn conclude(&mut self, key: &NamespacedName, job: Job, now: Duration) {
         let failed = job.outcome.failed();
-        let decided = job.target().decided.mono;
+        let decided = job.target().decided.elapsed;
         if failed || self.states.contains_key(key) {
             let workload = self.index.workloads.get(key);
             let generation = workload.and_then(|workload| workload.object.as_ref().ok()?.metadata.generation);

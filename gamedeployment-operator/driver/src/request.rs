@@ -68,7 +68,7 @@ pub struct Request {
     pub target: Option<Arc<ReconcileTarget>>,
     /// Call.
     pub call: ApiCall,
-    /// Time on the monotonic clock after which the call is not sent any more: [`RequestError::Lapsed`].
+    /// Time on the clock of elapsed time after which the call is not sent any more: [`RequestError::Lapsed`].
     pub until: Option<Duration>,
 }
 
@@ -191,7 +191,7 @@ pub enum DriverOutput {
     Concluded {
         /// Workload.
         key: NamespacedName,
-        /// Time of the decision, on the monotonic clock.
+        /// Time of the decision, on the clock of elapsed time.
         decided: Duration,
         /// Whether a write failed.
         failed: bool,

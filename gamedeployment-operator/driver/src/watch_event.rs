@@ -38,7 +38,7 @@ pub enum WatchEvent {
     Pod(Event<Pod>),
     /// ControllerRevision that holds a template.
     Revision(Event<OwnedRevision>),
-    /// HookRun, and the time since which its watch has been healthy without a break, on the monotonic clock.
+    /// HookRun, and the time since which its watch has been healthy without a break, in elapsed time.
     Run(Event<Run>, Option<Duration>),
     /// HookTemplate.
     Template(Event<Template>),

@@ -4,7 +4,7 @@
 //! neither.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use gamedeployment_core::gate::{PodRef, owner};
 use gamedeployment_core::plan::{Action, GatedWrite, Warning};
@@ -72,7 +72,7 @@ impl Caller {
             call,
             until,
         } = request;
-        let until = until.map(|until| self.clock.instant(until));
+        let until = until.map(|until| self.clock.deadline(until));
         let answer = match (call, target) {
             (ApiCall::Read(kind, key), _) => self.read(kind, &key).await,
             (ApiCall::ReportUnreadable(key, unreadable), _) => {
@@ -98,12 +98,12 @@ impl Caller {
         })
     }
 
-    /// Makes one write of a plan. It is not sent after `until`.
+    /// Makes one write of a plan. It is not sent after `until`, on the scale of `operator_runtime::clock::elapsed`.
     async fn act(
         &self,
         target: &ReconcileTarget,
         action: Action,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         let span = tracing::info_span!(
             target: TARGET, "act", action = action.name(), namespace = target.key.0,
@@ -120,7 +120,7 @@ impl Caller {
         &self,
         target: &ReconcileTarget,
         action: Action,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         match action {
             Action::CreateRevision(revision) => self.create_revision(target, revision).await,
@@ -133,6 +133,7 @@ impl Caller {
             Action::DryRunPod(pod, _) => self.dry_run_pod(target, *pod).await,
             Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
             Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
+            Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,
             Action::Gated(write) => self.gated_write(target, write, until).await,
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,
             Action::CreateRun(run) => self.create_run(target, *run).await,
@@ -147,7 +148,7 @@ impl Caller {
         &self,
         target: &ReconcileTarget,
         write: GatedWrite,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         match write {
             GatedWrite::DeletePod(delete) => self.delete_pod(target, delete, until).await,

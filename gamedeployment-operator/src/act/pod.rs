@@ -1,6 +1,6 @@
 //! Writes to pods.
 
-use std::time::Instant;
+use std::time::Duration;
 
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, PodRef, Update};
 use gamedeployment_core::plan::{Finished, PodChange};
@@ -25,7 +25,7 @@ impl Caller {
         target: &ReconcileTarget,
         step: &'static str,
         subresource: Option<&str>,
-        (pod, until): (&PodRef, Option<Instant>),
+        (pod, until): (&PodRef, Option<Duration>),
         mut patch: Value,
     ) -> Result<Response, CallError> {
         patch["metadata"]["uid"] = json!(pod.uid);
@@ -50,7 +50,7 @@ impl Caller {
         &self,
         target: &ReconcileTarget,
         step: &'static str,
-        pod: (&PodRef, Option<Instant>),
+        pod: (&PodRef, Option<Duration>),
         notes: Value,
     ) -> Result<Response, CallError> {
         let patch = json!({ "metadata": { "annotations": notes } });
@@ -63,7 +63,11 @@ impl Caller {
         pod: PodRef,
         text: &str,
     ) -> Result<Response, CallError> {
-        let notes = json!({ annotation::DELETING: "true", annotation::CHOSEN_FOR: text });
+        let notes = json!({
+            annotation::DELETING: "true",
+            annotation::CHOSEN_FOR: text,
+            annotation::QUESTION: text,
+        });
         self.annotate(target, "mark a pod", (&pod, None), notes).await
     }
 
@@ -72,15 +76,29 @@ impl Caller {
         target: &ReconcileTarget,
         pod: PodRef,
     ) -> Result<Response, CallError> {
-        let notes = json!({ annotation::DELETING: null, annotation::CHOSEN_FOR: null });
+        let notes = json!({
+            annotation::DELETING: null,
+            annotation::CHOSEN_FOR: null,
+        });
         self.annotate(target, "unmark a pod", (&pod, None), notes).await
+    }
+
+    pub(super) async fn note_question(
+        &self,
+        target: &ReconcileTarget,
+        pod: PodRef,
+        text: &str,
+    ) -> Result<Response, CallError> {
+        let notes = json!({ annotation::QUESTION: text });
+        self.annotate(target, "note a question on a pod", (&pod, None), notes)
+            .await
     }
 
     pub(super) async fn confirm(
         &self,
         target: &ReconcileTarget,
         confirmed: Confirmed,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         let notes = json!({ annotation::CONFIRMED: confirmed.revision() });
         let pod = confirmed.pod();
@@ -98,7 +116,7 @@ impl Caller {
         &self,
         target: &ReconcileTarget,
         delete: Delete,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         let pod = delete.pod();
         let same = Preconditions {
@@ -132,7 +150,7 @@ impl Caller {
         target: &ReconcileTarget,
         update: Update,
         since: Timestamp,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         // The API server stores whole seconds. Rounding up keeps the grace period from becoming shorter than
         // promised.
@@ -191,7 +209,7 @@ impl Caller {
         target: &ReconcileTarget,
         update: Update,
         change: PodChange,
-        until: Option<Instant>,
+        until: Option<Duration>,
     ) -> Result<Response, CallError> {
         let PodChange {
             images,

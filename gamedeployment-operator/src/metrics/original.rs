@@ -82,6 +82,7 @@ impl Timed {
             | Action::ReleasePod(_)
             | Action::DryRunPod(..)
             | Action::RecordSelection(..)
+            | Action::NoteQuestion(..)
             | Action::ClearSelection(_)
             | Action::SetReady(..)
             | Action::CreateRun(_)

@@ -197,14 +197,14 @@ impl Session {
         match self.state {
             SessionState::Waits(until) => {
                 let news = self.hear();
-                if now.mono < until && !news && !self.collected {
+                if now.elapsed < until && !news && !self.collected {
                     return;
                 }
                 self.state = SessionState::Decides;
             }
             SessionState::Pauses(until) => {
                 self.hear();
-                if now.mono < until {
+                if now.elapsed < until {
                     return;
                 }
                 self.go_on_after_write();
@@ -242,8 +242,12 @@ impl Session {
         }
         match (record, ended) {
             // A verdict never waits.
-            (Some(status), _) => match self.throttle.wait(now.mono).filter(|_| !status.phase.is_final()) {
-                Some(wait) => self.state = SessionState::Waits(now.mono + wait.min(MAX_SLEEP)),
+            (Some(status), _) => match self
+                .throttle
+                .wait(now.elapsed)
+                .filter(|_| !status.phase.is_final())
+            {
+                Some(wait) => self.state = SessionState::Waits(now.elapsed + wait.min(MAX_SLEEP)),
                 None => self.record(status, now),
             },
             (None, Some(Cleanup::Keep)) => self.end(End::Concluded(Version::of(&self.run))),
@@ -253,7 +257,7 @@ impl Session {
             }
             (None, Some(Cleanup::DeleteLater) | None) => {
                 self.start(start);
-                let longest = now.mono + MAX_SLEEP;
+                let longest = now.elapsed + MAX_SLEEP;
                 let until = wake_at.map_or(longest, |at| now.at(at).min(longest));
                 self.state = SessionState::Waits(until);
             }

@@ -28,6 +28,18 @@ pub(crate) fn timed_out(timeout: Duration, place: &str) -> MeasurementFailure {
     )
 }
 
+/// Explains why an answer does not count: it was read after so much more time than the timeout that it may be old.
+pub(crate) fn read_late(timeout: Duration, took: Duration, place: &str) -> MeasurementFailure {
+    MeasurementFailure::new(
+        FailureKind::Timeout,
+        format!(
+            "the answer of {place} was read {}s after the call, whose timeout is {timeout:?}: this process or its \
+             machine stood still meanwhile, or its clock was set",
+            took.as_secs()
+        ),
+    )
+}
+
 /// Explains the error of reading a body that is decoded.
 pub(crate) fn explain_body(error: &io::Error, url: &Url) -> MeasurementFailure {
     if causes(error).any(<dyn Error>::is::<hyper::Error>) {

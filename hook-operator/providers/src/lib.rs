@@ -30,8 +30,8 @@ mod resolver;
 mod web;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use fair_share::compute::Compute;
 use hook_core::answer::{
@@ -47,12 +47,16 @@ pub use crate::limits::ProviderLimits;
 use crate::memory_budget::MemoryBudget;
 pub use crate::memory_budget::{MAX_RESERVATION, MemoryReservation, OutOfMemory};
 
+/// Returns the time since any moment before its first call.
+pub type Clock = fn() -> Duration;
+
 /// State that all measurements share. Cheap to clone; clones share connections and limits.
 ///
 /// A process-wide rustls crypto provider must be installed before the first measurement over TLS.
 #[derive(Clone)]
 pub struct Providers {
     shared: Arc<Shared>,
+    clock: Clock,
 }
 
 struct Shared {
@@ -75,7 +79,20 @@ impl Providers {
                 compute: Compute::default(),
                 egress,
             }),
+            clock: monotonic,
         }
+    }
+
+    /// Sets the clock that shows whether an answer came in time. By default it is the monotonic one, which stands still
+    /// while the machine is suspended.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Returns the clock.
+    pub fn clock(&self) -> Clock {
+        self.clock
     }
 
     /// Takes one measurement for a namespace; namespaces share the limits fairly. Dropping the future cancels
@@ -110,9 +127,11 @@ impl Providers {
         reservation: &mut MemoryReservation,
     ) -> Result<Reply, MeasurementFailure> {
         match request {
-            HttpRequest::Web(request) => web::ask(&self.shared, namespace, request, reservation).await,
+            HttpRequest::Web(request) => {
+                web::ask(&self.shared, self.clock, namespace, request, reservation).await
+            }
             HttpRequest::Prometheus(request) => {
-                prometheus::ask(&self.shared, namespace, request, reservation).await
+                prometheus::ask(&self.shared, self.clock, namespace, request, reservation).await
             }
         }
     }
@@ -123,7 +142,7 @@ impl Providers {
     /// As [`Providers::measure`]; `Status` unless the status is 2xx.
     pub async fn call(&self, namespace: &str, request: &WebRequest) -> Result<(), MeasurementFailure> {
         let mut reservation = self.reserve(namespace);
-        let reply = web::ask(&self.shared, namespace, request, &mut reservation).await?;
+        let reply = web::ask(&self.shared, self.clock, namespace, request, &mut reservation).await?;
         check_status(request, reply.head, &reply.body)
     }
 
@@ -154,6 +173,12 @@ impl Providers {
     pub fn waiting(&self) -> usize {
         self.shared.limiter.waiting()
     }
+}
+
+/// Time since the first call, by the monotonic clock.
+fn monotonic() -> Duration {
+    static BEGINNING: LazyLock<Instant> = LazyLock::new(Instant::now);
+    BEGINNING.elapsed()
 }
 
 impl Reply {

@@ -9,13 +9,14 @@ use http::{
 use url::Url;
 
 use crate::{
-    MemoryReservation, Shared,
+    Clock, MemoryReservation, Shared,
     exchange::{self, HttpCall, Measurement, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Queries the server once, at its own current time.
 pub(crate) async fn ask(
     shared: &Shared,
+    clock: Clock,
     namespace: &str,
     request: &PrometheusRequest,
     reservation: &mut MemoryReservation,
@@ -30,6 +31,7 @@ pub(crate) async fn ask(
         Ok(reply)
     };
     let measurement = Measurement {
+        clock,
         namespace,
         url: &url,
         tls: &request.tls,

@@ -7,13 +7,14 @@ use hook_core::{
 use http::header::{CONTENT_TYPE, HeaderValue};
 
 use crate::{
-    MemoryReservation, Shared,
+    Clock, MemoryReservation, Shared,
     exchange::{self, HttpCall, Measurement, Reply, invalid, parse_headers, parse_url},
 };
 
 /// Calls the endpoint once.
 pub(crate) async fn ask(
     shared: &Shared,
+    clock: Clock,
     namespace: &str,
     request: &WebRequest,
     reservation: &mut MemoryReservation,
@@ -25,6 +26,7 @@ pub(crate) async fn ask(
         exchange::send(shared, &client, call, repeatable, reservation).await
     };
     let measurement = Measurement {
+        clock,
         namespace,
         url: &url,
         tls: &request.tls,

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use futures::future::BoxFuture;
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
 use hook_driver::{End, MeasurementId, SessionInput, SessionOutput, SharedRun};
+use hook_providers::Clock;
 use jiff::Timestamp;
 use runtime_core::clock::Now;
 use shared_api::HookRun;
@@ -36,6 +37,10 @@ use measure::{Measurer, NotAsked};
 /// Target of log lines, so that level filters for `hook_operator` include them.
 const LOG: &str = "hook_operator::session";
 
+/// Longest sleep before the clock is looked at again: timers stand still while the machine is suspended, and the clock
+/// need not.
+const MAX_SLEEP: Duration = Duration::from_secs(5);
+
 /// Result of a measurement task.
 type Measured = (MeasurementId, Result<MeasurementOutcome, NotAsked>);
 
@@ -44,7 +49,7 @@ pub struct SessionRunner<B> {
     measurer: Measurer<B>,
     updates: watch::Receiver<Arc<HookRun>>,
     driver: hook_driver::Session,
-    began: Instant,
+    clock: SessionClock,
     /// Backend call or compilation under way. Boxed because it is large and a session mostly waits: unboxed,
     /// every idle session would reserve the space.
     call: Option<BoxFuture<'static, SessionInput>>,
@@ -61,12 +66,12 @@ impl<B: Backend> SessionRunner<B> {
     /// Creates a runner for the run that `updates` holds.
     pub fn new(measurer: Measurer<B>, mut updates: watch::Receiver<Arc<HookRun>>) -> Self {
         let run = updates.borrow_and_update().clone();
-        let began = Instant::now();
+        let clock = SessionClock::begin(measurer.providers.clock());
         Self {
             measurer,
             updates,
-            driver: hook_driver::Session::new(run, now(began)),
-            began,
+            driver: hook_driver::Session::new(run, clock.now()),
+            clock,
             call: None,
             measurements: JoinSet::new(),
             in_flight: HashMap::new(),
@@ -77,16 +82,16 @@ impl<B: Backend> SessionRunner<B> {
     /// Measures until the run has its verdict or is gone. Dropping the future cancels all calls in flight.
     pub async fn drive(mut self) -> End {
         loop {
-            while let Some(output) = self.driver.poll(now(self.began)) {
+            while let Some(output) = self.driver.poll(self.clock.now()) {
                 if let SessionOutput::End(end) = output {
                     return end;
                 }
                 self.carry_out(output);
             }
-            let deadline = self.driver.deadline().map(|at| self.began + at);
+            let pause = self.driver.deadline().map(|at| self.clock.pause_until(at));
             let sleep = async {
-                match deadline {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
                     None => std::future::pending().await,
                 }
             };
@@ -112,12 +117,12 @@ impl<B: Backend> SessionRunner<B> {
                 () = sleep => None,
             };
             if let Some(input) = input {
-                self.driver.handle(input, now(self.began));
+                self.driver.handle(input, self.clock.now());
             }
             // Results that arrive together are recorded together.
             while let Some(ended) = self.measurements.try_join_next_with_id() {
                 if let Some(input) = self.collect(ended) {
-                    self.driver.handle(input, now(self.began));
+                    self.driver.handle(input, self.clock.now());
                 }
             }
         }
@@ -238,7 +243,7 @@ impl<B: Backend> SessionRunner<B> {
     }
 }
 
-/// Compiles the spec on another thread, because it may take a while and must not block the Lease renewal.
+/// Compiles the spec on another thread, because it may take a while and must not block other sessions.
 async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> SessionInput {
     let namespace = namespace_of(&run).to_owned();
     let enabled = measurer.backend.providers();
@@ -247,10 +252,36 @@ async fn resolve<B: Backend>(measurer: Measurer<B>, run: Arc<HookRun>) -> Sessio
     SessionInput::Resolved(Arc::new(compute.run(&namespace, compile).await))
 }
 
-fn now(began: Instant) -> Now {
-    Now {
-        wall: Timestamp::now(),
-        mono: began.elapsed(),
+/// Clock that starts with the session.
+#[derive(Clone, Copy)]
+struct SessionClock {
+    clock: Clock,
+    began: Duration,
+    begun: Instant,
+}
+
+impl SessionClock {
+    fn begin(clock: Clock) -> Self {
+        Self {
+            clock,
+            began: clock(),
+            begun: Instant::now(),
+        }
+    }
+
+    fn now(self) -> Now {
+        // Read first: if the machine is suspended in between, what is left of a wall-clock time comes out shorter.
+        let elapsed = (self.clock)().saturating_sub(self.began);
+        Now {
+            wall: Timestamp::now(),
+            elapsed,
+            monotonic: self.begun.elapsed(),
+        }
+    }
+
+    /// Time to sleep on the way to a time of this clock.
+    fn pause_until(self, at: Duration) -> Duration {
+        at.saturating_sub(self.now().elapsed).min(MAX_SLEEP)
     }
 }
 

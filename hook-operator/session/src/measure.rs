@@ -76,7 +76,7 @@ impl<B: Backend> Measurer<B> {
             verdict,
             failure,
             times,
-        } = self.ask(run, &key, resolved, active).await;
+        } = self.ask(run, &key, resolved, begun, active).await;
         let (started_at, finished_at) = times.unwrap_or_else(|| (begun, Timestamp::now()));
         let took = Duration::try_from(finished_at.duration_since(started_at)).unwrap_or_default();
         let provider = metric.provider.name();
@@ -110,6 +110,7 @@ impl<B: Backend> Measurer<B> {
         run: &HookRun,
         key: &MeasurementKey,
         resolved: &SharedRun,
+        begun: Timestamp,
         active: &(dyn Fn(String) + Send + Sync),
     ) -> Judged {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
@@ -125,11 +126,13 @@ impl<B: Backend> Measurer<B> {
         match request {
             ProviderRequest::Http(request) => {
                 let reply = self.providers.ask(namespace, &request, &mut reservation).await;
+                let times = Some(until_now(begun));
                 let judge = move || {
                     let answer = reply.and_then(|reply| reply.interpret(&request));
                     judged(on_no_data, Some(&rules), answer)
                 };
-                self.providers.compute().run(namespace, judge).await
+                let judged = self.providers.compute().run(namespace, judge).await;
+                Judged { times, ..judged }
             }
             ProviderRequest::Job(request) => {
                 // A Job may take hours, and needs no memory here meanwhile.
@@ -143,26 +146,34 @@ impl<B: Backend> Measurer<B> {
             }
             ProviderRequest::Read(request) => {
                 let object = self.backend.read_object(run, &request, &mut reservation).await;
+                let times = Some(until_now(begun));
                 let run_pod = pod_uid(run).map(str::to_owned);
                 let judge = move || {
                     let answer =
                         object.and_then(|object| interpret_object(&request, run_pod.as_deref(), &object));
                     judged(on_no_data, Some(&rules), answer)
                 };
-                self.providers.compute().run(namespace, judge).await
+                let judged = self.providers.compute().run(namespace, judge).await;
+                Judged { times, ..judged }
             }
             ProviderRequest::Exec(request) => {
                 let sent = self.backend.run_command(run, &request, &mut reservation).await;
+                let times = Some(until_now(begun));
                 let judge = move || {
                     let answer = sent.and_then(|sent| interpret_command(&request, &sent));
                     judged(on_no_data, Some(&rules), answer)
                 };
-                self.providers.compute().run(namespace, judge).await
+                let judged = self.providers.compute().run(namespace, judge).await;
+                Judged { times, ..judged }
             }
             ProviderRequest::Annotate(request) => {
                 let written = self.backend.annotate_pod(run, &request).await;
+                let times = Some(until_now(begun));
                 let answer = written.map(|()| annotated(&request));
-                judged(on_no_data, Some(&rules), answer)
+                Judged {
+                    times,
+                    ..judged(on_no_data, Some(&rules), answer)
+                }
             }
         }
     }
@@ -235,8 +246,14 @@ fn metric_of<'r>(run: &'r SharedRun, key: &MeasurementKey) -> Option<&'r Resolve
 struct Judged {
     verdict: MeasurementResult,
     failure: Option<MeasurementFailure>,
-    /// Start and end, if they are not those of this call.
+    /// Start of the measurement and arrival of its answer, if there is one.
     times: Option<(Timestamp, Timestamp)>,
+}
+
+/// Times of a measurement whose answer arrives now: judging it may have to wait, or the machine be suspended, and an
+/// answer must not seem to be newer than it is. The providers drop one that may have arrived before.
+fn until_now(begun: Timestamp) -> (Timestamp, Timestamp) {
+    (begun, Timestamp::now())
 }
 
 /// Judges an outcome. The result contains no secrets.

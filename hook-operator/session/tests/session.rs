@@ -7,9 +7,9 @@
     reason = "a test may end so"
 )]
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 
 use hook_core::answer::MeasurementFailure;
 use hook_core::decide::Delay;
@@ -272,6 +272,36 @@ async fn an_end_whose_answer_was_lost_is_told_once() {
     let (backend, _) = harness.end().await;
     assert_eq!(backend.status().phase, Phase::Successful);
     assert_eq!(backend.concluded.load(Ordering::Relaxed), 1);
+}
+
+/// The machine is suspended between a request and its answer. No timer notices that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_from_before_a_suspension_is_an_error_and_no_success() {
+    static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    static SUSPENDED: AtomicU64 = AtomicU64::new(0);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = || async {
+        SUSPENDED.fetch_add(180, Ordering::SeqCst);
+        "ok"
+    };
+    let app = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, app).await.unwrap() });
+    let policy = EgressPolicy {
+        allow_loopback: true,
+        ..EgressPolicy::default()
+    };
+    let clock = || BEGAN.elapsed() + Duration::from_secs(SUSPENDED.load(Ordering::SeqCst));
+    let providers = Providers::new(policy, ProviderLimits::default()).with_clock(clock);
+    let metric = metric(&url, json!({ "consecutiveErrorLimit": 0 }));
+    let (backend, _) = Harness::sharing(providers, metric, |_| Write::Kept, no_secret)
+        .end()
+        .await;
+    let status = backend.status();
+    assert_eq!(status.phase, Phase::Error, "{status:?}");
+    let measurement = &status.metric_results[0].measurements[0];
+    let message = measurement.message.as_deref().unwrap_or_default();
+    assert!(message.contains("was read 180s after the call"), "{message}");
 }
 
 /// An answer that satisfies yesterday's condition says nothing about today's.

@@ -17,6 +17,7 @@ use hook_providers::MemoryReservation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use operator_runtime::calls::CallLimiter;
+use operator_runtime::clock;
 use shared_api::{HookRun, parsed};
 
 use crate::account;
@@ -32,6 +33,8 @@ pub const MAX_COMMANDS: usize = 64;
 const RESERVED: usize = 4 * KEPT_OF_STREAM;
 /// Longest wait for a turn.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Time by which the end of a command may be read later than the timeout, because the process was busy.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Runs commands.
 pub struct Commands {
@@ -59,7 +62,8 @@ impl Commands {
     /// Runs a command in a container of the run's pod. Dropping the future ends the connection; the command may run on.
     ///
     /// # Errors
-    /// If the command did not run to its end in this container, or its end is not known.
+    /// If the command did not run to its end in this container, or its end is not known. `Timeout` also if its end was
+    /// read long after the timeout: the machine was suspended meanwhile, and the result may be old.
     pub async fn run(
         &self,
         run: &HookRun,
@@ -77,8 +81,9 @@ impl Commands {
         };
         // Reserved after the wait: those that wait take no memory of others.
         reservation.grow_to(reservation.held() + RESERVED).await?;
+        let begun = clock::elapsed();
         let measured = self.run_in(namespace, pod_uid(run), request);
-        tokio::time::timeout(request.timeout, measured)
+        let measured = tokio::time::timeout(request.timeout, measured)
             .await
             .unwrap_or_else(|_| {
                 let message = format!(
@@ -86,7 +91,19 @@ impl Commands {
                     request.timeout.as_secs()
                 );
                 Err(MeasurementFailure::new(FailureKind::Timeout, message))
-            })
+            });
+        // Timers stand still while the machine is suspended.
+        let took = clock::elapsed().saturating_sub(begun);
+        if measured.is_ok() && took > request.timeout.saturating_add(LATE) {
+            let message = format!(
+                "the end of the {request} was read {}s after its start, and its timeout is {}s: this process or its \
+                 machine stood still meanwhile, or its clock was set",
+                took.as_secs(),
+                request.timeout.as_secs()
+            );
+            return Err(MeasurementFailure::new(FailureKind::Timeout, message));
+        }
+        measured
     }
 
     async fn run_in(

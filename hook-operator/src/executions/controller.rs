@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use kube::Resource as _;
 use kube::runtime::watcher;
+use operator_runtime::heartbeat::Heartbeats;
 use operator_runtime::watch::{NamespacedName, Observed, key_of};
 use shared_api::ExecutionHook;
 use shared_api::parsed::{InvalidObject, Parsed};
@@ -56,11 +57,17 @@ impl Controller {
     }
 
     /// Processes watch events until their stream ends.
-    pub(super) async fn drive(mut self, events: impl Stream<Item = Observed<ExecutionHook>>) {
+    pub(super) async fn drive(
+        mut self,
+        events: impl Stream<Item = Observed<ExecutionHook>>,
+        heartbeats: &Heartbeats,
+    ) {
         let mut events = std::pin::pin!(events);
+        let heartbeat = heartbeats.of("executionhooks");
         loop {
+            heartbeat.beat();
             tokio::select! {
-                event = events.next() => match event {
+                event = heartbeat.next(&mut events) => match event {
                     Some(event) => self.observe(event),
                     None => return,
                 },

@@ -15,6 +15,7 @@ use kube::Client;
 use operator_runtime::calls::CallLimiter;
 use operator_runtime::crd_wait;
 use operator_runtime::health::Health;
+use operator_runtime::heartbeat::Heartbeats;
 use operator_runtime::shard::Scope;
 
 use crate::act::ApiBackend;
@@ -42,6 +43,8 @@ pub struct Settings {
     pub scope: Scope,
     /// Health of the operator.
     pub health: Health,
+    /// Heartbeats of the operator.
+    pub heartbeats: Heartbeats,
     /// Limiter of calls as the accounts of namespaces.
     pub limiter: CallLimiter,
     /// Backend.
@@ -59,6 +62,7 @@ pub async fn drive(settings: Settings) {
         providers,
         scope,
         mut health,
+        heartbeats,
         limiter,
         backend,
         metrics,
@@ -76,5 +80,7 @@ pub async fn drive(settings: Settings) {
     let calls = Arc::new(Calls::new(
         client, providers, limiter, backend, metrics, is_enabled,
     ));
-    Controller::new(calls).drive(watches.executions()).await;
+    Controller::new(calls)
+        .drive(watches.executions(), &heartbeats)
+        .await;
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use hook_core::execution::TryOutcome;
 use hook_driver::execution::{Execution, ExecutionInput, ExecutionOutput, TryId};
-use jiff::Timestamp;
-use runtime_core::clock::Now;
+use operator_runtime::clock::{self, Reading};
 use shared_api::ExecutionHook;
 use shared_api::reason::ContainerReason;
 use tokio::sync::{mpsc, watch};
@@ -16,12 +15,16 @@ use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 
 use super::calls::Calls;
 
+/// Longest sleep before the clock is looked at again: timers stand still while the machine is suspended.
+const MAX_SLEEP: Duration = Duration::from_secs(5);
+
 /// Runner of the execution of one hook.
 pub(super) struct Runner {
     calls: Arc<Calls>,
     updates: watch::Receiver<Arc<ExecutionHook>>,
     driver: Execution,
-    began: Instant,
+    /// Start, on the scale of [`clock::elapsed`].
+    began: Reading,
     /// Call of the API server under way. Boxed because an idle execution would reserve its space.
     call: Option<BoxFuture<'static, ExecutionInput>>,
     /// Read of the HookAction under way.
@@ -36,9 +39,9 @@ impl Runner {
     /// Creates a runner for the hook that `updates` holds.
     pub(super) fn new(calls: Arc<Calls>, mut updates: watch::Receiver<Arc<ExecutionHook>>) -> Self {
         let hook = updates.borrow_and_update().clone();
-        let began = Instant::now();
+        let began = clock::read();
         Self {
-            driver: Execution::new(hook, calls.is_enabled, now(began)),
+            driver: Execution::new(hook, calls.is_enabled, clock::now_since(began)),
             calls,
             updates,
             began,
@@ -53,16 +56,19 @@ impl Runner {
     /// Runs until the hook is gone. Dropping the future cancels all calls; commands may run on.
     pub(super) async fn drive(mut self) {
         loop {
-            while let Some(output) = self.driver.poll(now(self.began)) {
+            while let Some(output) = self.driver.poll(clock::now_since(self.began)) {
                 if matches!(output, ExecutionOutput::End) {
                     return;
                 }
                 self.carry_out(output);
             }
-            let deadline = self.driver.deadline().map(|at| self.began + at);
+            let pause = self.driver.deadline().map(|at| {
+                let left = at.saturating_sub(clock::now_since(self.began).elapsed);
+                left.min(MAX_SLEEP)
+            });
             let sleep = async {
-                match deadline {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
                     None => std::future::pending().await,
                 }
             };
@@ -86,15 +92,16 @@ impl Runner {
                 () = sleep => None,
             };
             if let Some(input) = input {
-                self.driver.handle(input, now(self.began));
+                self.driver.handle(input, clock::now_since(self.began));
             }
             // Results that arrive together are recorded together.
             while let Ok(id) = self.started.1.try_recv() {
-                self.driver.handle(ExecutionInput::Started(id), now(self.began));
+                self.driver
+                    .handle(ExecutionInput::Started(id), clock::now_since(self.began));
             }
             while let Some(ended) = self.tries.try_join_next_with_id() {
                 if let Some(input) = self.collect(ended) {
-                    self.driver.handle(input, now(self.began));
+                    self.driver.handle(input, clock::now_since(self.began));
                 }
             }
         }
@@ -199,12 +206,5 @@ async fn answer(call: &mut Option<BoxFuture<'static, ExecutionInput>>) -> Execut
     match call {
         Some(call) => call.await,
         None => std::future::pending().await,
-    }
-}
-
-fn now(began: Instant) -> Now {
-    Now {
-        wall: Timestamp::now(),
-        mono: began.elapsed(),
     }
 }

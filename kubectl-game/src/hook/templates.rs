@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::{Unresolved, unresolved};
+use gamedeployment_core::pod::Pod;
 use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use gamedeployment_core::workload::Workload;
 use serde_json::Value;
@@ -102,6 +103,10 @@ impl Cluster for LocalTemplates<'_> {
 
     fn node_cost(&self, _: &str) -> Option<f64> {
         None
+    }
+
+    fn is_new_question(&self, _: &Pod) -> bool {
+        false
     }
 
     fn has_run(&self, _: &str, _: &str) -> bool {

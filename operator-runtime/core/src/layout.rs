@@ -90,7 +90,8 @@ impl Layouts {
     }
 
     /// Must be called before and after each API call, with the time until which the own Lease is held, if it
-    /// is. If it has expired by `now`, an earlier list no longer counts.
+    /// is. If it has expired by `now`, an earlier list no longer counts. Both are times of a clock that is never
+    /// slow: others may have seen the Lease expire while this machine was suspended.
     pub fn check_lapse(&mut self, now: Duration, until: Option<Duration>) {
         // A process of another layout may have listed the Leases in between and seen this one as expired.
         if until.is_none_or(|until| until <= now) {
@@ -98,8 +99,8 @@ impl Layouts {
         }
     }
 
-    /// Applies a list of the Leases, by a call that began and ended at these times. `held` is true if the
-    /// process held its own Lease by then.
+    /// Applies a list of the Leases, by a call that began and ended at these times, which are those of a clock that
+    /// is never fast. `held` is true if the process held its own Lease by then.
     pub fn read(&mut self, record: Vec<(String, LeaseRecord)>, began: Duration, ended: Duration, held: bool) {
         // Keep Leases that are no longer listed: such a Lease was deleted, but its holder may not know yet.
         for (lease, record) in record {

@@ -1,4 +1,4 @@
-//! CPU-bound work, kept off the tasks that renew the Lease and serve requests. Namespaces take turns.
+//! CPU-bound work, kept off the tasks that follow watches and serve requests. Namespaces take turns.
 //!
 //! A computation cannot be cancelled, so each is short (its caller bounds it) and few run at a time: a tenant
 //! whose answers take long to judge delays only its own.

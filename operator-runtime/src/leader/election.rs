@@ -1,6 +1,6 @@
 //! API calls of an election.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -11,29 +11,31 @@ use runtime_core::candidate::{Candidate, LeaseCall, LeaseRecord, Timing, WriteOu
 use runtime_core::layout::Layouts;
 use shared_api::parsed::Parsed;
 
-use super::{CHECK, LeaderArgs, LeaderMetrics};
-use crate::error::root_cause;
-use crate::fence::{self, Fence};
+use super::{CHECK, Candidacy, LeaderMetrics};
+use crate::clock::{self, Reading};
+use crate::error::{StandingFailure, root_cause};
+use crate::fence::Fence;
 use crate::health::Health;
+use crate::heartbeat::Heartbeat;
 use crate::random::random;
-use crate::shard::Scope;
 
-/// Reason why an elected process's work ended.
-pub(super) enum Ended {
-    /// The work returned.
-    Work,
-    /// The lease was lost.
-    Lost(String),
-}
+/// Time that the release of the Lease may take: the process must end within its grace.
+const RELEASE_WITHIN: Duration = Duration::from_secs(2);
 
 /// Election of one process: makes the API calls, sets the fence and reports the state.
-pub struct Election {
+///
+/// The candidate's times are monotonic, so that no clock makes a process take a Lease too early. The time for which
+/// this process holds its own Lease also passes on the clock of the fence: others may have seen it expire while the
+/// machine was suspended.
+pub(super) struct Election {
     leases: Api<Lease>,
     /// The same, for reading those of others.
     all_leases: Api<Parsed<Lease>>,
     lease: String,
     namespace: String,
     candidate: Candidate,
+    /// End of the last renewal's time on the clock of the fence.
+    held_until: Option<Duration>,
     layouts: Layouts,
     timing: Timing,
     fence: Fence,
@@ -41,21 +43,25 @@ pub struct Election {
     health: Health,
     /// Time since which it holds the Lease; informational.
     acquired: Timestamp,
+    failure: StandingFailure,
+    /// Whether a call of the current step has failed.
+    has_failed: bool,
+    heartbeat: Heartbeat,
+    /// Reads the clocks.
+    clocks: Box<dyn Fn() -> Reading>,
 }
 
 impl Election {
-    /// Creates a candidate for this program in a scope. `client` must not be fenced, because it writes the
-    /// Lease.
-    pub fn new(
-        client: Client,
-        program: &'static str,
-        scope: &Scope,
-        args: &LeaderArgs,
-        fence: Fence,
-        metrics: LeaderMetrics,
-        health: Health,
-    ) -> Self {
-        health.require(&[CHECK]);
+    /// Creates a candidate. `client` must not be fenced, because it writes the Lease.
+    pub(super) fn new(client: Client, candidacy: Candidacy, heartbeat: Heartbeat) -> Self {
+        let Candidacy {
+            program,
+            scope,
+            args,
+            fence,
+            metrics,
+            health,
+        } = candidacy;
         let namespace = args.lease_namespace.as_ref().or(scope.namespace.as_ref());
         let namespace = namespace
             .map_or(client.default_namespace(), String::as_str)
@@ -71,17 +77,29 @@ impl Election {
                 .map_or(program.to_owned(), |shard| shard.lease(program)),
             namespace,
             candidate: Candidate::new(name_of(args.identity.as_deref()), timing),
+            held_until: None,
             layouts: Layouts::new(program, scope.shard, timing),
             timing,
             fence,
             metrics,
             health,
             acquired: Timestamp::now(),
+            failure: StandingFailure::default(),
+            has_failed: false,
+            heartbeat,
+            clocks: Box::new(clock::read),
         }
     }
 
-    /// Waits for leadership, then runs the work until it ends or the lease is lost.
-    pub(super) async fn lead(&mut self, work: impl Future<Output = ()>) -> Ended {
+    /// Replaces the clocks.
+    #[cfg(test)]
+    pub(super) fn with_clocks(mut self, clocks: impl Fn() -> Reading + 'static) -> Self {
+        self.clocks = Box::new(clocks);
+        self
+    }
+
+    /// Returns when this process leads.
+    pub(super) async fn acquire(&mut self) {
         while !self.leads() {
             self.step().await;
             if !self.leads() {
@@ -94,16 +112,16 @@ impl Election {
             name = self.candidate.name(),
             "leads"
         );
-        tokio::select! {
-            () = work => Ended::Work,
-            why = self.keep_renewing() => Ended::Lost(why),
-        }
+    }
+
+    /// Closes the fence.
+    pub(super) fn close(&self) {
+        self.fence.set(None);
     }
 
     /// Releases leadership, so that a successor need not wait. The work must have ended.
     pub(super) async fn release(&mut self) {
-        self.metrics.leads.set(0);
-        self.fence.set(None);
+        self.close();
         self.give_back().await;
     }
 
@@ -120,31 +138,57 @@ impl Election {
             spec.lease_duration_seconds = Some(1);
         }
         self.candidate.release();
-        match self
-            .bounded(self.leases.replace(&self.lease, &PostParams::default(), &lease))
-            .await
-        {
+        let params = PostParams::default();
+        let call = self.leases.replace(&self.lease, &params, &lease);
+        match self.within(self.call_limit().min(RELEASE_WITHIN), call).await {
             Ok(_) => tracing::info!(lease = self.lease, "gave the lead back"),
             Err(error) => tracing::warn!(%error, lease = self.lease, "failed to give the lead back"),
         }
     }
 
-    /// Time until which it holds the Lease, if it does.
+    fn now(&self) -> Reading {
+        (self.clocks)()
+    }
+
+    /// Time until which it holds the Lease, if it does, on the clock of the fence.
     fn until(&self) -> Option<Duration> {
-        self.candidate.leads_until(fence::now())
+        let now = self.now();
+        self.candidate.leads_until(now.monotonic)?;
+        self.held_until.filter(|until| now.elapsed < *until)
+    }
+
+    /// Time for the candidate that has read its Lease: the end of its leadership, if that has passed only on the clock
+    /// of the fence.
+    fn candidate_time(&self) -> Duration {
+        let now = self.now().monotonic;
+        let lapsed = self.candidate.leads_until(now).filter(|_| self.until().is_none());
+        lapsed.unwrap_or(now)
     }
 
     fn leads(&self) -> bool {
         self.layouts.alone() && self.until().is_some()
     }
 
-    /// Renews the lease until it is lost. Returns the reason.
-    async fn keep_renewing(&mut self) -> String {
+    /// Whether a process that does not lead may lead again without starting anew: its time is over on the clock of the
+    /// fence only, and nobody else is known to lead. After a loss the candidate no longer leads on any clock.
+    fn may_lead_again(&self) -> bool {
+        let still_leads = self.candidate.leads_until(self.now().monotonic).is_some();
+        still_leads && self.layouts.wait().is_none()
+    }
+
+    /// Renews the Lease until it is lost. Returns the reason.
+    ///
+    /// A suspension of the machine may outlast the lease, and connections do not survive it, so the first call after it
+    /// often fails. The next ones are made with the fence closed.
+    pub(super) async fn keep_renewing(&mut self) -> String {
         loop {
             tokio::time::sleep(self.retry_period()).await;
             self.step().await;
             if !self.leads() {
-                return self.lost();
+                self.close();
+                if !self.may_lead_again() {
+                    return self.lost();
+                }
             }
         }
     }
@@ -167,12 +211,28 @@ impl Election {
 
     /// Renews the Lease if it is held; otherwise reads it and tries to acquire it. One attempt.
     async fn step(&mut self) {
-        let now = fence::now();
-        self.layouts.check_lapse(now, self.candidate.leads_until(now));
+        self.heartbeat.beat();
+        if let Some(jump) = clock::new_jump() {
+            clock::warn_of(jump);
+        }
+        self.has_failed = false;
+        self.attempt().await;
+        if !self.has_failed && self.failure.end() {
+            tracing::info!(
+                lease = self.lease,
+                namespace = self.namespace,
+                "calls about the lease succeed again"
+            );
+        }
+    }
+
+    async fn attempt(&mut self) {
+        self.layouts.check_lapse(self.now().elapsed, self.until());
         let mut call = self.candidate.next();
         if call == LeaseCall::Read {
             let read = self.bounded(self.leases.get_opt(&self.lease)).await;
-            match read.map(|found| self.candidate.read(found.as_ref().map(found_of), fence::now())) {
+            let now = self.candidate_time();
+            match read.map(|found| self.candidate.read(found.as_ref().map(found_of), now)) {
                 Ok(Some(follows)) => call = follows,
                 Ok(None) => {
                     self.layouts.not_leading();
@@ -198,10 +258,13 @@ impl Election {
         }
         // While the Lease was deleted, a process of another layout could not see that it is held.
         let until = self.until().filter(|_| matches!(call, LeaseCall::Renew { .. }));
-        let began = fence::now();
+        let began = self.now();
         let written = self.write(call).await;
-        self.candidate.wrote(call, began, written);
-        self.layouts.check_lapse(fence::now(), until);
+        if matches!(written, WriteOutcome::Done(_)) {
+            self.held_until = Some(began.elapsed.saturating_add(self.timing.renew_deadline()));
+        }
+        self.candidate.wrote(call, began.monotonic, written);
+        self.layouts.check_lapse(self.now().elapsed, until);
         let held = self.until().is_some();
         if held
             && !self.layouts.alone()
@@ -217,7 +280,7 @@ impl Election {
     /// holder otherwise.
     async fn other_layouts_have_ended(&mut self, held: bool) -> bool {
         let before = self.layouts.wait().cloned();
-        let began = fence::now();
+        let began = self.now().monotonic;
         // List without a version, so that the answer is never older than the request.
         let listed = self.bounded(self.all_leases.list(&ListParams::default())).await;
         let leases = match listed {
@@ -235,7 +298,8 @@ impl Election {
         // The API server stores no Lease whose spec does not parse.
         let items = items.filter_map(|Parsed(lease)| lease.ok());
         let found = items.map(|lease| (lease.name_any(), found_of(&lease)));
-        self.layouts.read(found.collect(), began, fence::now(), held);
+        let ended = self.now().monotonic;
+        self.layouts.read(found.collect(), began, ended, held);
         let Some(wait) = self.layouts.wait() else {
             return true;
         };
@@ -248,7 +312,7 @@ impl Election {
         false
     }
 
-    async fn write(&self, call: &LeaseCall) -> WriteOutcome {
+    async fn write(&mut self, call: &LeaseCall) -> WriteOutcome {
         let name = self.candidate.name();
         let params = PostParams::default();
         let outcome = match call {
@@ -276,11 +340,25 @@ impl Election {
         }
     }
 
-    /// Limits an API call, which must not outlast the time that it decides about.
+    /// Time that an API call may take. It must not outlast the time that it decides about.
+    fn call_limit(&self) -> Duration {
+        self.timing.renew_deadline() / 2
+    }
+
+    /// Limits an API call.
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, kube::Error> {
-        let limit = self.timing.renew_deadline() / 2;
+        self.within(self.call_limit(), call).await
+    }
+
+    /// Limits an API call to this time, which is long if the lease is, and beats meanwhile.
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, kube::Error> {
         let late = |_| kube::Error::Service("no answer in time".into());
-        tokio::time::timeout(limit, call).await.map_err(late)?
+        let call = tokio::time::timeout(limit, call);
+        self.heartbeat.during(call).await.map_err(late)?
     }
 
     fn object(&self, holder: &str, version: Option<String>, transitions: i32) -> Lease {
@@ -306,7 +384,6 @@ impl Election {
     fn publish(&self) {
         let until = self.until().filter(|_| self.layouts.alone());
         self.fence.set(until);
-        self.metrics.leads.set(i64::from(until.is_some()));
         match (self.layouts.wait(), self.candidate.leader()) {
             // Pass while waiting: otherwise a rolling update would never stop the processes that this one
             // waits for.
@@ -319,15 +396,18 @@ impl Election {
         }
     }
 
-    fn failed(&self, doing: &str, error: &kube::Error) {
+    fn failed(&mut self, doing: &str, error: &kube::Error) {
         self.metrics.failures.inc();
+        self.has_failed = true;
         let why = root_cause(error);
-        tracing::warn!(
-            lease = self.lease,
-            namespace = self.namespace,
-            error = why,
-            "failed to {doing}"
-        );
+        if self.failure.note(&format!("{doing}: {why}"), Instant::now()) {
+            tracing::warn!(
+                lease = self.lease,
+                namespace = self.namespace,
+                error = why,
+                "failed to {doing}"
+            );
+        }
         if !self.leads() {
             self.health.fail(CHECK, format!("failed to {doing}: {why}"));
         }

@@ -1,23 +1,27 @@
 //! Leader election with a Lease: one of several processes works, and the others wait to take over.
 //!
 //! `runtime-core` decides: its `candidate` who leads, and its `layout` which other shard layouts to wait for.
-//! Here [`crate::fence`] blocks writes when the lease may be lost, and [`Election`] makes the calls. A
-//! process that has lost its lease exits; it does not wait for another term.
+//! Here [`crate::fence`] blocks writes when the lease may be lost, and `election` makes the calls, on the thread of
+//! [`ElectionThread`]. A process that has lost its lease exits; it does not wait for another term.
 
 mod election;
+mod thread;
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use crate::error::OperatorError;
-use crate::shard::Shard;
+use crate::fence::Fence;
+use crate::health::Health;
+use crate::shard::{Scope, Shard};
 use crate::shutdown::Shutdown;
-pub use election::Election;
-use election::Ended;
+pub use thread::ElectionThread;
 
 /// Name of the check in `/readyz`.
 pub const CHECK: &str = "leader-election";
@@ -59,20 +63,53 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     Ok(duration)
 }
 
+/// Settings of a candidate.
+#[derive(Debug)]
+pub struct Candidacy {
+    /// Name of the program.
+    pub program: &'static str,
+    /// Part of the cluster that it works on.
+    pub scope: Scope,
+    /// Flags.
+    pub args: LeaderArgs,
+    /// Fence of its writes, which is open only while it leads.
+    pub fence: Fence,
+    /// Metrics.
+    pub metrics: LeaderMetrics,
+    /// Health state, which gets a check.
+    pub health: Health,
+}
+
 /// Metrics of elections.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct LeaderMetrics {
-    leads: Gauge,
+    leads: Leads,
     shards: Gauge,
     failures: Counter,
 }
 
+/// Gauge that is read from the fence at each scrape: it is right even if the election hangs.
+#[derive(Debug, Clone)]
+struct Leads(Fence);
+
+impl EncodeMetric for Leads {
+    fn encode(&self, mut encoder: MetricEncoder) -> Result<(), std::fmt::Error> {
+        encoder.encode_gauge(&i64::from(self.0.is_open()))
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
+    }
+}
+
 impl LeaderMetrics {
-    /// Creates the metrics. This process counts as a leader if there is no election, and otherwise not yet.
-    pub fn new(elects: bool) -> Self {
-        let metrics = Self::default();
-        metrics.leads.set(i64::from(!elects));
-        metrics
+    /// Creates the metrics of a process whose writes pass this fence. It counts as a leader while the fence is open.
+    pub fn new(fence: Fence) -> Self {
+        Self {
+            leads: Leads(fence),
+            shards: Gauge::default(),
+            failures: Counter::default(),
+        }
     }
 
     /// Registers the metrics. The leader is reported by shard, because each shard has its own.
@@ -95,31 +132,57 @@ impl LeaderMetrics {
 
 /// Runs the work, as leader if there is an election, until a signal requests shutdown.
 pub async fn work(
-    election: Option<Election>,
+    election: Option<ElectionThread>,
     work: impl Future<Output = ()>,
     shutdown: &mut Shutdown,
 ) -> Result<(), OperatorError> {
-    let Some(mut election) = election else {
-        return tokio::select! {
-            () = work => Err(OperatorError::WorkEnded),
-            () = shutdown.requested() => {
-                tracing::info!("asked to end");
-                Ok(())
-            }
-        };
-    };
-    // In every case, the work is dropped before leadership is released.
-    let ended = tokio::select! {
-        ended = election.lead(work) => Some(ended),
-        () = shutdown.requested() => None,
-    };
-    if ended.is_none() {
-        tracing::info!("asked to end");
+    if let Some(election) = election {
+        return election.run(work).await;
     }
-    election.release().await;
-    match ended {
-        None => Ok(()),
-        Some(Ended::Work) => Err(OperatorError::WorkEnded),
-        Some(Ended::Lost(why)) => Err(OperatorError::LostLead(why)),
+    tokio::select! {
+        () = work => Err(OperatorError::WorkEnded),
+        () = shutdown.requested() => {
+            tracing::info!("asked to end");
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn the_gauge_follows_the_fence_at_each_scrape() {
+        let fence = Fence::closed();
+        let mut registry = Registry::default();
+        LeaderMetrics::new(fence.clone()).register(&mut registry, None);
+        let leads = || {
+            let mut text = String::new();
+            encode(&mut text, &registry).unwrap();
+            let mut lines = text.lines();
+            let line = lines.find_map(|line| line.strip_prefix("hookgate_leader "));
+            line.unwrap().to_owned()
+        };
+        assert_eq!(leads(), "0");
+        fence.set(Some(clock::elapsed() + Duration::from_hours(1)));
+        assert_eq!(leads(), "1");
+        // Its time is over, and nobody has closed it.
+        fence.set(Some(clock::elapsed()));
+        assert_eq!(leads(), "0");
+    }
+
+    #[test]
+    fn a_process_without_an_election_counts_as_a_leader() {
+        let mut registry = Registry::default();
+        let shard = "1/2".parse().unwrap();
+        LeaderMetrics::new(Fence::open()).register(&mut registry, Some(shard));
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        assert!(text.contains("hookgate_leader{shard=\"1/2\"} 1\n"), "{text}");
+        assert!(text.contains("# TYPE hookgate_leader gauge"), "{text}");
     }
 }

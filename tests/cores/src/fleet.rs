@@ -51,6 +51,10 @@ impl Cluster for Around {
         None
     }
 
+    fn is_new_question(&self, pod: &Pod) -> bool {
+        pod.annotation(annotation::QUESTION).is_some()
+    }
+
     fn has_run(&self, _: &str, name: &str) -> bool {
         self.runs.contains(name)
     }
@@ -156,7 +160,12 @@ impl Fleet {
             Action::RecordSelection(at, text) => {
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.insert(annotation::DELETING.to_owned(), "true".to_owned());
-                notes.insert(annotation::CHOSEN_FOR.to_owned(), text);
+                notes.insert(annotation::CHOSEN_FOR.to_owned(), text.clone());
+                notes.insert(annotation::QUESTION.to_owned(), text);
+            }
+            Action::NoteQuestion(at, question) => {
+                let notes = &mut self.pod(&at)?.annotations;
+                notes.insert(annotation::QUESTION.to_owned(), question.text);
             }
             Action::Gated(GatedWrite::SetNotReady(update, since)) => {
                 self.pod(update.pod())?.in_place = Some(InPlaceCondition {

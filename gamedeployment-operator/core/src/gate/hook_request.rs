@@ -10,7 +10,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::draft::Draft;
 use super::shared_spec::Added;
-use super::{Intent, NewRun};
+use super::{Intent, NewRun, question};
 use crate::digest::digest_of_text;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
@@ -98,6 +98,9 @@ impl<'a> HookRequest<'a> {
         let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
         if let Some(selection) = selection.filter(|_| self.intent.deletes()) {
             notes.insert(annotation::CHOICE.to_owned(), selection.to_owned());
+        }
+        if let Some(question) = question::on(self.pod) {
+            notes.insert(annotation::QUESTION.to_owned(), question.to_owned());
         }
         metadata.annotations = Some(notes);
         self.draft.new_run(metadata, &self.arguments)

@@ -76,6 +76,12 @@ impl NewRun {
         notes?.get(annotation::INTENT).map(String::as_str)
     }
 
+    /// Returns the question that it asks, if it names one.
+    pub fn question(&self) -> Option<&str> {
+        let notes = self.metadata.annotations.as_ref();
+        notes?.get(annotation::QUESTION).map(String::as_str)
+    }
+
     /// Returns whether the run is for the deletion of a surplus or named pod.
     pub fn is_for_deletion(&self) -> bool {
         self.intent() == Some(Intent::Delete.text().as_str())

@@ -43,6 +43,10 @@ impl Cluster for FakeCluster {
         self.seen.map(SignedDuration::from_secs)
     }
 
+    fn is_new_question(&self, _: &Pod) -> bool {
+        true
+    }
+
     fn has_run(&self, _: &str, _: &str) -> bool {
         false
     }

@@ -201,6 +201,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::Node;
+    use crate::pod::Pod;
     use crate::samples::workload;
     use crate::unusable_template::{MAX_TEMPLATE_BYTES, TooLarge};
 
@@ -226,6 +227,10 @@ mod tests {
 
         fn node_cost(&self, _: &str) -> Option<f64> {
             None
+        }
+
+        fn is_new_question(&self, _: &Pod) -> bool {
+            true
         }
 
         fn has_run(&self, _: &str, _: &str) -> bool {

@@ -68,6 +68,8 @@ pub struct Run {
     pub intent: Option<String>,
     /// The pod's selection record at the run's creation, for runs before a deletion.
     pub selection: Option<String>,
+    /// The question noted on the pod at the run's creation, for runs about a pod.
+    pub question: Option<String>,
     /// Digest of the current spec.
     pub spec_digest: SpecDigest,
     /// Digest of the rendered spec, from the annotation. Anyone may have written it.
@@ -123,6 +125,7 @@ impl Run {
             revision: either(label::REVISION, label::REVISION_OLD),
             intent: notes.get(annotation::INTENT).cloned(),
             selection: notes.get(annotation::CHOICE).cloned(),
+            question: notes.get(annotation::QUESTION).cloned(),
             spec_digest: SpecDigest::of(&run.spec),
             noted_digest: notes
                 .get(annotation::SPEC_DIGEST)

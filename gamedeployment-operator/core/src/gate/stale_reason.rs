@@ -3,7 +3,8 @@
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
-use super::{HookRequest, Run, hook_request};
+use super::{HookRequest, Run, hook_request, question};
+use crate::pod::Pod;
 use crate::spec_digest::SpecDigest;
 
 /// Reason why a run is stale.
@@ -75,8 +76,23 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
             "it was asked when the pod was chosen before",
         ));
     }
+    if run.question.as_deref() != question::on(pod) {
+        return Some(other_question(pod));
+    }
     let restarted = hook_request::restarted(pod, &run.containers);
     restarted.map(|container| StaleReason::routine(format!("container {container} has restarted since")))
+}
+
+/// Returns why a run that asks another question than the pod shows does not count.
+fn other_question(pod: &Pod) -> StaleReason {
+    if question::on(pod).is_some() {
+        return StaleReason::routine("the pod was asked again since");
+    }
+    let why = format!(
+        "the pod does not show the question that it asks: someone else removes annotation {}, which the operator needs",
+        names::QUESTION
+    );
+    StaleReason::reported(WorkloadReason::HookRunEdited, why)
 }
 
 /// Returns why a run's spec does not count as the one with the digest `wanted`, if so. The current spec must

@@ -23,6 +23,10 @@ impl Cluster for One {
         None
     }
 
+    fn is_new_question(&self, _: &Pod) -> bool {
+        true
+    }
+
     fn has_run(&self, _: &str, _: &str) -> bool {
         false
     }

@@ -16,6 +16,7 @@ impl Action {
             Self::DryRunPod(..) => DRY_RUN_POD,
             Self::RecordSelection(..) => "mark_pod",
             Self::ClearSelection(_) => "unmark_pod",
+            Self::NoteQuestion(..) => "note_question",
             Self::Gated(GatedWrite::DeletePod(_)) => "delete_pod",
             Self::Gated(GatedWrite::SetNotReady(..)) => "take_out_pod",
             Self::Gated(GatedWrite::WriteUpdate(..)) => "update_pod",
@@ -39,6 +40,7 @@ impl Action {
             | Self::ClearSelection(_)
             | Self::Gated(GatedWrite::DeletePod(_)) => true,
             Self::CreateRun(run) => run.is_for_deletion(),
+            Self::NoteQuestion(_, question) => question.is_of_deletion,
             Self::CreateRevision(_)
             | Self::AdoptRevision(_)
             | Self::RenumberRevision(..)
@@ -68,6 +70,7 @@ impl Action {
             | Self::ReleasePod(pod)
             | Self::RecordSelection(pod, _)
             | Self::ClearSelection(pod)
+            | Self::NoteQuestion(pod, _)
             | Self::SetReady(pod, _) => Some(&pod.name),
             Self::Gated(write) => Some(&write.pod().name),
             Self::CreateRun(run) => run.metadata.name.as_deref(),

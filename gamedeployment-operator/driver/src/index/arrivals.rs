@@ -1,4 +1,4 @@
-//! Arrival times of verdicts, on the monotonic clock. The time since a verdict arrived does not depend on
+//! Arrival times of verdicts, on the clock of elapsed time. The time since a verdict arrived does not depend on
 //! wall clocks.
 
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! Answers the core's questions about a workload's surroundings from the index.
 
-use std::time::Duration;
-
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::Run;
+use gamedeployment_core::pod::Pod;
 use jiff::{SignedDuration, Timestamp};
+use runtime_core::clock::Now;
 use shared_api::spelling::is_slip;
 
 use crate::NamespacedName;
@@ -18,8 +18,8 @@ pub struct ClusterView<'a> {
     pub index: &'a Index,
     /// Namespace.
     pub namespace: &'a str,
-    /// Time on the monotonic clock.
-    pub now: Duration,
+    /// Time of the decision.
+    pub now: Now,
 }
 
 impl ClusterView<'_> {
@@ -55,7 +55,7 @@ impl Cluster for ClusterView<'_> {
     }
 
     fn node(&self, name: &str) -> Node {
-        self.index.nodes.state(name, self.now)
+        self.index.nodes.state(name, self.now.monotonic)
     }
 
     fn node_ready_since(&self, name: &str) -> Option<Timestamp> {
@@ -68,7 +68,11 @@ impl Cluster for ClusterView<'_> {
 
     fn verdict_seen_for(&self, run: &Run) -> Option<SignedDuration> {
         let arrivals = &self.index.arrivals;
-        arrivals.known_for(&self.key(&run.name), &run.uid, self.now)
+        arrivals.known_for(&self.key(&run.name), &run.uid, self.now.elapsed)
+    }
+
+    fn is_new_question(&self, pod: &Pod) -> bool {
+        self.index.questions.is_new(pod)
     }
 
     fn has_run(&self, namespace: &str, name: &str) -> bool {

@@ -3,6 +3,7 @@
 mod arrivals;
 mod cluster_view;
 mod nodes;
+mod questions;
 mod templates;
 
 use std::collections::{BTreeSet, HashMap};
@@ -10,13 +11,14 @@ use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::hook_kind::HookKind;
+use gamedeployment_core::plan::Action;
 use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
 use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStep;
 
 use crate::NamespacedName;
-use crate::request::{Object, ObjectKind};
+use crate::request::{ApiCall, Object, ObjectKind, Request};
 use crate::store::{ObjectStore, Store, StoredObject};
 use crate::watch_event::{Event, NodeFacts, OwnedRevision, Template, WatchEvent, Workload};
 use runtime_core::clock::Now;
@@ -24,6 +26,7 @@ use runtime_core::clock::Now;
 use arrivals::VerdictArrivals;
 pub use cluster_view::ClusterView;
 use nodes::Nodes;
+use questions::Questions;
 use templates::Templates;
 
 /// Cached view of the cluster.
@@ -38,6 +41,7 @@ pub struct Index {
     /// HookRuns.
     pub runs: Store<Run>,
     arrivals: VerdictArrivals,
+    pub(crate) questions: Questions,
     templates: Templates,
     /// Nodes.
     pub nodes: Nodes,
@@ -81,8 +85,25 @@ impl Index {
             Object::Workload(key, object) => self.workloads.apply_write(key, object, now),
             Object::Pod(key, pod) => self.pods.apply_write(key, *pod, now),
             Object::Revision(key, revision) => self.revisions.apply_write(key, *revision, now),
-            Object::Run(key, run) => self.runs.apply_write(key, *run, now),
+            Object::Run(key, run) => {
+                self.questions.asked(&run);
+                self.runs.apply_write(key, *run, now);
+            }
         }
+    }
+
+    /// Records a question that a request is about to note.
+    pub(crate) fn record_question(&mut self, request: &Request) {
+        let (pod, text) = if let ApiCall::Act(Action::RecordSelection(pod, text)) = &request.call {
+            (pod, text)
+        } else if let ApiCall::Act(Action::NoteQuestion(pod, question)) = &request.call {
+            (pod, &question.text)
+        } else {
+            return;
+        };
+        let pods = &self.pods;
+        let uids = || pods.iter().map(|(_, pod)| pod.uid.as_str()).collect();
+        self.questions.note(&pod.uid, text, uids);
     }
 
     /// Applies the answer to a direct read.
@@ -91,7 +112,10 @@ impl Index {
             Object::Workload(key, object) => self.workloads.apply_read(key, object, now),
             Object::Pod(key, pod) => self.pods.apply_read(key, *pod, now),
             Object::Revision(key, revision) => self.revisions.apply_read(key, *revision, now),
-            Object::Run(key, run) => self.runs.apply_read(key, *run, now),
+            Object::Run(key, run) => {
+                self.questions.asked(&run);
+                self.runs.apply_read(key, *run, now);
+            }
         }
     }
 
@@ -123,27 +147,30 @@ impl Index {
     /// Applies a watch event and adds the workloads that it concerns to `about`.
     pub fn apply_event(&mut self, event: WatchEvent, about: &mut BTreeSet<NamespacedName>, now: Now) {
         match event {
-            WatchEvent::Workload(event) => self.apply_workload(event, about, now.mono),
+            WatchEvent::Workload(event) => self.apply_workload(event, about, now.elapsed),
             WatchEvent::Pod(event) => {
                 if let Event::Apply(_, pod) | Event::InitApply(_, pod) = &event
                     && let Some(node) = &pod.node
                 {
-                    self.nodes.bound(node, now.mono);
+                    self.nodes.bound(node, now.monotonic);
                 }
-                let owners = apply_event(&mut self.pods, event, pods_differ, now.mono);
+                let owners = apply_event(&mut self.pods, event, pods_differ, now.elapsed);
                 self.enqueue_owners(owners, about);
             }
             WatchEvent::Revision(event) => {
-                let owners = apply_event(&mut self.revisions, event, |_, _| true, now.mono);
+                let owners = apply_event(&mut self.revisions, event, |_, _| true, now.elapsed);
                 self.enqueue_owners(owners, about);
             }
             WatchEvent::Run(event, _) => {
+                if let Event::Apply(_, run) | Event::InitApply(_, run) = &event {
+                    self.questions.asked(run);
+                }
                 let differ = |known: &Run, new: &mut Run| runs_differ(known, new, now.wall);
-                let owners = apply_event(&mut self.runs, event, differ, now.mono);
+                let owners = apply_event(&mut self.runs, event, differ, now.elapsed);
                 let owners = owners.into_iter().map(|owner| self.workload_of(owner));
                 self.enqueue_owners(owners.collect(), about);
             }
-            WatchEvent::Template(event) => self.apply_template(event, about, now.mono),
+            WatchEvent::Template(event) => self.apply_template(event, about, now.elapsed),
             WatchEvent::Node(event) => self.apply_node(event, about, now),
         }
     }
@@ -228,7 +255,7 @@ impl Index {
         let changed = self.nodes.apply_event(event, now);
         if is_list || !changed.is_empty() {
             let bound = self.pods.iter().filter_map(|(_, pod)| pod.node.as_deref());
-            self.nodes.bound_to(bound, now.mono);
+            self.nodes.bound_to(bound, now.monotonic);
         }
         if changed.is_empty() {
             return;

@@ -6,6 +6,8 @@
 //! A node counts as Ready once it has been Ready for [`NODE_SETTLE_TIME`], counted from when this process saw
 //! its transition. Only a node that the watch shows for the first time is believed the time in its condition,
 //! which comes from the node's clock.
+//!
+//! All times are monotonic: a wait that seems to be over because the wall clock was set would open gates.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -154,10 +156,10 @@ impl ShownNode {
         let ready_known = match known {
             Some(known) if known.facts.ready_since == facts.ready_since => known.ready_known,
             // This process sees the transition, whatever the node's clock says.
-            Some(_) => Some(now.mono),
+            Some(_) => Some(now.monotonic),
             None => {
                 let long_ago = |since| now.wall.duration_since(since) >= NODE_SETTLE_TIME + CLOCK_SKEW;
-                (!facts.ready_since.is_some_and(long_ago)).then_some(now.mono)
+                (!facts.ready_since.is_some_and(long_ago)).then_some(now.monotonic)
             }
         };
         Self { facts, ready_known }
@@ -216,10 +218,12 @@ mod tests {
     }
 
     fn time(second: u64) -> Now {
-        let mono = Duration::from_secs(second);
+        let monotonic = Duration::from_secs(second);
         Now {
-            wall: start() + mono,
-            mono,
+            wall: start() + monotonic,
+            // Time may seem to run faster than it does, for example when the wall clock is set.
+            elapsed: 1000 * monotonic,
+            monotonic,
         }
     }
 

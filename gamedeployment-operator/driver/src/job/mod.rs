@@ -154,6 +154,7 @@ impl Job {
                 | Action::DryRunPod(..)
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
+                | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)
                 | Action::CreateRun(_)
@@ -200,7 +201,7 @@ impl Job {
             if self.phase == JobPhase::Confirmation {
                 if self.under_way.is_empty() {
                     let call = ApiCall::Read(ObjectKind::Workload, self.target.key.clone());
-                    self.send(call, None, InFlight::Confirmation(now.mono), ids, out);
+                    self.send(call, None, InFlight::Confirmation(now.elapsed), ids, out);
                 }
                 return;
             }

@@ -45,7 +45,7 @@ impl NodeCheck {
         Self {
             node: node.to_owned(),
             expected,
-            asked: now.mono,
+            asked: now.elapsed,
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) enum ExpectedPod {
     New(String, String),
     /// Annotation `chosen-for`.
     Selection(Option<String>),
+    /// Annotation `hook-question`.
+    Question(String),
     /// Annotation `confirmed-revision`.
     Confirmation(String),
     /// Status of the condition `InPlaceUpdateReady`.
@@ -54,6 +56,7 @@ pub(super) enum ExpectedPod {
 pub(super) struct RunIdentity {
     spec_digest: SpecDigest,
     intent: Option<String>,
+    question: Option<String>,
     controller: Option<String>,
 }
 
@@ -81,6 +84,7 @@ impl Expected {
             Action::ReleasePod(_) => ExpectedPod::Controller(None),
             Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
             Action::ClearSelection(_) => ExpectedPod::Selection(None),
+            Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
             Action::SetReady(..) => ExpectedPod::Ready(true),
             Action::Gated(GatedWrite::WriteUpdate(update, _)) => {
@@ -139,6 +143,7 @@ impl RunIdentity {
         Self {
             spec_digest: run.spec_digest,
             intent: run.intent.clone(),
+            question: run.question.clone(),
             controller: run.controller.clone(),
         }
     }
@@ -147,6 +152,7 @@ impl RunIdentity {
         Self {
             spec_digest: new.spec_digest(),
             intent: new.intent().map(str::to_owned),
+            question: new.question().map(str::to_owned),
             controller: controller_of(&new.metadata),
         }
     }
@@ -160,6 +166,7 @@ impl ExpectedPod {
                 pod.revision() == revision && pod.controller.as_deref() == Some(controller)
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
+            Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
             Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),
             Self::Revision(revision) => pod.revision() == revision,

@@ -1,4 +1,4 @@
-//! Wake-up times of workloads, on the monotonic clock, so that setting the time back delays none.
+//! Wake-up times of workloads, on the clock of elapsed time, so that setting the time back delays none.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -36,7 +36,8 @@ fn a_wall_clock_that_is_set_forward_is_noticed_within_thirty_seconds() {
     assert!(wake <= Duration::from_secs(6 + 30), "{wake:?}");
     server.play_at(Now {
         wall: at(0).wall + SignedDuration::from_hours(2),
-        mono: wake,
+        elapsed: wake,
+        monotonic: wake,
     });
     assert_eq!(available(&server), 1);
 }

@@ -15,10 +15,11 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
 pub(crate) fn at(seconds: u64) -> Now {
-    let mono = Duration::from_secs(seconds);
+    let time = Duration::from_secs(seconds);
     Now {
-        wall: Timestamp::UNIX_EPOCH + mono,
-        mono,
+        wall: Timestamp::UNIX_EPOCH + time,
+        elapsed: time,
+        monotonic: time,
     }
 }
 

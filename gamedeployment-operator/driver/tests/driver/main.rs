@@ -8,5 +8,6 @@ mod reads;
 mod server;
 mod stale_spec;
 mod told;
+mod turns;
 mod unread;
 mod writes;

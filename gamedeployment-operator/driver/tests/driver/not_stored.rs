@@ -22,7 +22,8 @@ fn ten_minutes(prune: fn(&mut GameDeploymentStatus)) -> (usize, GameDeploymentSt
     let mut now = Duration::from_secs(2);
     while now < end {
         let time = Now {
-            mono: now,
+            elapsed: now,
+            monotonic: now,
             ..at(now.as_secs())
         };
         let mut open = requests(&mut driver, time);

@@ -183,7 +183,11 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                     ApiCall::Act(Action::Gated(GatedWrite::DeletePod(_))) => {
                         let asked = asked
                             .unwrap_or_else(|| panic!("nobody has asked whether the node is there again"));
-                        assert_eq!(request.until, Some(at(asked + 5).mono), "from when it was asked");
+                        assert_eq!(
+                            request.until,
+                            Some(at(asked + 5).elapsed),
+                            "from when it was asked"
+                        );
                         deleted = true;
                         Err(RequestError::Conflict)
                     }
@@ -256,7 +260,7 @@ fn a_node_is_read_before_a_pod_that_never_started_goes() {
             driver.handle(DriverInput::Response(request.id, answer), at(2));
             open.extend(requests(&mut driver, at(2)));
         }
-        let until = Some(at(2 + 5).mono);
+        let until = Some(at(2 + 5).elapsed);
         assert_eq!((read, deletion), (1, goes.then_some(until)), "{answer:?}");
     }
 }
@@ -362,5 +366,5 @@ fn a_pod_that_never_started_goes_only_while_its_report_is_recent() {
         driver.handle(DriverInput::Response(request.id, answer), at(20));
         open.extend(requests(&mut driver, at(20)));
     }
-    assert_eq!(until, Some(at(31).mono));
+    assert_eq!(until, Some(at(31).elapsed));
 }

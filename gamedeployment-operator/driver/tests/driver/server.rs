@@ -160,7 +160,7 @@ impl Server {
         while let Some(output) = self.driver.poll(now) {
             match output {
                 DriverOutput::Send(request) => {
-                    let answer = self.answer(&request.call, now.mono.as_secs());
+                    let answer = self.answer(&request.call, now.elapsed.as_secs());
                     self.driver.handle(DriverInput::Response(request.id, answer), now);
                 }
                 DriverOutput::Unread { key, .. } => self.unread.push(key.1),

@@ -100,7 +100,7 @@ impl Execution {
             spec,
             spec_digest: digest_of_spec(&hook.spec),
             action: None,
-            prepare_at: now.mono,
+            prepare_at: now.elapsed,
             prepare: Backoff::new(Duration::from_secs(1), Duration::from_secs(10)),
             status: hook.status.clone().unwrap_or_default(),
             tries: Tries::default(),
@@ -183,12 +183,12 @@ impl Execution {
         match self.state {
             State::Decides => {}
             State::Waits(until) => {
-                if now.mono < until && !self.is_due && self.news.is_none() {
+                if now.elapsed < until && !self.is_due && self.news.is_none() {
                     return;
                 }
             }
             State::Pauses(until) => {
-                if now.mono < until {
+                if now.elapsed < until {
                     return;
                 }
                 if let Some(conflict) = self.recorder.take_read() {
@@ -208,7 +208,7 @@ impl Execution {
     fn decide(&mut self, now: Now) {
         if self.hook.metadata.deletion_timestamp.is_some() {
             self.cancel_tries();
-            return self.wait_until(now.mono + MAX_SLEEP);
+            return self.wait_until(now.elapsed + MAX_SLEEP);
         }
         if self.status.completion_time.is_none()
             && let Some((reason, message)) = self.ending()
@@ -219,7 +219,7 @@ impl Execution {
             return self.clean_up(now);
         }
         let has_started = self.status.start_time.is_some();
-        if now.mono >= self.prepare_at && self.reads_action.is_none() {
+        if now.elapsed >= self.prepare_at && self.reads_action.is_none() {
             if has_started || self.action.is_none() {
                 let name = self.hook.spec.action_name.clone();
                 self.reads_action = Some(name.clone());
@@ -297,7 +297,7 @@ impl Execution {
         let time_to_live = SignedDuration::try_from(time_to_live).unwrap_or(SignedDuration::MAX);
         let expiry = end.checked_add(time_to_live).unwrap_or(now.wall);
         if now.wall < expiry {
-            return self.wait_until(now.at(expiry).min(now.mono + MAX_SLEEP));
+            return self.wait_until(now.at(expiry).min(now.elapsed + MAX_SLEEP));
         }
         self.state = State::Deletes;
         self.output.push_back(ExecutionOutput::Delete(self.hook.clone()));
@@ -334,14 +334,14 @@ impl Execution {
                 self.action = Some(Arc::new(action));
                 let started = self.status.start_time.is_some();
                 self.prepare_at = if started {
-                    now.mono + CHECK_ACTION_EVERY
+                    now.elapsed + CHECK_ACTION_EVERY
                 } else {
-                    now.mono
+                    now.elapsed
                 };
             }
             // The action that runs is known: an API server that does not answer changes nothing.
             Err((ExecutionReason::ActionNotRead, _)) if self.action.is_some() => {
-                self.prepare_at = now.mono + CHECK_ACTION_EVERY;
+                self.prepare_at = now.elapsed + CHECK_ACTION_EVERY;
             }
             Err((ExecutionReason::ActionNotRead, message)) => {
                 self.wait_for(ExecutionReason::ActionNotRead, &message, now);
@@ -359,7 +359,7 @@ impl Execution {
 
     /// Says in the status why nothing is carried out yet.
     fn wait_for(&mut self, reason: ExecutionReason, message: &str, now: Now) {
-        self.prepare_at = now.mono + self.prepare.fail();
+        self.prepare_at = now.elapsed + self.prepare.fail();
         let generation = self.hook.metadata.generation;
         if wait_for(&mut self.status, generation, reason, message, now.wall) {
             self.recorder.change();
@@ -421,7 +421,7 @@ impl Execution {
         self.status.hook_statuses = containers;
         self.tries.resize(&self.status);
         self.prepare.reset();
-        self.prepare_at = now.mono + CHECK_ACTION_EVERY;
+        self.prepare_at = now.elapsed + CHECK_ACTION_EVERY;
         self.recorder.change();
         self.state = State::Decides;
         self.carry_on(now);
@@ -429,7 +429,7 @@ impl Execution {
 
     /// Records results and starts tries, then waits.
     fn carry_on(&mut self, now: Now) {
-        let mut until = now.mono + MAX_SLEEP;
+        let mut until = now.elapsed + MAX_SLEEP;
         if self.status.start_time.is_some() {
             let limit = self.action.as_ref().and_then(|action| action.action_timeout);
             if let Some(cancelled) = self.tries.expire(limit, &mut self.status, now) {
@@ -446,11 +446,11 @@ impl Execution {
         if let Some(total) = self.tries.excess(&self.status) {
             let message = too_many(&format!("at least {total}"));
             self.end_by(ExecutionReason::TooManyContainers, &message);
-            return self.wait_until(now.mono);
+            return self.wait_until(now.elapsed);
         }
         if self.recorder.has_changes() {
-            match self.recorder.wait(now.mono) {
-                Some(wait) => until = until.min(now.mono + wait),
+            match self.recorder.wait(now.elapsed) {
+                Some(wait) => until = until.min(now.elapsed + wait),
                 None => return self.record(now),
             }
         }
@@ -468,7 +468,7 @@ impl Execution {
             until = until.min(due.unwrap_or(until));
         }
         if self.reads_action.is_none() {
-            until = until.min(self.prepare_at.max(now.mono));
+            until = until.min(self.prepare_at.max(now.elapsed));
         }
         self.wait_until(until);
     }

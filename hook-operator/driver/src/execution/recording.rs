@@ -93,7 +93,7 @@ impl Execution {
     pub(super) fn record(&mut self, now: Now) {
         self.describe(now);
         self.recorder.has_changes = false;
-        self.recorder.throttle.sent(&self.status, now.mono);
+        self.recorder.throttle.sent(&self.status, now.elapsed);
         self.recorder.end = self.status.completion_time;
         let status = Box::new(self.status.clone());
         self.recorder.sent = Some(status.clone());
@@ -185,7 +185,7 @@ impl Execution {
                     let pause = self.recorder.retry.fail();
                     // A single conflict is normal; repeated conflicts mean that another writer is as eager.
                     if self.recorder.retry.failures() > 1 {
-                        self.state = State::Pauses(now.mono + pause);
+                        self.state = State::Pauses(now.elapsed + pause);
                     }
                 }
             }
@@ -215,7 +215,7 @@ impl Execution {
             pause,
             tell: warns_after(failures),
         });
-        self.state = State::Pauses(now.mono + pause);
+        self.state = State::Pauses(now.elapsed + pause);
     }
 
     /// Applies a state from the watch, unless it is older than the known one.

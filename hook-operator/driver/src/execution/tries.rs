@@ -109,7 +109,7 @@ impl Tries {
         let only_finds = only_finds(status);
         let mut due: Vec<(Duration, usize)> = Vec::new();
         for (index, (tried, container)) in self.containers.iter().zip(&status.hook_statuses).enumerate() {
-            let is_waiting = tried.is_in_flight || tried.is_unrecorded || tried.next > now.mono;
+            let is_waiting = tried.is_in_flight || tried.is_unrecorded || tried.next > now.elapsed;
             let is_kept_back = only_finds && container.pod_uid.is_some();
             if !is_waiting && !is_kept_back && container.succeed.is_none() {
                 due.push((tried.next, index));
@@ -141,7 +141,7 @@ impl Tries {
             return Some(ExecutionOutput::Find(id, container.pod_name.clone()));
         };
         let deadline = tried.deadline(action.action_timeout);
-        let left = deadline.map(|deadline| deadline.saturating_sub(now.mono));
+        let left = deadline.map(|deadline| deadline.saturating_sub(now.elapsed));
         let timeout = left.or(action.action_timeout).unwrap_or(Duration::MAX);
         Some(ExecutionOutput::Run {
             id,
@@ -163,7 +163,7 @@ impl Tries {
         }) else {
             return false;
         };
-        tried.first.get_or_insert(now.mono);
+        tried.first.get_or_insert(now.elapsed);
         tried.has_turn = true;
         if container.pod_uid.is_some() {
             container.timestamp = Some(now.wall.into());
@@ -193,7 +193,7 @@ impl Tries {
         };
         tried.is_in_flight = false;
         // Its start may not have been reported.
-        tried.first.get_or_insert(now.mono);
+        tried.first.get_or_insert(now.elapsed);
         self.has_changes = true;
         let attempts = container.attempts;
         if let Some(excess) = excess_of(&outcome, container, total) {
@@ -206,10 +206,10 @@ impl Tries {
         if container.succeed.is_none() {
             if container.attempts > attempts {
                 let pause = tried.retry.fail();
-                tried.next = now.mono + pause;
+                tried.next = now.elapsed + pause;
                 if let Some(deadline) = tried.deadline(limit) {
                     tried.next = tried.next.min(deadline);
-                    if now.mono >= deadline {
+                    if now.elapsed >= deadline {
                         timed_out(container, limit.unwrap_or_default(), now.wall);
                     }
                 }
@@ -241,7 +241,9 @@ impl Tries {
         let mut ended = BTreeSet::new();
         let containers = self.containers.iter_mut().zip(&mut status.hook_statuses);
         for (index, (tried, container)) in containers.enumerate() {
-            let is_over = tried.deadline(limit).is_some_and(|deadline| now.mono >= deadline);
+            let is_over = tried
+                .deadline(limit)
+                .is_some_and(|deadline| now.elapsed >= deadline);
             if is_over && !tried.runs() && container.succeed.is_none() {
                 timed_out(container, limit.unwrap_or_default(), now.wall);
                 tried.is_in_flight = false;

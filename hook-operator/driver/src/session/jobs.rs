@@ -86,7 +86,7 @@ impl Session {
         };
         self.stopped_jobs.failures += 1;
         if self.stopped_jobs.failures < TRIES {
-            self.state = SessionState::Pauses(now.mono + self.retry.fail());
+            self.state = SessionState::Pauses(now.elapsed + self.retry.fail());
             return;
         }
         let jobs = self.stopped_jobs.pending.iter().cloned().collect();

@@ -14,7 +14,7 @@ use crate::write_retry::warns_after;
 
 impl Session {
     pub(super) fn record(&mut self, status: HookRunStatus, now: Now) {
-        self.throttle.sent(&status, now.mono);
+        self.throttle.sent(&status, now.elapsed);
         self.state = SessionState::Records;
         let status = Box::new(status);
         self.sent = Some(status.clone());
@@ -65,7 +65,7 @@ impl Session {
                 let delay = self.retry.fail();
                 // A single conflict is normal; repeated conflicts mean that another writer is as eager.
                 if self.retry.failures() > 1 {
-                    self.state = SessionState::Pauses(now.mono + delay);
+                    self.state = SessionState::Pauses(now.elapsed + delay);
                 } else {
                     self.go_on_after_write();
                 }
@@ -92,7 +92,7 @@ impl Session {
             pause,
             tell: warns_after(self.retry.failures()),
         });
-        self.state = SessionState::Pauses(now.mono + pause);
+        self.state = SessionState::Pauses(now.elapsed + pause);
     }
 
     /// Continues once the outcome of the write is settled. Reports a verdict once it is recorded. If the

@@ -261,7 +261,8 @@ impl World {
     pub(crate) fn clock(&self) -> Now {
         Now {
             wall: Timestamp::UNIX_EPOCH + seconds(1_700_000_000) + self.now,
-            mono: self.now,
+            elapsed: self.now,
+            monotonic: self.now,
         }
     }
 

@@ -11,9 +11,10 @@ mod order;
 
 /// Returns the moment that many seconds after the start of both clocks.
 fn at(seconds: u64) -> Now {
-    let mono = Duration::from_secs(seconds);
+    let time = Duration::from_secs(seconds);
     Now {
-        wall: Timestamp::UNIX_EPOCH + mono,
-        mono,
+        wall: Timestamp::UNIX_EPOCH + time,
+        elapsed: time,
+        monotonic: time,
     }
 }

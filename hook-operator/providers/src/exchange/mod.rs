@@ -35,7 +35,7 @@ use url::Url;
 use self::redirect::Next;
 use crate::client::{HttpClient, MAX_HEAD_BYTES};
 use crate::memory_budget::OutOfMemory;
-use crate::{MemoryReservation, Shared, failure, resolver};
+use crate::{Clock, MemoryReservation, Shared, failure, resolver};
 
 /// Bytes reserved for a body before its length is known. Most are shorter.
 const FIRST_BYTES: usize = 2 * 1024;
@@ -49,6 +49,9 @@ const TRAILER_BYTES: usize = 16 * 1024;
 const LONGEST: usize = MAX_ANSWER_BYTES + 1;
 /// Most redirects followed; a health endpoint that needs more is broken.
 const MAX_REDIRECTS: usize = 3;
+
+/// Time by which an answer may be read later than the timeout, because the process was busy.
+const LATE: Duration = Duration::from_secs(2);
 
 /// Longest URL that can be sent, in bytes.
 const MAX_URL_BYTES: usize = 65_534;
@@ -65,6 +68,8 @@ pub(crate) struct HttpCall {
 
 /// Calls of one measurement.
 pub(crate) struct Measurement<'a> {
+    /// Clock by which an answer must come in time.
+    pub(crate) clock: Clock,
     /// Namespace whose share the calls use.
     pub(crate) namespace: &'a str,
     /// URL of the first call.
@@ -83,6 +88,9 @@ pub struct Reply {
 
 /// Makes calls to the host of the measurement's URL within one slot and one timeout for all of them. The wait
 /// for the slot does not count towards the timeout.
+///
+/// An answer that is read long after the timeout counts as none: what it says was true before the machine was
+/// suspended, or the process stopped, and the measurement would pass for a fresh one.
 pub(crate) async fn within(
     shared: &Shared,
     measurement: Measurement<'_>,
@@ -90,6 +98,7 @@ pub(crate) async fn within(
     calls: impl AsyncFnOnce(HttpClient, &mut MemoryReservation) -> Result<Reply, MeasurementFailure>,
 ) -> Result<Reply, MeasurementFailure> {
     let Measurement {
+        clock,
         namespace,
         url,
         tls,
@@ -109,7 +118,8 @@ pub(crate) async fn within(
     reservation.grow_to(before + of_call).await?;
     let waits = reservation.waits();
     let calls = resolver::for_namespace(namespace, calls(client, &mut *reservation));
-    let reply = tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
+    let begun = clock();
+    let mut reply = tokio::time::timeout(timeout, calls).await.unwrap_or_else(|_| {
         Err(if waits.load(Ordering::Relaxed) {
             // Only the answer to a request can wait for memory here.
             OutOfMemory::after(timeout).during_answer(repeatable)
@@ -117,6 +127,11 @@ pub(crate) async fn within(
             failure::timed_out(timeout, &failure::place(url))
         })
     });
+    // Timers stand still while the machine is suspended, and an answer that is there is read before they are looked at.
+    let took = clock().saturating_sub(begun);
+    if reply.is_ok() && took > timeout.saturating_add(LATE) {
+        reply = Err(failure::read_late(timeout, took, &failure::place(url)));
+    }
     // Only the body outlives the call.
     let body = reply.as_ref().map_or(0, |reply| reply.body.capacity());
     reservation.hold_only(before + body);

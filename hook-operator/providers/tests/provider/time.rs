@@ -1,12 +1,13 @@
 //! The timeout covers the whole exchange.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hook_core::answer::FailureKind;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    ask::{failure, get, providers},
+    ask::{assert_failure, failure, get, providers, value},
     server,
 };
 
@@ -29,6 +30,34 @@ async fn assert_times_out(server: std::net::SocketAddr) {
 #[tokio::test]
 async fn a_server_that_never_answers() {
     assert_times_out(server::silent().await.0).await;
+}
+
+/// The machine is suspended between a request and its answer. No timer notices that.
+#[tokio::test]
+async fn an_answer_that_is_read_long_after_the_timeout_does_not_count() {
+    static NOW: AtomicU64 = AtomicU64::new(100);
+    for (seconds, counts) in [(0, true), (22, true), (23, false), (180, false)] {
+        let (server, _) = server::raw(move |mut stream| async move {
+            server::head(&mut stream).await;
+            NOW.fetch_add(seconds, Ordering::SeqCst);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nConnection: close\r\n\r\n7";
+            let _ = stream.write_all(answer).await;
+        })
+        .await;
+        let providers = providers().with_clock(|| Duration::from_secs(NOW.load(Ordering::SeqCst)));
+        let mut request = get(format!("http://{server}/"));
+        request.timeout = Duration::from_secs(20);
+        if counts {
+            assert_eq!(value(&providers, request).await, "7");
+        } else {
+            let failure = failure(&providers, request).await;
+            let beginning = format!(
+                "the answer of {server} was read {seconds}s after the call, whose timeout is 20s: this process or its \
+                 machine stood still meanwhile"
+            );
+            assert_failure(&failure, FailureKind::Timeout, &beginning);
+        }
+    }
 }
 
 #[tokio::test]

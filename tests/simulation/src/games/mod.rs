@@ -98,7 +98,8 @@ impl Games {
 pub fn now_of(now: Timestamp) -> Now {
     Now {
         wall: now,
-        mono: clock(now),
+        elapsed: clock(now),
+        monotonic: clock(now),
     }
 }
 
@@ -156,7 +157,7 @@ impl Games {
 
     /// Records the duration of a decision.
     pub fn took(&mut self, decided: &Decided, took: Duration) {
-        let begun = decided.target.decided.mono;
+        let begun = decided.target.decided.elapsed;
         self.driver.record_duration(&decided.target.key, begun, took);
     }
 

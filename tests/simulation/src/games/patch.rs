@@ -24,6 +24,10 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
         Action::RecordSelection(_, text) => {
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
+            notes.insert(names::QUESTION.to_owned(), text.clone());
+        }
+        Action::NoteQuestion(_, question) => {
+            notes.insert(names::QUESTION.to_owned(), question.text.clone());
         }
         Action::Gated(GatedWrite::Confirm(confirmed)) => {
             notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());

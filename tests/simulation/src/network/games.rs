@@ -193,6 +193,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::ReleasePod(at)
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
+        | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => Some(&at.name),
         Action::Gated(write) => Some(&write.pod().name),
         _ => None,
@@ -206,6 +207,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::ReleasePod(at)
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
+        | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => at,
         Action::Gated(write) => write.pod(),
         _ => return None,
@@ -241,6 +243,7 @@ fn brief(action: &Action) -> String {
         Action::CreateRevision(new) => format!("create revision {}", new.name),
         Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),
         Action::ClearSelection(at) => format!("unmark {}", at.name),
+        Action::NoteQuestion(at, question) => format!("ask about {}: {}", at.name, question.text),
         other => format!("{other:?}").chars().take(90).collect(),
     }
 }

@@ -156,6 +156,7 @@ impl Referee {
             | Action::ReleasePod(at)
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
+            | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => {
                 carries(at);
             }

@@ -44,8 +44,19 @@ pub(super) struct StartedUpdate {
 }
 
 impl Referee {
-    /// Records a new hook run.
+    /// Records a new hook run. Its question must have been noted on the pod for it alone: a write that was decided
+    /// on an earlier verdict fails then.
     pub fn asked(&mut self, run: &std::rc::Rc<RunObject>, machine: Option<&Machine>, at: u64) {
+        if run.read.kind.is_some() {
+            let (pod, question) = (run.read.pod_uid.clone(), run.read.question.clone());
+            let question = (pod.unwrap_or_default(), question.unwrap_or_default());
+            let before = self.noted.insert(question, true);
+            assert_eq!(
+                before,
+                Some(false),
+                "asked without a new question on the pod: {run:#?}"
+            );
+        }
         let asked = Asked {
             run: run.clone(),
             at,
@@ -55,6 +66,12 @@ impl Referee {
             used: false,
         };
         self.asked.insert(run.id.uid.clone(), asked);
+    }
+
+    /// Records a question on a pod.
+    fn note(&mut self, text: &str, acted: &Acted<'_>) {
+        let question = (pod(acted).id.uid.clone(), text.to_owned());
+        self.noted.entry(question).or_insert(false);
     }
 
     /// Records an update that an older operator began: it was approved, and its images are still to be
@@ -75,7 +92,12 @@ impl Referee {
             Action::Gated(GatedWrite::SetNotReady(update, _)) => self.sets_not_ready(update, acted),
             Action::Gated(GatedWrite::WriteUpdate(update, change)) => self.updates(update, change, acted),
             Action::Gated(GatedWrite::Confirm(confirmed)) => self.confirms(confirmed, acted),
+            Action::NoteQuestion(_, question) => {
+                self.note(&question.text, acted);
+                false
+            }
             Action::RecordSelection(_, text) => {
+                self.note(text, acted);
                 let intent = text.rsplit_once('@').unwrap().0.to_owned();
                 self.chosen
                     .insert(pod(acted).id.uid.clone(), (acted.version, intent));
@@ -132,6 +154,7 @@ impl Referee {
         let found = self.asked.values_mut().find(|asked| {
             let run = &asked.run.read;
             asked.yes
+                && run.question.as_deref() == pod.annotation(names::QUESTION)
                 && !asked.used
                 && asked.at > since
                 && is_fresh(asked)

@@ -67,6 +67,8 @@ pub struct Referee {
     asked: BTreeMap<String, gate::Asked>,
     /// By pod UID: the version and the intent of its selection.
     chosen: BTreeMap<String, (u64, String)>,
+    /// Questions noted on pods, by the UID of the pod, and whether a run has asked them.
+    noted: BTreeMap<(String, String), bool>,
     out: BTreeMap<String, gate::StartedUpdate>,
     /// Measurements taken, by UID of the run.
     taken: BTreeMap<String, Vec<Taken>>,

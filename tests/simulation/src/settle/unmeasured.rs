@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use gamedeployment_core::workload::Workload;
 use jiff::{SignedDuration, Timestamp};
+use shared_api::reason::WorkloadReason;
 
 use crate::process::HOOKS;
 use crate::world::{FLEET, World};
@@ -67,7 +68,14 @@ impl World {
             .iter()
             .filter(|known| bad(&known.type_) && known.status == "True")
             .collect();
+        // A rollout that has exceeded its time is stopped: it does not wait for its runs.
+        let is_stopped = bad
+            .iter()
+            .any(|known| known.reason == WorkloadReason::ProgressDeadlineExceeded.as_str());
         for run in self.server.runs.iter() {
+            if is_stopped && run.read.rollout.is_some() {
+                continue;
+            }
             let of_fleet = run.id.owner.as_deref() == Some(object.uid());
             if !of_fleet || run.api.metadata.deletion_timestamp.is_some() || run.read.phase.is_final() {
                 continue;

@@ -10,6 +10,7 @@ mod asked;
 mod count;
 mod form;
 mod gate;
+mod question;
 
 use std::collections::BTreeMap;
 
@@ -118,6 +119,9 @@ impl<'j> Judge<'j> {
                 }
                 _ => {}
             }
+        }
+        if (event.resource.as_str(), event.verb.as_str()) == ("hookruns", "create") && step.changed {
+            found.extend(event.object().and_then(|run| self.asked(step, run)));
         }
         found
     }

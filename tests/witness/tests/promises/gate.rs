@@ -321,3 +321,28 @@ fn a_run_that_asks_something_else_counts_for_nothing() {
         }
     }
 }
+
+#[test]
+fn each_run_asks_a_question_that_its_pod_shows_and_no_other_run_has_asked() {
+    let asked_twice = |question: Option<&str>| {
+        let mut log = hooked();
+        log.pod("a");
+        log.ask("first", "a", "delete", json!({}));
+        let first =
+            log.object("hookruns", "first")["metadata"]["annotations"]["tkex.tencent.com/question"].clone();
+        log.remove(OPERATOR, "hookruns", "first");
+        let question = question.map_or(first, |question| json!(question));
+        let notes = json!({ "metadata": { "annotations": { "tkex.tencent.com/question": question } } });
+        log.ask("second", "a", "delete", notes);
+        log
+    };
+    asked_twice(None).is_caught("has asked");
+    asked_twice(Some("another")).is_caught("was not noted on its pod");
+    asked_twice(Some("")).is_caught("was not noted on its pod");
+
+    let mut log = hooked();
+    log.pod("a");
+    log.ask("first", "a", "delete", json!({}));
+    log.ask("second", "a", "delete", json!({}));
+    log.is_clean();
+}

@@ -156,9 +156,14 @@ impl Log {
             "pre-delete-step"
         };
         let owner = json!({ "kind": "GameDeployment", "controller": true, "uid": "uid-of-arena" });
+        let question = format!("{intent}@{}", self.revision);
+        if self.objects.contains_key(&("pods".to_owned(), pod.to_owned())) {
+            let notes = json!({ "tkex.tencent.com/hook-question": question });
+            self.patch(pod, "", json!({ "metadata": { "annotations": notes } }));
+        }
         let mut object = json!({ "metadata": {
             "ownerReferences": [owner],
-            "annotations": { "tkex.tencent.com/intent": intent },
+            "annotations": { "tkex.tencent.com/intent": intent, "tkex.tencent.com/question": question },
             "labels": {
                 "tkex.tencent.com/pod-uid": format!("uid-of-{pod}"),
                 "hookrun-type": kind,

@@ -1,10 +1,18 @@
 //! Leases of the API server, and processes of two layouts whose calls are late, lost, or done without an
-//! answer.
+//! answer, and whose machines are suspended.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::candidate::{Candidate, LeaseCall, WriteOutcome};
+
+/// Event whose time the process does not notice.
+const SUSPENSION: u8 = 10;
+
+/// Returns lists of events: their kind, their process, and the seconds before them.
+fn events(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<(u8, usize, u64)>> {
+    proptest::collection::vec((0..=SUSPENSION, 0..3_usize, 0..10_u64), count)
+}
 
 /// Call under way. A read returns the state at the time of its arrival.
 #[derive(Debug, Clone)]
@@ -17,6 +25,7 @@ enum Sent {
     Write {
         call: LeaseCall,
         began: Duration,
+        monotonic: Duration,
         until: Option<Duration>,
         answer: Option<WriteOutcome>,
     },
@@ -28,6 +37,10 @@ struct Process {
     layouts: Layouts,
     lease: String,
     sent: Option<Sent>,
+    /// Time for which its machine was suspended: its monotonic clock is behind by that.
+    suspended: Duration,
+    /// End of the last renewal's time.
+    held_until: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -72,18 +85,33 @@ impl Process {
             layouts: layouts(own),
             lease: shard.map_or("hook-operator".to_owned(), |shard| shard.lease("hook-operator")),
             sent: None,
+            suspended: Duration::ZERO,
+            held_until: None,
         }
     }
 
+    fn monotonic(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.suspended)
+    }
+
+    /// Time until which it holds its Lease, if it does.
+    fn until(&self, now: Duration) -> Option<Duration> {
+        self.candidate.leads_until(self.monotonic(now))?;
+        self.held_until.filter(|until| now < *until)
+    }
+
     fn leads(&self, now: Duration) -> bool {
-        self.layouts.alone() && self.candidate.leads_until(now).is_some()
+        self.layouts.alone() && self.until(now).is_some()
     }
 
     /// Begins a step.
     fn begin(&mut self, server: &Server, now: Duration) {
-        self.layouts.check_lapse(now, self.candidate.leads_until(now));
+        self.layouts.check_lapse(now, self.until(now));
+        let monotonic = self.monotonic(now);
         let call = match self.candidate.next() {
-            LeaseCall::Read => self.candidate.read(server.leases.get(&self.lease).cloned(), now),
+            LeaseCall::Read => self
+                .candidate
+                .read(server.leases.get(&self.lease).cloned(), monotonic),
             call => Some(call),
         };
         match call {
@@ -93,20 +121,21 @@ impl Process {
         }
     }
 
-    fn look(&mut self, then: Option<LeaseCall>, began: Duration) {
+    fn look(&mut self, then: Option<LeaseCall>, now: Duration) {
         self.sent = Some(Sent::Look {
             then,
-            began,
+            began: self.monotonic(now),
             answer: None,
         });
     }
 
-    fn write(&mut self, call: LeaseCall, began: Duration) {
-        let until = self.candidate.leads_until(began);
+    fn write(&mut self, call: LeaseCall, now: Duration) {
+        let until = self.until(now);
         self.sent = Some(Sent::Write {
             until: until.filter(|_| matches!(call, LeaseCall::Renew { .. })),
             call,
-            began,
+            began: now,
+            monotonic: self.monotonic(now),
             answer: None,
         });
     }
@@ -130,7 +159,8 @@ impl Process {
                 began,
                 answer: Some(answer),
             }) if !lost => {
-                self.layouts.read(answer, began, now, then.is_none());
+                self.layouts
+                    .read(answer, began, self.monotonic(now), then.is_none());
                 match (self.layouts.wait(), then) {
                     (None, Some(call)) => self.write(call, now),
                     (Some(_), None) => self.give_back(server, now),
@@ -140,13 +170,17 @@ impl Process {
             Some(Sent::Write {
                 call,
                 began,
+                monotonic,
                 until,
                 answer,
             }) => {
                 let written = answer.filter(|_| !lost).unwrap_or(WriteOutcome::Unknown);
-                self.candidate.wrote(&call, began, written);
+                if matches!(written, WriteOutcome::Done(_)) {
+                    self.held_until = Some(began + TIMING.renew_deadline());
+                }
+                self.candidate.wrote(&call, monotonic, written);
                 self.layouts.check_lapse(now, until);
-                if self.candidate.leads_until(now).is_some() && !self.layouts.alone() {
+                if self.until(now).is_some() && !self.layouts.alone() {
                     self.look(None, now);
                 }
             }
@@ -155,9 +189,7 @@ impl Process {
     }
 
     fn give_back(&mut self, server: &mut Server, now: Duration) {
-        if let (LeaseCall::Renew { version, .. }, Some(_)) =
-            (self.candidate.next(), self.candidate.leads_until(now))
-        {
+        if let (LeaseCall::Renew { version, .. }, Some(_)) = (self.candidate.next(), self.until(now)) {
             let lease = server.leases.get_mut(&self.lease);
             if let Some(lease) = lease.filter(|lease| lease.version == version) {
                 server.version += 1;
@@ -168,6 +200,15 @@ impl Process {
         }
     }
 
+    /// Lets time pass, for which the machine of this process is suspended if the event is a suspension.
+    fn pass(&mut self, now: &mut Duration, seconds: u64, kind: u8) {
+        let time = Duration::from_secs(seconds);
+        *now += time;
+        if kind == SUSPENSION {
+            self.suspended += time;
+        }
+    }
+
     /// Advances the process by one event.
     fn goes_on(&mut self, server: &mut Server, now: Duration, kind: u8) {
         match kind {
@@ -175,6 +216,7 @@ impl Process {
             0 | 1 => self.arrive(server),
             2 => self.end(server, now, true),
             3 | 4 => self.end(server, now, false),
+            SUSPENSION => {}
             _ => self.turn(server, now),
         }
     }
@@ -209,14 +251,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// No two layouts work at the same time, and no two processes of one shard, even if calls are late or
-    /// lost.
+    /// lost, or machines are suspended.
     #[test]
-    fn at_most_one_layout_leads(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 1..120)) {
+    fn at_most_one_layout_leads(events in events(1..120)) {
         let mut server = Server::default();
         let mut all = everybody();
         let mut now = Duration::ZERO;
         for (kind, who, time) in events {
-            now += Duration::from_secs(time);
+            all[who].pass(&mut now, time, kind);
             all[who].goes_on(&mut server, now, kind);
             let leading = leading(&all, now);
             for (number, one) in leading.iter().enumerate() {
@@ -232,12 +274,12 @@ proptest! {
 
     /// Once calls are answered again, all shards of one layout get a leader.
     #[test]
-    fn one_layout_leads_in_the_end(events in proptest::collection::vec((0..10_u8, 0..3_usize, 0..10_u64), 0..60)) {
+    fn one_layout_leads_in_the_end(events in events(0..60)) {
         let mut server = Server::default();
         let mut all = everybody();
         let mut now = Duration::ZERO;
         for (kind, who, time) in events {
-            now += Duration::from_secs(time);
+            all[who].pass(&mut now, time, kind);
             all[who].goes_on(&mut server, now, kind);
         }
         for _ in 0..24 {
