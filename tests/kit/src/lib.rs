@@ -12,6 +12,7 @@
 //! | [`prometheus`]    | a real Prometheus that scrapes the targets of the test                          |
 //! | [`node`]          | simulated nodes: pods become ready, answer HTTP, update, die and misbehave      |
 //! | [`flood`]         | thousands of hostile connections, and what an observer sees of their target     |
+//! | [`tls_gate`]      | holds TLS handshakes, so that requests wait for their connections               |
 //! | [`wait`]          | waits for a condition with a deadline                                           |
 //!
 //! Everything that the kit starts ends with the process that started it, however that ends: see `keeper.rs`.
@@ -32,6 +33,7 @@ mod ports;
 pub mod process;
 pub mod prometheus;
 pub mod real_node;
+pub mod tls_gate;
 pub mod usage;
 pub mod wait;
 pub mod webhook;
