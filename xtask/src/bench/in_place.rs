@@ -43,7 +43,7 @@ pub(super) async fn play(report: &mut Report, pods: usize) -> Outcome<()> {
         "API writes per pod",
         &[&hook_requests, &game_requests],
         pods,
-        Some(6.0),
+        Some(7.0),
     );
     report.requests("hook-operator", &hook_requests, pods);
     report.requests("gamedeployment-operator", &game_requests, pods);
