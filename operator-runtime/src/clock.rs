@@ -5,6 +5,7 @@
 //! | [`monotonic`] | stands still | deciding that another process has stopped: it never runs faster than time |
 //! | [`elapsed`] | goes on | fences, deadlines and ages: it never runs slower, as far as the machine's clocks show |
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,9 @@ static CLOCKS: LazyLock<Clocks> = LazyLock::new(|| {
         reported: Mutex::new(Duration::ZERO),
     }
 });
+
+/// Nanoseconds that [`jumped`] returns.
+static JUMPED: AtomicU64 = AtomicU64::new(0);
 
 /// Longest time between the first and the last reading of a sample.
 const ONE_MOMENT: Duration = Duration::from_millis(1);
@@ -66,19 +70,14 @@ pub fn now_since(began: Reading) -> Now {
     }
 }
 
+/// Time by which [`elapsed`] was set ahead since the start of the process: suspensions of the machine, and jumps of the
+/// wall clock. As of the last reading of the clocks: waits for no thread that reads them.
+pub fn jumped() -> Duration {
+    Duration::from_nanos(JUMPED.load(Ordering::Relaxed))
+}
+
 /// Reads both scales.
 pub fn read() -> Reading {
-    observe().0
-}
-
-/// Time by which [`elapsed`] was set ahead since the start of the process: suspensions of the machine, and jumps of the
-/// wall clock.
-pub fn jumped() -> Duration {
-    observe().1
-}
-
-/// Reads both scales, and the time that they skipped.
-fn observe() -> (Reading, Duration) {
     // Locks first: readings must come in order.
     let mut elapsed = CLOCKS.elapsed.lock().unwrap_or_else(PoisonError::into_inner);
     let sample = sample(CLOCKS.began);
@@ -86,7 +85,10 @@ fn observe() -> (Reading, Duration) {
         monotonic: sample.monotonic,
         elapsed: elapsed.observe(sample),
     };
-    (reading, elapsed.suspended().saturating_add(elapsed.skipped()))
+    let jumped = elapsed.suspended().saturating_add(elapsed.skipped());
+    let nanoseconds = u64::try_from(jumped.as_nanos()).unwrap_or(u64::MAX);
+    JUMPED.store(nanoseconds, Ordering::Relaxed);
+    reading
 }
 
 /// Returns the time by which the clocks jumped since the last jump that was returned, if it is worth a warning.
