@@ -16,7 +16,7 @@ tokio::task_local! {
 }
 
 /// Time by which an answer may come later than the timeout, because the process was busy.
-const LATE: Duration = Duration::from_secs(2);
+pub const LATE: Duration = Duration::from_secs(2);
 
 /// Time until which the current call may be sent, on the scale of [`clock::elapsed`]. Must be called in the task of the
 /// call.

@@ -15,6 +15,7 @@
 //! | [`unparsed`] | objects of a list, each of which is parsed when its turn comes |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | reasons of conditions, events and statuses |
+//! | `same_kind` | types that hold an object of a kind in another form |
 //! | [`time`] | timestamps in the API's format |
 //! | [`spelling`] | recognition of misspelt names |
 //! | [`syntax`] | syntax of names and keys, and keys that hooks must not write |
@@ -43,6 +44,7 @@ pub mod names;
 pub mod overdue;
 pub mod parsed;
 pub mod reason;
+mod same_kind;
 pub mod spelling;
 pub mod syntax;
 pub mod time;

@@ -3,7 +3,6 @@
 //! A list is parsed as one document, and a parser follows only so much nesting: an object that is parsed within the
 //! list would make the whole list fail. [`Parsed`] therefore takes each object as text, and parses it alone.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -16,6 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::limits::{MAX_SPEC_BYTES, spec_too_long};
 use crate::names::GROUP;
+use crate::same_kind_as;
 
 /// Maximum nesting of an object of this group, without its metadata; the object itself is the first level. The parser
 /// follows 127 levels. Operators store parts of an object in others, for example in a ControllerRevision, where they
@@ -58,24 +58,7 @@ where
 }
 
 impl<K: Resource> Resource for Parsed<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dynamic)
-    }
-
-    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dynamic)
-    }
-
-    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dynamic)
-    }
-
-    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dynamic)
-    }
+    same_kind_as!(K);
 
     fn meta(&self) -> &ObjectMeta {
         self.0.as_ref().map_or_else(|invalid| &invalid.metadata, K::meta)

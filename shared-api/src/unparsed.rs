@@ -1,6 +1,5 @@
 //! Objects of a list, each of which is parsed when its turn comes.
 
-use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use kube::Resource;
@@ -10,6 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::parsed::{Parsed, parse};
+use crate::same_kind_as;
 
 /// Object as its text. A parsed one may take fifty times as many bytes, and a page of a list holds many objects.
 #[derive(Debug, Clone)]
@@ -57,24 +57,7 @@ impl<'de, K> Deserialize<'de> for Unparsed<K> {
 }
 
 impl<K: Resource> Resource for Unparsed<K> {
-    type DynamicType = K::DynamicType;
-    type Scope = K::Scope;
-
-    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::kind(dynamic)
-    }
-
-    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::group(dynamic)
-    }
-
-    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::version(dynamic)
-    }
-
-    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        K::plural(dynamic)
-    }
+    same_kind_as!(K);
 
     /// Returns metadata with the resource version only.
     fn meta(&self) -> &ObjectMeta {

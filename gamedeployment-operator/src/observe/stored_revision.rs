@@ -1,7 +1,5 @@
 //! ControllerRevisions as this operator reads them.
 
-use std::borrow::Cow;
-
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::Resource;
 use kube::core::ObjectMeta;
@@ -23,24 +21,7 @@ pub struct StoredRevision {
 }
 
 impl Resource for StoredRevision {
-    type DynamicType = <ControllerRevision as Resource>::DynamicType;
-    type Scope = <ControllerRevision as Resource>::Scope;
-
-    fn kind(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        ControllerRevision::kind(dynamic)
-    }
-
-    fn group(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        ControllerRevision::group(dynamic)
-    }
-
-    fn version(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        ControllerRevision::version(dynamic)
-    }
-
-    fn plural(dynamic: &Self::DynamicType) -> Cow<'_, str> {
-        ControllerRevision::plural(dynamic)
-    }
+    shared_api::same_kind_as!(ControllerRevision);
 
     fn meta(&self) -> &ObjectMeta {
         &self.metadata

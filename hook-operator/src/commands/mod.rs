@@ -16,7 +16,7 @@ use hook_core::request::{ExecRequest, ObjectName};
 use hook_providers::MemoryReservation;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
-use operator_runtime::calls::CallLimiter;
+use operator_runtime::calls::{CallLimiter, LATE};
 use operator_runtime::clock;
 use shared_api::{HookRun, parsed};
 
@@ -33,8 +33,6 @@ pub const MAX_COMMANDS: usize = 64;
 const RESERVED: usize = 4 * KEPT_OF_STREAM;
 /// Longest wait for a turn.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// Time by which the end of a command may be read later than the timeout, because the process was busy.
-const LATE: Duration = Duration::from_secs(2);
 
 /// Runs commands.
 pub struct Commands {

@@ -15,7 +15,7 @@ use crate::world::{PRE_DELETE, PRE_IN_PLACE, Victim, assert_noted_before, fleet,
 /// Duration of the Leases. The successor begins after a success has expired: otherwise it may use it, too.
 const LEASE: &str = "10s";
 
-/// Two candidates, of which the first one leads. The fleet drops last: then its witness judges.
+/// Two candidates, the first of them leading. Fields drop in order, so the witness of the fleet judges last.
 struct Stage {
     first: Candidate,
     second: Candidate,

@@ -12,7 +12,7 @@ const PATH: &str = "/players";
 /// Timeout of a question: longer than a test holds an answer back, and shorter than a machine is suspended.
 const TIMEOUT_SECONDS: u64 = 60;
 
-/// Number of players on the pods of a test, as a webhook reports it: the hook says yes while there are none.
+/// Number of players on the pods of a test, as a webhook reports it. The hook succeeds while there are none.
 pub(crate) struct Players {
     server: Webhook,
     count: Arc<AtomicU64>,

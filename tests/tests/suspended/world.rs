@@ -119,8 +119,8 @@ impl Victim {
     }
 }
 
-/// Launches a workload and asks the hook for a pod that leaves in a scale-down. The hook says yes, but its answer is
-/// held back; players join right after it was given. Nothing else is under way then.
+/// Launches a workload and asks the hook for a pod that leaves in a scale-down. The hook succeeds, but its answer is
+/// held back, and players join right after it was given. Nothing else is under way then.
 pub(crate) async fn asked_and_held(fleet: &Fleet<'_>, players: &Players) -> (Victim, HeldAnswer) {
     launch(fleet, players, 2, PRE_DELETE).await;
     players.set(0);
