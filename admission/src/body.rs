@@ -29,8 +29,8 @@ const FIRST_CAPACITY: usize = 4 * 1024;
 const ROOM_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time for a body, without the time that it waits for room.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time for [`STEP_BYTES`], or the rest of a body.
-const STEP_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum time for [`STEP_BYTES`], or the rest of a body. A busy API server may send nothing for seconds.
+const STEP_TIMEOUT: Duration = Duration::from_secs(4);
 /// Number of bytes that a body has to make progress by.
 const STEP_BYTES: usize = 512 * 1024;
 
