@@ -127,6 +127,17 @@ impl AuditedOrder {
         self.writes().iter().filter(is_new).count()
     }
 
+    /// Number of writes until the first one of a pod that is created, changed or deleted, without those before `from`.
+    /// Statuses that report the progress of pods come after it.
+    pub fn count_before_pods(&self, from: usize, is_counted: impl Fn(&str, &str, &str) -> bool) -> usize {
+        let writes = self.writes();
+        let before = writes[from..]
+            .iter()
+            .take_while(|write| write.resource != "pods" || !write.subresource.is_empty());
+        let counted = before.filter(|write| is_counted(&write.verb, &write.resource, &write.subresource));
+        counted.count()
+    }
+
     /// Number of writes of gamedeployment-operator: all but those of pods' status, which kubelets write, and of
     /// HookRuns' status.
     pub fn count(&self, is_counted: impl Fn(&str, &str, &str) -> bool) -> usize {
