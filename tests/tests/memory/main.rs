@@ -37,6 +37,7 @@ mod world;
 
 use std::time::Duration;
 
+use operator_tests::proof::Extent;
 use test_kit::ControlPlane;
 use tokio::sync::{OnceCell, RwLock};
 
@@ -54,6 +55,11 @@ static MACHINE: RwLock<()> = RwLock::const_new(());
 async fn shared() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
     SHARED.get_or_init(world::alone).await
+}
+
+/// Number of objects: a sample, or all of them with `PROVE=quick` and `PROVE=all`.
+fn count(sample: u64, all: u64) -> usize {
+    usize::try_from(Extent::asked().of(sample, all, all)).unwrap()
 }
 
 /// Returns the numbers in a text.

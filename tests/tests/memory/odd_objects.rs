@@ -9,11 +9,10 @@ use crate::manifests::{manifest, named_game};
 use crate::pods::store;
 use crate::shapes::{OBJECT, Shape, list};
 use crate::world::{World, alone};
-use crate::{MACHINE, MAX_SPEC, PATIENCE, assert_states};
+use crate::{MACHINE, MAX_SPEC, PATIENCE, assert_states, count};
 
-/// Workloads that are too long, and those of them that have a list of small objects.
-const LONG: usize = 20;
 const LONG_BYTES: usize = 1_400_000;
+/// Number of workloads with a list of small objects, among those that are too long.
 const LONG_DENSE: usize = 1;
 /// Workloads that are short enough.
 const SHORT: usize = 2;
@@ -31,7 +30,8 @@ async fn large_objects_of_other_kinds_exhaust_no_memory() {
     let control_plane = alone().await;
     let mut world = World::without_operators(&control_plane).await;
     world.allow_executions().await;
-    let workloads = (0..LONG).map(long_workload);
+    let long = count(6, 20);
+    let workloads = (0..long).map(long_workload);
     let others = (0..SHORT).map(short_workload);
     let executions = (0..EXECUTIONS).map(execution);
     store(&world, workloads.chain(others).chain(executions)).await;
@@ -40,11 +40,11 @@ async fn large_objects_of_other_kinds_exhaust_no_memory() {
     world.start().await;
     world.launch_brisk().await;
     world.goes_on().await;
-    are_served(&world).await;
+    are_served(&world, long).await;
     world.is_small("after lists of large objects");
-    let later = [long_workload(LONG), execution(EXECUTIONS)];
+    let later = [long_workload(long), execution(EXECUTIONS)];
     store(&world, later.into_iter()).await;
-    is_refused(&world, LONG).await;
+    is_refused(&world, long).await;
     world.goes_on().await;
     world.is_small("after watches of large objects");
 }
@@ -112,13 +112,13 @@ async fn has_a_large_status(world: &World<'_>) {
 }
 
 /// Waits until runs are measured, and workloads work or are refused with words.
-async fn are_served(world: &World<'_>) {
+async fn are_served(world: &World<'_>, long: usize) {
     for (_, name) in run_names() {
         let path = format!("/{name}");
         let server = &world.hostile_server;
         server.await_requests(&path, 1, PATIENCE).await.unwrap();
     }
-    for number in [0, LONG_DENSE, LONG - 1] {
+    for number in [0, LONG_DENSE, long - 1] {
         is_refused(world, number).await;
     }
     let kind = Kind::GameDeployment;

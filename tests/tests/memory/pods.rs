@@ -4,16 +4,14 @@
 use futures::stream::{self, StreamExt as _};
 use serde_json::json;
 
-use crate::MACHINE;
 use crate::api::Kind;
 use crate::json_text::with_text;
 use crate::manifests::manifest;
 use crate::shapes::{OBJECT, list};
 use crate::templates::AT_ONCE;
 use crate::world::{World, alone};
+use crate::{MACHINE, count};
 
-const PODS: usize = 25;
-const REVISIONS: usize = 20;
 /// Objects that are created while the operators run.
 const LATER: usize = 5;
 /// Bytes of the environment of a pod. A variable of thirteen bytes takes about four hundred when it is parsed.
@@ -22,17 +20,19 @@ const DATA: usize = 1_400_000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn pods_of_one_tenant_exhaust_no_memory() {
-    let pods = (0..PODS + LATER).map(|number| (Kind::Pod, pod(&format!("pod-{number:02}"))));
-    are_withstood(pods, PODS, "large pods").await;
+    let listed = count(8, 25);
+    let pods = (0..listed + LATER).map(|number| (Kind::Pod, pod(&format!("pod-{number:02}"))));
+    are_withstood(pods, listed, "large pods").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revisions_of_one_tenant_exhaust_no_memory() {
-    let revisions = (0..REVISIONS + LATER).map(|number| {
+    let listed = count(6, 20);
+    let revisions = (0..listed + LATER).map(|number| {
         let object = revision(&format!("revision-{number:02}"), number);
         (Kind::ControllerRevision, object)
     });
-    are_withstood(revisions, REVISIONS, "large ControllerRevisions").await;
+    are_withstood(revisions, listed, "large ControllerRevisions").await;
 }
 
 /// Stores objects: the first `listed` before the operators start, which list them, the others after it.

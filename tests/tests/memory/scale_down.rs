@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 
 use operator_tests::fleet::{GAME, condition, game, hooked};
-use operator_tests::proof::Extent;
 use serde_json::{Value, json};
 use shared_api::{HookRun, HookTemplateSpec};
 use test_kit::eventually;
@@ -14,9 +13,8 @@ use crate::manifests::asking;
 use crate::printer::Rows;
 use crate::shapes::{Shape, list};
 use crate::world::World;
-use crate::{MAX_SPEC, PATIENCE, assert_states};
+use crate::{MAX_SPEC, PATIENCE, assert_states, count};
 
-const PODS: usize = 200;
 /// Pods that go with a small template.
 const FIRST: usize = 10;
 /// Longest template of a hook, in bytes of JSON.
@@ -31,6 +29,11 @@ const LARGE_BYTES: usize = 200_000;
 const BEYOND: &str = "beyond";
 /// Template without one byte to spare.
 const LIMIT: &str = "limit";
+
+/// Number of pods of the workload.
+fn pods() -> usize {
+    count(60, 200)
+}
 
 /// Builds the spec of a template that asks about each pod, at the path of this name.
 fn spec(world: &World<'_>, name: &str, more: Value) -> Value {
@@ -67,7 +70,7 @@ pub(crate) async fn launch(world: &World<'_>) {
         let spec = spec(world, name, patient());
         fleet.hook(name, filled(spec, bytes)).await;
     }
-    fleet.launch(&game(PODS, hooked(HUGE))).await;
+    fleet.launch(&game(pods(), hooked(HUGE))).await;
 }
 
 /// Scales the workload to zero behind each template that is too large.
@@ -88,7 +91,7 @@ pub(crate) async fn is_blocked(world: &World<'_>) {
 /// Checks that the workload is held by the template that is too long for every reader.
 pub(crate) async fn stays_blocked(world: &World<'_>) {
     says_why(world, HUGE, HUGE_BYTES, MAX_SPEC).await;
-    assert_eq!(world.pods_of(GAME).await.len(), PODS);
+    assert_eq!(world.pods_of(GAME).await.len(), pods());
     assert_eq!(world.ended_pods_of(GAME), BTreeSet::new());
     let rows = world
         .printer
@@ -148,7 +151,7 @@ async fn until_pods(world: &World<'_>, count: usize) {
 
 /// Replaces the template by a small one: pods go once the server has allowed it, and none before.
 pub(crate) async fn goes_with_a_small_one(world: &World<'_>) {
-    world.scale(GAME, PODS - FIRST).await;
+    world.scale(GAME, pods() - FIRST).await;
     // The operator knows the number of pods before it sees the template.
     world.fleet.until(|_| true).await;
     world.refuse(&format!("/{HUGE}"));
@@ -157,22 +160,22 @@ pub(crate) async fn goes_with_a_small_one(world: &World<'_>) {
     until_asked(world, HUGE, FIRST).await;
     assert_eq!(world.ended_pods_of(GAME), BTreeSet::new());
     world.allow(&format!("/{HUGE}"));
-    until_pods(world, PODS - FIRST).await;
+    until_pods(world, pods() - FIRST).await;
     assert_eq!(world.ended_pods_of(GAME), asked(world, HUGE));
 }
 
 /// Scales the workload down behind the longest template that works: each pod has a run with a copy of it.
 pub(crate) async fn goes_at_the_limit(world: &World<'_>) {
     let (fleet, path) = (&world.fleet, format!("/{LIMIT}"));
-    let count = usize::try_from(Extent::asked().of(40, 190, 190)).unwrap();
+    let count = count(20, 190);
     world.refuse(&path);
     fleet.set(hooked(LIMIT)).await;
-    world.scale(GAME, PODS - FIRST - count).await;
+    world.scale(GAME, pods() - FIRST - count).await;
     until_asked(world, LIMIT, count).await;
-    assert_eq!(world.pods_of(GAME).await.len(), PODS - FIRST);
+    assert_eq!(world.pods_of(GAME).await.len(), pods() - FIRST);
     hold_the_whole_spec(world, count).await;
     world.allow(&path);
-    until_pods(world, PODS - FIRST - count).await;
+    until_pods(world, pods() - FIRST - count).await;
     let mut all = asked(world, HUGE);
     all.extend(asked(world, LIMIT));
     assert_eq!(all.len(), FIRST + count);

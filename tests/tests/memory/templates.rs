@@ -7,9 +7,8 @@ use crate::api::{Id, Kind};
 use crate::json_text::field;
 use crate::shapes::{Shape, spread};
 use crate::world::World;
-use crate::{MAX_SPEC, assert_states};
+use crate::{MAX_SPEC, assert_states, count};
 
-const COUNT: usize = 20;
 const BYTES: usize = 1_400_000;
 const DENSE: [Shape; 4] = [Shape::Zeros, Shape::Body, Shape::Names, Shape::Objects];
 /// Objects that are stored at a time.
@@ -19,7 +18,7 @@ pub(crate) const AT_ONCE: usize = 4;
 pub(crate) async fn store(world: &World<'_>) -> Vec<Id> {
     let dense = usize::try_from(Extent::asked().of(2, 10, 16)).unwrap();
     let url = world.hostile_server.url("/template");
-    let shapes = spread(&DENSE, dense, COUNT).into_iter().enumerate();
+    let shapes = spread(&DENSE, dense, count(6, 20)).into_iter().enumerate();
     let objects = shapes.map(|(number, shape)| {
         let name = format!("template-{number:02}");
         let object = shape.object(Kind::HookTemplate, &name, &url, BYTES);
@@ -36,7 +35,7 @@ pub(crate) async fn store(world: &World<'_>) -> Vec<Id> {
 pub(crate) async fn are_refused(world: &World<'_>, templates: &[Id]) {
     let kind = Kind::HookTemplate;
     let rows = world.printer.until(kind, &world.hostile, |rows| {
-        rows.len() == COUNT && rows.values().all(|row| row["VALID"] == "False")
+        rows.len() == templates.len() && rows.values().all(|row| row["VALID"] == "False")
     });
     rows.await;
     for template in templates {
