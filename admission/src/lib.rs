@@ -97,6 +97,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     dropped.register(common);
     let client = client::connect(&meter, config.process.api_timeout, &Fence::open()).await?;
     let health = Health::new(meter);
+    health.register(common);
     health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
     let refused = |address| move |source| OperatorError::Listen { address, source };
     let heartbeats = Heartbeats::default();

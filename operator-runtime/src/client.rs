@@ -14,7 +14,6 @@ use bytes::Bytes;
 use http::header::UPGRADE;
 use http::{HeaderName, HeaderValue, Method, Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use jiff::Timestamp;
 use kube::client::{Body, ClientBuilder};
 use kube::{Client, Config};
 use prometheus_client::encoding::EncodeLabelSet;
@@ -25,12 +24,16 @@ use prometheus_client::registry::Registry;
 use tower::util::MapResponseLayer;
 use tower::{BoxError, Service, ServiceExt as _};
 
+use crate::answer::{self, Answer, PeekedBody};
 use crate::calls::deadline;
 use crate::error::{ConnectError, root_cause};
 use crate::fence::{Fence, NotSent, WritePermit};
+use crate::outage::{Failures, Outage};
 
 /// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time without an answer after which a request that its caller gives up counts as a failure.
+const UNANSWERED_AFTER: Duration = Duration::from_secs(1);
 /// Header that names the user of a request.
 const IMPERSONATE_USER: HeaderName = HeaderName::from_static("impersonate-user");
 
@@ -49,31 +52,16 @@ pub fn acting_as(client: &Client, user: &str) -> Client {
     Client::new(tower::service_fn(send), namespace)
 }
 
-/// Counts requests and remembers whether the API server answered the last one.
+/// Counts requests and remembers whether the API server answers them.
 #[derive(Debug, Clone)]
 pub struct ApiMeter {
     requests: Family<RequestLabels, Counter>,
     /// Time to the head of the answer.
     seconds: Family<VerbLabels, Histogram, fn() -> Histogram>,
-    outage: Arc<Mutex<Option<Outage>>>,
+    failures: Arc<Mutex<Failures>>,
     /// Time of the last granted watch by resource.
     watches: Arc<Mutex<HashMap<String, Instant>>>,
 }
-
-/// Ongoing failure of requests.
-#[derive(Debug, Clone)]
-pub struct Outage {
-    /// Time of the first failed request.
-    pub since: Timestamp,
-    /// Error of the newest failed request.
-    pub error: String,
-    /// Time of the newest failed request.
-    newest: Instant,
-}
-
-/// Time without a failed request after which an outage is over even without a success: while the API server
-/// does not answer, the watches fail again every few seconds.
-const OUTAGE_ENDS_AFTER: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -94,7 +82,7 @@ impl Default for ApiMeter {
         Self {
             requests: Family::default(),
             seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
-            outage: Arc::default(),
+            failures: Arc::default(),
             watches: Arc::default(),
         }
     }
@@ -103,7 +91,8 @@ impl Default for ApiMeter {
 impl ApiMeter {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Requests to the API server by verb, resource and status code (error: no answer)";
+        let help = "Requests to the API server by verb, resource and status code (error: no answer; 403-policy: refused \
+                    by a quota, a policy or a webhook, not for want of a right; 500-webhook: a webhook failed)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
         let help = "Time from a request to the API server to the head of its answer, by verb";
         registry.register(
@@ -115,9 +104,8 @@ impl ApiMeter {
 
     /// Returns the current outage of the API server, if there is one.
     pub fn outage(&self) -> Option<Outage> {
-        let outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = |outage: &&Outage| outage.newest.elapsed() < OUTAGE_ENDS_AFTER;
-        outage.as_ref().filter(recent).cloned()
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.outage(Instant::now())
     }
 
     /// Whether the API server has granted a watch of this resource since `moment`.
@@ -131,29 +119,66 @@ impl ApiMeter {
         watches.get(resource).copied().filter(|granted| *granted > moment)
     }
 
-    fn observe(&self, verb: &'static str, resource: String, took: Duration, outcome: Result<u16, &BoxError>) {
+    /// Counts a request that was answered, or failed with this error.
+    fn observe(&self, verb: &'static str, resource: String, took: Duration, outcome: Result<Answer, String>) {
         self.seconds
             .get_or_create(&VerbLabels { verb })
             .observe(took.as_secs_f64());
-        if verb == "watch" && outcome.as_ref().is_ok_and(|code| *code == 200) {
+        let now = Instant::now();
+        if verb == "watch" && outcome == Ok(Answer::Status(200)) {
             let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-            watches.insert(resource.clone(), Instant::now());
+            watches.insert(resource.clone(), now);
         }
-        let code = outcome.map_or_else(|_| "error".to_owned(), |code| code.to_string());
+        let code = outcome
+            .as_ref()
+            .map_or_else(|_| "error".to_owned(), |answer| answer.code());
         self.requests
             .get_or_create(&RequestLabels { verb, resource, code })
             .inc();
-        let failed = match outcome {
-            Ok(code) if code < 500 => None,
-            Ok(code) => Some(format!("status {code}")),
-            Err(error) => Some(root_cause(error.as_ref())),
-        };
-        let mut outage = self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        *outage = failed.map(|error| Outage {
-            since: outage.as_ref().map_or_else(Timestamp::now, |outage| outage.since),
-            error,
-            newest: Instant::now(),
-        });
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Ok(Answer::Status(code)) if code >= 500 => failures.failed(format!("status {code}"), now),
+            Ok(Answer::Status(_) | Answer::PolicyRefusal) => failures.end(),
+            // The API server calls webhooks before it stores anything, so this says nothing about it.
+            Ok(Answer::WebhookFailure) => {}
+            Err(error) => failures.failed(error, now),
+        }
+    }
+}
+
+/// Request that has no answer yet. Counts if its caller stops waiting for it, whose timeout may be shorter than the
+/// client's own.
+struct PendingRequest<'m> {
+    meter: &'m ApiMeter,
+    /// Verb and resource; `None` once it has been counted.
+    name: Option<(&'static str, String)>,
+    started: Instant,
+}
+
+impl PendingRequest<'_> {
+    /// Counts the request.
+    fn end(mut self, took: Duration, outcome: Result<Answer, String>) {
+        if let Some((verb, resource)) = self.name.take() {
+            self.meter.observe(verb, resource, took, outcome);
+        }
+    }
+
+    /// Does not count the request: it was not sent, and says nothing about the API server.
+    fn forget(mut self) {
+        self.name = None;
+    }
+}
+
+impl Drop for PendingRequest<'_> {
+    fn drop(&mut self) {
+        let waited = self.started.elapsed();
+        if waited < UNANSWERED_AFTER {
+            return;
+        }
+        if let Some((verb, resource)) = self.name.take() {
+            let error = format!("no answer within {}s", waited.as_secs());
+            self.meter.observe(verb, resource, waited, Err(error));
+        }
     }
 }
 
@@ -212,11 +237,12 @@ where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Error: Into<BoxError>,
     S::Future: Send + 'static,
-    B: 'static,
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Send,
 {
-    type Response = Response<B>;
+    type Response = Response<PeekedBody<B>>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<PeekedBody<B>>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         // Each request waits for the inner service by itself.
@@ -228,7 +254,8 @@ where
         // The caller polls the future in its own task, where its deadline is known; a task of the client calls this
         // function.
         Box::pin(async move {
-            let (verb, resource) = classify(request.method(), request.uri());
+            let name = classify(request.method(), request.uri());
+            let is_impersonated = request.headers().contains_key(IMPERSONATE_USER);
             let (mut request, mut limit) = (request, this.call_timeout);
             // A command in a container is a GET that changes its connection.
             if request.method() != Method::GET || request.headers().contains_key(UPGRADE) {
@@ -239,7 +266,11 @@ where
                 limit = limit.min(permit.check()?);
                 request = this.bodies.guard(request, permit).await?;
             }
-            let started = Instant::now();
+            let pending = PendingRequest {
+                meter: &this.meter,
+                name: Some(name),
+                started: Instant::now(),
+            };
             let call = this.inner.oneshot(request);
             let outcome = match tokio::time::timeout(limit, call).await {
                 Ok(outcome) => outcome.map_err(Into::into),
@@ -248,13 +279,23 @@ where
                     limit.as_secs()
                 ))),
             };
-            // A request that was held back says nothing about the API server.
-            let held_back = |error: &BoxError| NotSent::cause_of(error.as_ref()).is_some();
-            if !outcome.as_ref().is_err_and(held_back) {
-                let code = outcome.as_ref().map(|response| response.status().as_u16());
-                this.meter.observe(verb, resource, started.elapsed(), code);
+            let took = pending.started.elapsed();
+            match outcome {
+                Ok(response) => {
+                    let left = limit.saturating_sub(took);
+                    let (answer, response) = answer::read(response, is_impersonated, left).await;
+                    pending.end(took, Ok(answer));
+                    Ok(response)
+                }
+                Err(error) => {
+                    if NotSent::cause_of(error.as_ref()).is_some() {
+                        pending.forget();
+                    } else {
+                        pending.end(took, Err(root_cause(error.as_ref())));
+                    }
+                    Err(error)
+                }
             }
-            outcome
         })
     }
 }
@@ -332,6 +373,12 @@ impl HttpBody for GuardedBody {
     }
 }
 
+/// Names the discovery of an API group. Hooks choose groups, which need not exist, so all foreign ones share a name.
+fn discovery_of(group: &str) -> String {
+    let is_known = group.is_empty() || group == shared_api::names::GROUP;
+    format!("discovery:{}", if is_known { group } else { "other" })
+}
+
 /// Returns a request's verb and resource (with subresource) in the terms of the audit log.
 fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
     let mut parts = uri.path().split('/').filter(|part| !part.is_empty());
@@ -348,7 +395,7 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
     let resource = match (rest.first(), rest.get(2)) {
         (Some(resource), Some(subresource)) => format!("{resource}/{subresource}"),
         (Some(resource), None) => (*resource).to_owned(),
-        (None, _) => format!("discovery:{}", group.unwrap_or_default()),
+        (None, _) => discovery_of(group.unwrap_or_default()),
     };
     let watches = uri
         .query()
@@ -371,7 +418,9 @@ fn classify(method: &Method, uri: &http::Uri) -> (&'static str, String) {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
+    use http_body_util::BodyExt as _;
     use hyper_util::rt::TokioExecutor;
+    use prometheus_client::encoding::text::encode;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::{TcpListener, TcpStream};
 
@@ -390,6 +439,19 @@ mod tests {
         }
     }
 
+    /// Returns the number of requests with this code.
+    fn count(meter: &ApiMeter, code: &str) -> u64 {
+        let mut registry = Registry::default();
+        meter.register(&mut registry);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        let label = format!("code=\"{code}\"");
+        let lines = text.lines().filter(|line| line.contains(&label));
+        lines
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    }
+
     fn write() -> Request<Body> {
         let body = Body::from(b"{}".to_vec());
         Request::patch("/api/v1/namespaces/games/pods/a")
@@ -401,7 +463,9 @@ mod tests {
     #[tokio::test]
     async fn a_closed_fence_lets_reads_pass_and_nothing_that_acts() {
         let sent = |method: Method, upgrade: bool, fence: Fence| async move {
-            let inner = tower::service_fn(|_: Request<Body>| async { Ok::<_, BoxError>(Response::new(())) });
+            let inner = tower::service_fn(|_: Request<Body>| async {
+                Ok::<_, BoxError>(Response::new(Body::empty()))
+            });
             let mut client = metered(inner, fence);
             let mut request = Request::new(Body::empty());
             *request.method_mut() = method;
@@ -441,18 +505,22 @@ mod tests {
                     if closes {
                         closing.set(None);
                     }
-                    Ok::<_, BoxError>(Response::new(body.collect_bytes().await?))
+                    Ok::<_, BoxError>(Response::new(Body::from(body.collect_bytes().await?)))
                 }
             });
             let mut client = metered(inner, fence);
             match client.call(write()).await {
-                Ok(answer) => assert!(!closes && answer.body() == "{}"),
+                Ok(answer) => {
+                    let body = answer.into_body().collect().await.unwrap().to_bytes();
+                    assert!(!closes && body == "{}");
+                }
                 Err(error) => {
                     assert!(closes, "{error}");
                     assert_eq!(NotSent::cause_of(error.as_ref()), Some(NotSent::Closed(Closed)));
                 }
             }
-            assert!(client.meter.outage().is_none(), "the API server is not to blame");
+            let failed = count(&client.meter, "error");
+            assert_eq!(failed, 0, "the API server is not to blame");
         }
     }
 
@@ -532,6 +600,80 @@ mod tests {
         String::from_utf8(received).unwrap()
     }
 
+    /// Sends a write that gets this answer. Returns the meter.
+    async fn answered(code: u16, message: &str) -> ApiMeter {
+        let status = serde_json::json!({ "kind": "Status", "message": message, "code": code }).to_string();
+        let sent = status.clone();
+        let inner = tower::service_fn(move |_: Request<Body>| {
+            let mut response = Response::new(Body::from(sent.clone().into_bytes()));
+            *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
+            async move { Ok::<_, BoxError>(response) }
+        });
+        let mut client = metered(inner, Fence::open());
+        let answer = client.call(write()).await.unwrap();
+        assert_eq!(answer.status(), code);
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert_eq!(body, status, "callers see what the API server has said");
+        client.meter
+    }
+
+    #[tokio::test]
+    async fn a_refusal_counts_by_its_cause() {
+        for (code, message, label) in [
+            (
+                403,
+                "pods is forbidden: User \"operator\" cannot create resource",
+                "403",
+            ),
+            (403, "pods \"a\" is forbidden: exceeded quota: pods", "403-policy"),
+            (
+                500,
+                "Internal error occurred: failed calling webhook \"policy\": refused",
+                "500-webhook",
+            ),
+            (500, "etcdserver: no leader", "500"),
+            (409, "the object has been modified", "409"),
+        ] {
+            let meter = answered(code, message).await;
+            assert_eq!(count(&meter, label), 1, "{message}");
+        }
+    }
+
+    /// Requests of the operators have timeouts of their own, which may be shorter than the client's.
+    #[tokio::test]
+    async fn a_request_without_an_answer_counts_when_its_caller_gives_it_up() {
+        for (waits, counted) in [(Duration::ZERO, 0), (UNANSWERED_AFTER, 1)] {
+            let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, BoxError>>();
+            let mut client = metered(tower::service_fn(never), Fence::open());
+            let limit = waits + Duration::from_millis(50);
+            assert!(tokio::time::timeout(limit, client.call(write())).await.is_err());
+            assert_eq!(count(&client.meter, "error"), counted, "{waits:?}");
+        }
+    }
+
+    #[test]
+    fn an_outage_is_of_requests_that_fail_without_a_good_answer_in_between() {
+        let meter = ApiMeter::default();
+        let get = |outcome| meter.observe("get", "pods".to_owned(), Duration::ZERO, outcome);
+        let streak = || {
+            let failures = meter.failures.lock().unwrap();
+            failures.error().map(str::to_owned)
+        };
+        for (outcome, error) in [
+            (Ok(Answer::Status(503)), Some("status 503")),
+            (Ok(Answer::WebhookFailure), Some("status 503")),
+            (Err("connection reset".to_owned()), Some("connection reset")),
+            (Ok(Answer::Status(404)), None),
+            (Ok(Answer::WebhookFailure), None),
+            (Err("connection reset".to_owned()), Some("connection reset")),
+            (Ok(Answer::PolicyRefusal), None),
+        ] {
+            let seen = format!("{outcome:?}");
+            get(outcome);
+            assert_eq!(streak().as_deref(), error, "{seen}");
+        }
+    }
+
     #[test]
     fn requests_are_named_as_the_audit_log_names_them() {
         let cases = "
@@ -544,6 +686,9 @@ mod tests {
             DELETE /apis/tkex.tencent.com/v1alpha1/namespaces/a/hookruns?&labelSelector=a -> deletecollection hookruns
             POST /apis/events.k8s.io/v1/namespaces/a/events -> create events
             GET /apis/tkex.tencent.com/v1alpha1 -> get discovery:tkex.tencent.com
+            GET /apis -> get discovery:
+            GET /api/v1 -> get discovery:
+            GET /apis/games.example.com/v1 -> get discovery:other
         ";
         for line in cases.trim().lines() {
             let (request, name) = line.trim().split_once(" -> ").unwrap();

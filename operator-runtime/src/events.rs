@@ -1,8 +1,9 @@
 //! Kubernetes events. They are sent in the background, so that no decision waits for one. An event that the
-//! API server does not accept is retried a few times, then dropped and counted.
+//! API server does not accept is retried a few times, then dropped and counted. The last ones are sent before the
+//! Lease is released.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
@@ -15,7 +16,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use runtime_core::backoff::Backoff;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tower::BoxError;
 
 /// Queue limit; further events are dropped and counted.
@@ -28,6 +29,8 @@ const MAX_CONCURRENT: usize = 4;
 const MAX_ATTEMPTS: u32 = 4;
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
+/// Time to send the last events. The Lease is released after it, and the process must end within its grace.
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Longest note that the API server accepts, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
@@ -41,8 +44,7 @@ const MAX_RECORDERS: usize = 1024;
 #[derive(Debug, Clone)]
 pub struct Events {
     queue: mpsc::Sender<(Event, ObjectReference)>,
-    /// Number of queued events by namespace.
-    waiting: Arc<Mutex<HashMap<String, usize>>>,
+    unsent: Arc<Unsent>,
     dropped: Counter,
 }
 
@@ -58,8 +60,8 @@ impl Events {
         );
         let recorders = Recorders::new(client, reporter);
         let lost = dropped.clone();
-        let counts: Arc<Mutex<HashMap<String, usize>>> = Arc::default();
-        let shared = Arc::clone(&counts);
+        let unsent: Arc<Unsent> = Arc::default();
+        let shared = Arc::clone(&unsent);
         tokio::spawn(async move {
             let waiting = futures::stream::unfold(waiting, async |mut waiting: mpsc::Receiver<_>| {
                 waiting.recv().await.map(|item| (item, waiting))
@@ -71,13 +73,13 @@ impl Events {
                         lost.inc();
                         tracing::warn!(%error, reason = event.reason, name = about.name, "failed to send an event");
                     }
-                    leave(&shared, &namespace);
+                    shared.leave(&namespace);
                 })
                 .await;
         });
         Self {
             queue,
-            waiting: counts,
+            unsent,
             dropped,
         }
     }
@@ -101,12 +103,72 @@ impl Events {
             secondary: None,
         };
         let namespace = about.namespace.clone().unwrap_or_default();
-        if !enter(&self.waiting, &namespace) {
+        if !self.unsent.enter(&namespace) {
             self.dropped.inc();
         } else if self.queue.try_send((event, about)).is_err() {
-            leave(&self.waiting, &namespace);
+            self.unsent.leave(&namespace);
             self.dropped.inc();
         }
+    }
+
+    /// Waits for a short time until all events are sent, if this process may write; those that are left are lost, and
+    /// count as dropped. Call it when no more events come.
+    pub(crate) async fn finish(&self, may_write: bool) {
+        if may_write {
+            let _ = tokio::time::timeout(LAST_EVENTS_WITHIN, self.unsent.until_none()).await;
+        }
+        let lost = self.unsent.count();
+        if lost > 0 {
+            self.dropped.inc_by(u64::try_from(lost).unwrap_or(u64::MAX));
+            tracing::warn!(events = lost, "the process ends before these events were sent");
+        }
+    }
+}
+
+/// Number of events that are queued or being sent.
+#[derive(Debug, Default)]
+struct Unsent {
+    by_namespace: Mutex<HashMap<String, usize>>,
+    /// Notified when the last one was sent or dropped.
+    emptied: Notify,
+}
+
+impl Unsent {
+    /// Counts a queued event. Returns false if the namespace has no room for it.
+    fn enter(&self, namespace: &str) -> bool {
+        let mut counts = self.counts();
+        let count = counts.entry(namespace.to_owned()).or_default();
+        let room = *count < QUEUE_SIZE_PER_NAMESPACE;
+        *count += usize::from(room);
+        room
+    }
+
+    /// Removes an event that was sent or dropped from the count.
+    fn leave(&self, namespace: &str) {
+        let mut counts = self.counts();
+        if let Some(count) = counts.get_mut(namespace) {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                counts.remove(namespace);
+            }
+        }
+        if counts.is_empty() {
+            self.emptied.notify_one();
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.counts().values().sum()
+    }
+
+    async fn until_none(&self) {
+        while self.count() > 0 {
+            self.emptied.notified().await;
+        }
+    }
+
+    fn counts(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.by_namespace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -160,26 +222,6 @@ fn cut(note: &str) -> String {
     let ends = note.char_indices().map(|(at, c)| at + c.len_utf8());
     let end = ends.take_while(|end| *end <= room).last().unwrap_or_default();
     note.get(..end).unwrap_or_default().to_owned() + "…"
-}
-
-/// Counts a queued event. Returns false if the namespace has no room for it.
-fn enter(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) -> bool {
-    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = waiting.entry(namespace.to_owned()).or_default();
-    let room = *count < QUEUE_SIZE_PER_NAMESPACE;
-    *count += usize::from(room);
-    room
-}
-
-/// Removes an event that was sent or dropped from the count.
-fn leave(waiting: &Mutex<HashMap<String, usize>>, namespace: &str) {
-    let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(count) = waiting.get_mut(namespace) {
-        *count = count.saturating_sub(1);
-        if *count == 0 {
-            waiting.remove(namespace);
-        }
-    }
 }
 
 /// Keeps a recorder for each object, reason and note. A single recorder treats all events with one reason
@@ -259,6 +301,57 @@ mod tests {
                 .unwrap();
             assert_eq!(sent.load(Ordering::Relaxed), number);
         }
+    }
+
+    /// Starts events whose requests take this long, and queues three. Returns them and the number of those sent.
+    fn queued(takes: Duration) -> (Events, Arc<AtomicUsize>) {
+        let sent = Arc::new(AtomicUsize::new(0));
+        let counts = sent.clone();
+        let server = move |_: Request<Body>| {
+            let counts = counts.clone();
+            async move {
+                tokio::time::sleep(takes).await;
+                counts.fetch_add(1, Ordering::Relaxed);
+                Ok::<_, BoxError>(Response::new(Body::from(b"{}".to_vec())))
+            }
+        };
+        let client = Client::new(tower::service_fn(server), "games");
+        let events = Events::start(client, "operator", &mut Registry::default());
+        for name in ["arena-1", "arena-2", "arena-3"] {
+            let about = ObjectReference {
+                name: Some(name.to_owned()),
+                namespace: Some("games".to_owned()),
+                ..ObjectReference::default()
+            };
+            events.normal(about, "PodDeleted", "Delete", name);
+        }
+        (events, sent)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_events_are_sent_at_the_end_and_those_that_are_left_count() {
+        for (takes, may_write, outcome) in [
+            (Duration::from_millis(500), true, (3, 0)),
+            (Duration::from_mins(1), true, (0, 3)),
+            (Duration::from_millis(500), false, (0, 3)),
+        ] {
+            let (events, sent) = queued(takes);
+            let begun = tokio::time::Instant::now();
+            events.finish(may_write).await;
+            assert!(begun.elapsed() < LAST_EVENTS_WITHIN + Duration::from_millis(100));
+            let seen = (sent.load(Ordering::Relaxed), events.dropped.get());
+            assert_eq!(seen, outcome, "{takes:?} {may_write}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_without_events_takes_no_time() {
+        let (events, sent) = queued(Duration::ZERO);
+        events.finish(true).await;
+        assert_eq!(sent.load(Ordering::Relaxed), 3);
+        let begun = tokio::time::Instant::now();
+        events.finish(true).await;
+        assert_eq!((begun.elapsed(), events.dropped.get()), (Duration::ZERO, 0));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! `/healthz`, `/readyz` and `/metrics`.
 //!
 //! Alive means that the tasks of this process work. Ready means that it can work: every named check passes and the API
-//! server answers; otherwise `/readyz` returns 503 with the reason of each failing check.
+//! server answers; otherwise `/readyz` returns 503 with the reason of each failing check. `/metrics` has the checks as
+//! well.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,6 +22,8 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use jiff::Timestamp;
+use prometheus_client::encoding::{EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -121,18 +124,15 @@ impl Health {
         }
     }
 
+    /// Registers the metric of the checks.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "1 while this check of /readyz passes";
+        registry.register("hookgate_ready", help, Readiness(self.clone()));
+    }
+
     /// Returns whether all checks pass, and a line for each check.
     pub fn report(&self) -> (bool, String) {
-        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut checks: BTreeMap<&'static str, Result<String, String>> = checks
-            .into_iter()
-            .map(|(check, state)| (check, self.judge(state)))
-            .collect();
-        let answers = self.meter.outage().map_or(Ok("ok".to_owned()), |outage| {
-            let seconds = Timestamp::now().duration_since(outage.since).as_secs();
-            Err(format!("no good answer for {seconds}s: {}", outage.error))
-        });
-        checks.insert("api-server", answers);
+        let checks = self.checks();
         let line = |(check, state): (&&str, &Result<String, String>)| match state {
             Ok(words) => format!("[+] {check} {words}\n"),
             Err(why) => format!("[-] {check} {why}\n"),
@@ -141,6 +141,40 @@ impl Health {
             checks.values().all(Result::is_ok),
             checks.iter().map(line).collect(),
         )
+    }
+
+    /// Returns each check with its text, or the reason why it fails.
+    fn checks(&self) -> BTreeMap<&'static str, Result<String, String>> {
+        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut checks: BTreeMap<_, _> = checks
+            .into_iter()
+            .map(|(check, state)| (check, self.judge(state)))
+            .collect();
+        let answers = self.meter.outage().map_or(Ok("ok".to_owned()), |outage| {
+            let seconds = Timestamp::now().duration_since(outage.since).as_secs();
+            Err(format!("no good answer for {seconds}s: {}", outage.error))
+        });
+        checks.insert("api-server", answers);
+        checks
+    }
+}
+
+/// Gauge of each check, which is read at each scrape.
+#[derive(Debug)]
+struct Readiness(Health);
+
+impl EncodeMetric for Readiness {
+    fn encode(&self, mut encoder: MetricEncoder) -> Result<(), std::fmt::Error> {
+        for (check, state) in self.0.checks() {
+            let labels = [("check", check)];
+            let mut series = encoder.encode_family(&labels)?;
+            series.encode_gauge(&i64::from(state.is_ok()))?;
+        }
+        Ok(())
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Gauge
     }
 }
 
@@ -266,5 +300,46 @@ async fn metrics(State((_, text)): State<Served>) -> impl IntoResponse {
             [(header::CONTENT_TYPE, "text/plain")],
             Body::from(error.to_string()),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+
+    use super::*;
+    use crate::metrics;
+
+    /// Returns the series of the checks, without their common labels.
+    fn series(registry: &Registry) -> Vec<String> {
+        let mut text = String::new();
+        encode(&mut text, registry).unwrap();
+        let begin = "hookgate_ready{component=\"hook-operator\",";
+        let lines = text.lines().filter_map(|line| line.strip_prefix(begin));
+        lines.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_gauges_are_the_checks_at_each_scrape() {
+        let mut registry = Registry::default();
+        let health = Health::new(ApiMeter::default());
+        health.register(metrics::common(&mut registry, "hook-operator", "1.0.0"));
+        assert_eq!(series(&registry), ["check=\"api-server\"} 1"]);
+        health.require(&["crds"]);
+        let of_crds = |value| {
+            [
+                "check=\"api-server\"} 1".to_owned(),
+                format!("check=\"crds\"}} {value}"),
+            ]
+        };
+        assert_eq!(series(&registry), of_crds(0));
+        health.pass("crds");
+        assert_eq!(series(&registry), of_crds(1));
+        health.interrupt("crds", "hookruns", "connection reset");
+        assert_eq!(series(&registry), of_crds(0));
+        assert!(!health.report().0);
+        // A state of its own has no series here.
+        health.detached().fail("quiet", "not yet");
+        assert_eq!(series(&registry), of_crds(0));
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! | module | job |
 //! | --- | --- |
+//! | `answer` | answers of the API server by cause |
 //! | [`calls`] | API calls, limited in number and time, with errors by class |
 //! | [`client`] | a client of the API server with timeouts, no implicit retries, and every request counted |
 //! | [`clock`] | clocks of the process, one of which counts the time that the machine was suspended |
@@ -17,6 +18,7 @@
 //! | [`metrics`] | metrics that every component exports |
 //! | `metrics_text` | text of `/metrics`, shared by clients that read slowly |
 //! | [`objects`] | deletions, whose answers may hold objects that do not parse |
+//! | [`outage`] | outages of the API server, from the requests that fail |
 //! | `paged_watch` | watches whose lists ask for fewer objects when the API server is slow |
 //! | [`patch`] | merge patches that replace the whole object |
 //! | [`process`] | logs, TLS, runtime, and the report of a failed start |
@@ -32,6 +34,7 @@
 //! `fair-share` has the semaphore that is fair between namespaces; `runtime-core` decides who leads. This crate makes no
 //! decisions and knows nothing of hooks or game servers.
 
+mod answer;
 pub mod calls;
 pub mod client;
 pub mod clock;
@@ -47,6 +50,7 @@ pub mod leader;
 pub mod metrics;
 mod metrics_text;
 pub mod objects;
+pub mod outage;
 mod paged_watch;
 pub mod patch;
 pub mod process;

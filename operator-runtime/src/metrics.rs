@@ -1,23 +1,27 @@
 //! Metrics that every component exports, under its own name.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use prometheus_client::encoding::{EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::clock;
 
-/// Registers the component and its version. Returns the registry for common metrics: each has the component's
-/// name as a label, so that components differ regardless of the scrape's labels.
+mod label_sets;
+
+use label_sets::LabelSets;
+
+/// Registers the component, its version and its start time, which is now. Returns the registry for common metrics: each
+/// has the component's name as a label, so that components differ regardless of the scrape's labels.
 pub fn common<'r>(
     registry: &'r mut Registry,
     component: &'static str,
@@ -28,6 +32,9 @@ pub fn common<'r>(
     let common = registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)));
     let help = "Seconds counted as passed because the machine was suspended or its clock jumped ahead";
     common.register("hookgate_clock_jump_seconds", help, ClockJumps);
+    let help = "When this process started, in seconds since 1970";
+    let started: ConstGauge = ConstGauge::new(Timestamp::now().as_second());
+    common.register("hookgate_start_timestamp_seconds", help, started);
     common
 }
 
@@ -45,16 +52,24 @@ impl EncodeMetric for ClockJumps {
     }
 }
 
+/// Label name and value.
+pub type Label = (&'static str, String);
+
 /// Label names and values.
-pub type Labels = Vec<(&'static str, String)>;
+pub type Labels = Vec<Label>;
+
+/// Value of labels of observations whose own label set has no room.
+pub const OTHER: &str = "other";
 
 /// Durations in the original operators' format: a histogram with their buckets, the longest and the shortest.
+///
+/// There are at most 2000 label sets, which namespaces share fairly. Further ones are counted together.
 #[derive(Debug, Clone)]
 pub struct Durations {
     all: Family<Labels, Histogram, fn() -> Histogram>,
     longest: Family<Labels, Gauge<f64, AtomicU64>>,
     shortest: Family<Labels, Gauge<f64, AtomicU64>>,
-    known: Arc<Mutex<HashSet<Labels>>>,
+    sets: Arc<Mutex<LabelSets>>,
 }
 
 /// Buckets of the original operators, in s.
@@ -66,7 +81,7 @@ impl Default for Durations {
             all: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             longest: Family::default(),
             shortest: Family::default(),
-            known: Arc::default(),
+            sets: Arc::default(),
         }
     }
 }
@@ -92,32 +107,45 @@ impl Durations {
         );
     }
 
-    /// Records a duration.
-    pub fn observe(&self, labels: &Labels, took: Duration) {
+    /// Records a duration of something in a namespace. `named` are the labels whose values name objects, or parts of
+    /// them; they read [`OTHER`] if the set has no room. `fixed` are those with few values.
+    pub fn observe(&self, namespace: &str, named: &[Label], fixed: &[Label], took: Duration) {
         let seconds = took.as_secs_f64();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = known.insert(labels.clone());
-        self.all.get_or_create(labels).observe(seconds);
-        let longest = self.longest.get_or_create(labels);
+        let mut labels: Labels = named.iter().chain(fixed).cloned().collect();
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        if !sets.observe(namespace, &labels, clock::elapsed()) {
+            for (_, value) in labels.iter_mut().take(named.len()) {
+                OTHER.clone_into(value);
+            }
+        }
+        let is_first = self.shortest.get(&labels).is_none();
+        self.all.get_or_create(&labels).observe(seconds);
+        let longest = self.longest.get_or_create(&labels);
         longest.set(longest.get().max(seconds));
-        let shortest = self.shortest.get_or_create(labels);
-        if first || seconds < shortest.get() {
+        let shortest = self.shortest.get_or_create(&labels);
+        if is_first || seconds < shortest.get() {
             shortest.set(seconds);
         }
     }
 
     /// Removes all series with this label.
-    pub fn forget(&self, label: &(&'static str, String)) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|labels| {
-            let gone = labels.contains(label);
-            if gone {
-                self.all.remove(labels);
-                self.longest.remove(labels);
-                self.shortest.remove(labels);
-            }
-            !gone
-        });
+    pub fn forget(&self, label: &Label) {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        self.remove(sets.remove(label));
+    }
+
+    /// Removes series without an observation for a week; for an hour, if others find no room.
+    pub fn forget_unused(&self) {
+        let mut sets = self.sets.lock().unwrap_or_else(PoisonError::into_inner);
+        self.remove(sets.remove_unused(clock::elapsed()));
+    }
+
+    fn remove(&self, gone: Vec<Labels>) {
+        for labels in gone {
+            self.all.remove(&labels);
+            self.longest.remove(&labels);
+            self.shortest.remove(&labels);
+        }
     }
 }
 
@@ -154,31 +182,80 @@ mod tests {
         assert!(text.contains(series), "{text}");
     }
 
+    fn text(registry: &Registry) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
+        text
+    }
+
+    fn gd(name: impl std::fmt::Display) -> [Label; 1] {
+        [("gd", format!("games/{name}"))]
+    }
+
+    #[test]
+    fn the_start_of_a_process_stays() {
+        let before = Timestamp::now().as_second();
+        let mut registry = Registry::default();
+        common(&mut registry, "hook-operator", "1.0.0");
+        let after = Timestamp::now().as_second();
+        let read = || {
+            let mut text = String::new();
+            prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+            let series = "hookgate_start_timestamp_seconds{component=\"hook-operator\"} ";
+            let value = text.lines().find_map(|line| line.strip_prefix(series)).unwrap();
+            value.parse::<i64>().unwrap()
+        };
+        let started = read();
+        assert!((before..=after).contains(&started), "{started}");
+        assert_eq!(read(), started);
+    }
+
     #[test]
     fn durations_have_their_extremes_and_are_forgotten() {
         let durations = Durations::default();
         let mut registry = Registry::default();
         durations.register_with_extremes(&mut registry, "a_seconds", "a");
-        let labels = |name: &str| vec![("gd", name.to_owned())];
+        let good = [original_status(true)];
         for (name, milliseconds) in [("one", 250), ("one", 500), ("one", 125), ("two", 1000)] {
-            durations.observe(&labels(name), Duration::from_millis(milliseconds));
+            let took = Duration::from_millis(milliseconds);
+            durations.observe("games", &gd(name), &good, took);
         }
-        let text = |registry: &Registry| {
-            let mut text = String::new();
-            prometheus_client::encoding::text::encode(&mut text, registry).unwrap();
-            text
-        };
-        let told = text(&registry);
+        let seen = text(&registry);
         for line in [
-            "a_seconds_max{gd=\"one\"} 0.5",
-            "a_seconds_min{gd=\"one\"} 0.125",
-            "a_seconds_count{gd=\"one\"} 3",
-            "a_seconds_min{gd=\"two\"} 1.0",
+            "a_seconds_max{gd=\"games/one\",status=\"success\"} 0.5",
+            "a_seconds_min{gd=\"games/one\",status=\"success\"} 0.125",
+            "a_seconds_count{gd=\"games/one\",status=\"success\"} 3",
+            "a_seconds_min{gd=\"games/two\",status=\"success\"} 1.0",
         ] {
-            assert!(told.contains(line), "{line} is not in {told}");
+            assert!(seen.contains(line), "{line} is not in {seen}");
         }
-        durations.forget(&("gd", "one".to_owned()));
-        let told = text(&registry);
-        assert!(!told.contains("one") && told.contains("two"), "{told}");
+        let [one] = gd("one");
+        durations.forget(&one);
+        let seen = text(&registry);
+        assert!(!seen.contains("one") && seen.contains("two"), "{seen}");
+    }
+
+    #[test]
+    fn names_without_room_are_counted_together() {
+        let durations = Durations::default();
+        let mut registry = Registry::default();
+        durations.register_with_extremes(&mut registry, "a_seconds", "a");
+        let (good, took) = ([original_status(true)], Duration::from_secs(3));
+        for number in 0..10_000 {
+            durations.observe("games", &gd(number), &good, took);
+        }
+        let seen = text(&registry);
+        // A set is 14 lines of the histogram and two extremes. Metrics have two lines each, and the text has an end.
+        assert!(seen.lines().count() <= (label_sets::MAX_SETS / 2 + 1) * 16 + 7);
+        let others = "a_seconds_count{gd=\"other\",status=\"success\"} 9000\n";
+        let shortest = "a_seconds_min{gd=\"other\",status=\"success\"} 3.0\n";
+        assert!(seen.contains(others) && seen.contains(shortest), "{others}");
+        durations.observe("arena", &[("gd", "arena/a".to_owned())], &good, took);
+        assert!(text(&registry).contains("a_seconds_count{gd=\"arena/a\",status=\"success\"} 1\n"));
+        let [label] = gd(7);
+        durations.forget(&label);
+        durations.observe("games", &gd("new"), &good, took);
+        let seen = text(&registry);
+        assert!(seen.contains("\"games/new\"") && !seen.contains("\"games/7\""));
     }
 }

@@ -12,7 +12,7 @@ use shared_api::parsed::Parsed;
 use shared_api::unparsed::Unparsed;
 
 use crate::random::random;
-use crate::watch::{Observed, Watched};
+use crate::watch::{Observed, WATCH_SECONDS, Watched};
 
 /// Objects of one answer of a list. An answer is held as a whole, and each object may have the 1.5 MiB that etcd accepts.
 const PAGE: u32 = 25;
@@ -103,7 +103,7 @@ fn events<K: Watched>(
     label: Option<&str>,
     page: u32,
 ) -> BoxStream<'static, watcher::Result<Event<Unparsed<K>>>> {
-    let mut config = watcher::Config::default().page_size(page);
+    let mut config = watcher::Config::default().page_size(page).timeout(WATCH_SECONDS);
     if let Some(label) = label {
         config = config.labels(label);
     }
@@ -145,6 +145,8 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use http::{Request, Response, StatusCode};
+    use http_body_util::StreamBody;
+    use hyper::body::{Bytes, Frame};
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::client::Body;
     use kube::{Client, ResourceExt};
@@ -255,5 +257,39 @@ mod tests {
         }
         let (_, pages) = listed::<HookTemplate>(0, 500).await;
         assert_eq!(pages, [25, 12, 6, 3, 1, 1], "one object at least");
+    }
+
+    /// Body that arrives in pieces.
+    type Pieces = BoxStream<'static, Result<Frame<Bytes>, Infallible>>;
+
+    /// API server that grants watches, and whose connections then die without a word. Notes the queries of watches.
+    fn dead_connections(watches: Arc<Mutex<Vec<String>>>) -> Client {
+        let service = service_fn(move |request: Request<Body>| {
+            let query = request.uri().query().unwrap_or_default().to_owned();
+            let pieces: Pieces = if query.contains("watch=") {
+                watches.lock().unwrap().push(query);
+                stream::pending().boxed()
+            } else {
+                let list = json!({ "metadata": { "resourceVersion": "1" }, "items": [] });
+                stream::iter([Ok(Frame::data(list.to_string().into()))]).boxed()
+            };
+            std::future::ready(Ok::<_, Infallible>(Response::new(StreamBody::new(pieces))))
+        });
+        Client::new(service, "games")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_on_a_dead_connection_is_replaced_within_65_seconds() {
+        let watches = Arc::new(Mutex::new(Vec::new()));
+        let api = Api::namespaced(dead_connections(watches.clone()), "games");
+        let all = watch_pages::<ConfigMap>(api, None).for_each(|event| {
+            assert!(matches!(event, Ok(Event::Init | Event::InitDone)));
+            std::future::ready(())
+        });
+        assert!(tokio::time::timeout(Duration::from_secs(140), all).await.is_err());
+        let watches = watches.lock().unwrap().clone();
+        assert_eq!(watches.len(), 3, "at 0, 65 and 130 s");
+        let ends = |query: &String| query.contains("timeoutSeconds=60");
+        assert!(watches.iter().all(ends), "{watches:?}");
     }
 }

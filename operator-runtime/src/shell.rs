@@ -82,6 +82,7 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     let client = client::connect(&meter, api_timeout, &fence).await?;
     let events = Events::start(client.clone(), name, common);
     let health = Health::new(meter.clone());
+    health.register(common);
     let heartbeats = Heartbeats::default();
     let served = health::serve(listen, health.clone(), &heartbeats, registry, &dropped).await;
     let address = served.map_err(|source| OperatorError::Listen {
@@ -90,6 +91,7 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     })?;
     let shard = scope.shard.map(tracing::field::display);
     tracing::info!(%address, version, shard, "{name} started");
+    let (last_events, writes) = (events.clone(), fence.clone());
     let candidacy = elects.then(|| Candidacy {
         program: name,
         scope,
@@ -113,5 +115,6 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
         heartbeats,
     };
     let work = Box::pin(operator.work(shell, own_metrics));
-    leader::work(election, work, &mut shutdown).await
+    let afterwards = async move { last_events.finish(writes.is_open()).await };
+    leader::work(election, work, afterwards, &mut shutdown).await
 }

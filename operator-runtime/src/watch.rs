@@ -13,6 +13,10 @@ use crate::health::Health;
 use crate::paged_watch::watch_pages;
 use crate::shard::Scope;
 
+/// Time after which the API server ends a watch, and another one begins where it ended. If the end is 5 s late, the
+/// connection counts as dead: nobody reports it when a peer vanishes, or a firewall forgets the connection.
+pub const WATCH_SECONDS: u32 = 60;
+
 /// Event about an object that may not parse as its kind.
 pub type Observed<K> = Event<Parsed<K>>;
 

@@ -12,6 +12,7 @@ use kube::runtime::watcher::{Config, watcher};
 use kube::{Api, Client, Resource};
 use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::error::root_cause;
+use operator_runtime::watch::WATCH_SECONDS;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
@@ -140,7 +141,9 @@ fn changes<K>(api: Api<PartialObjectMeta<K>>, name: &str) -> impl Stream<Item = 
 where
     K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + DeserializeOwned + Send + 'static,
 {
-    let one = Config::default().fields(&format!("metadata.name={name}"));
+    let one = Config::default()
+        .fields(&format!("metadata.name={name}"))
+        .timeout(WATCH_SECONDS);
     let kind = K::kind(&()).into_owned();
     watcher(api, one).default_backoff().map(move |event| {
         if let Err(error) = event {

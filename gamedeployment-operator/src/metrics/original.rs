@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gamedeployment_core::gate::OpenReason;
 use gamedeployment_core::plan::{Action, GatedWrite};
-use operator_runtime::metrics::{Durations, Labels, original_status, original_version};
+use operator_runtime::metrics::{Durations, Label, Labels, original_status, original_version};
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -127,14 +127,15 @@ impl Original {
     }
 
     pub(super) fn reconciled(&self, key: &NamespacedName, good: bool, took: Duration) {
-        self.reconciled
-            .observe(&vec![gd(key), original_status(good)], took);
+        let labels = [original_status(good)];
+        self.reconciled.observe(&key.0, &[gd(key)], &labels, took);
     }
 
     pub(super) fn wrote(&self, key: &NamespacedName, what: Timed, good: bool, took: Duration) {
         let (durations, grace, action) = match what {
             Timed::Create => {
-                return self.created.observe(&vec![gd(key), original_status(good)], took);
+                let labels = [original_status(good)];
+                return self.created.observe(&key.0, &[gd(key)], &labels, took);
             }
             Timed::Update { hot: true, grace } => (&self.updated, grace, "hotPatchUpdate"),
             Timed::Update { hot: false, grace } => (&self.updated, grace, "inplaceUpdate"),
@@ -147,13 +148,12 @@ impl Original {
                 grace,
             } => (&self.deleted, grace, "deletePod"),
         };
-        let labels = vec![
-            gd(key),
+        let labels = [
             original_status(good),
             ("grace", grace.to_string()),
             ("action", action.to_owned()),
         ];
-        durations.observe(&labels, took);
+        durations.observe(&key.0, &[gd(key)], &labels, took);
     }
 
     pub(super) fn report(&self, key: &NamespacedName, wanted: i32, status: &GameDeploymentStatus) {
@@ -180,6 +180,6 @@ impl Original {
     }
 }
 
-fn gd(key: &NamespacedName) -> (&'static str, String) {
+fn gd(key: &NamespacedName) -> Label {
     ("gd", format!("{}/{}", key.0, key.1))
 }

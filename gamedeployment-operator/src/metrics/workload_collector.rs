@@ -61,7 +61,7 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
         |report, series| waits(report, series, |group| number(group.pods)),
     ),
     (
-        "hook_waiting_since_seconds",
+        "hook_waiting_since_timestamp_seconds",
         "When the longest-waiting pod began to wait, in seconds since 1970; 0: none waits",
         |report, series| waits(report, series, since),
     ),
@@ -71,7 +71,7 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
         |report, series| drains(report, series, |group| number(group.pods)),
     ),
     (
-        "draining_since_seconds",
+        "draining_since_timestamp_seconds",
         "When the first of them was chosen, or began to end, in seconds since 1970; 0: there is none",
         |report, series| drains(report, series, since),
     ),

@@ -1,6 +1,7 @@
 //! Metrics of ExecutionHooks.
 
 use hook_core::execution::TryOutcome;
+use operator_runtime::metrics::OTHER;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -23,7 +24,7 @@ pub struct ExecutionMetrics {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabels {
-    reason: String,
+    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -51,7 +52,7 @@ impl Default for ExecutionMetrics {
         };
         // Series exist at 0, so that `rate()` sees the first event.
         for reason in ENDS {
-            let reason = reason.to_string();
+            let reason = reason.as_str();
             let _ = metrics.completed.get_or_create(&ReasonLabels { reason });
         }
         let failures = ContainerReason::ALL.iter().map(|reason| reason.as_str());
@@ -105,7 +106,9 @@ impl ExecutionMetrics {
 
     /// A hook ended.
     pub fn completed(&self, reason: &str) {
-        let reason = reason.to_owned();
+        // Anybody who may write statuses can store any text.
+        let mut known = ExecutionReason::ALL.iter().map(|known| known.as_str());
+        let reason = known.find(|known| *known == reason).unwrap_or(OTHER);
         self.completed.get_or_create(&ReasonLabels { reason }).inc();
     }
 }

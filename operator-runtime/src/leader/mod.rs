@@ -130,22 +130,26 @@ impl LeaderMetrics {
     }
 }
 
-/// Runs the work, as leader if there is an election, until a signal requests shutdown.
+/// Runs the work, as leader if there is an election, until a signal requests shutdown. `afterwards` begins when the
+/// work has ended, and the Lease is released when both have.
 pub async fn work(
     election: Option<ElectionThread>,
     work: impl Future<Output = ()>,
+    afterwards: impl Future<Output = ()>,
     shutdown: &mut Shutdown,
 ) -> Result<(), OperatorError> {
     if let Some(election) = election {
-        return election.run(work).await;
+        return election.run(work, afterwards).await;
     }
-    tokio::select! {
+    let outcome = tokio::select! {
         () = work => Err(OperatorError::WorkEnded),
         () = shutdown.requested() => {
             tracing::info!("asked to end");
             Ok(())
         }
-    }
+    };
+    afterwards.await;
+    outcome
 }
 
 #[cfg(test)]

@@ -84,8 +84,13 @@ impl ElectionThread {
         })
     }
 
-    /// Runs the work while this process leads. The work is dropped before the Lease is released.
-    pub(super) async fn run(mut self, work: impl Future<Output = ()>) -> Result<(), OperatorError> {
+    /// Runs the work while this process leads, and then `afterwards`. The work is dropped before that, and the Lease is
+    /// released after both.
+    pub(super) async fn run(
+        mut self,
+        work: impl Future<Output = ()>,
+        afterwards: impl Future<Output = ()>,
+    ) -> Result<(), OperatorError> {
         let granted = self.permit.wait_for(|permit| *permit != Permit::Wait).await;
         if granted.is_ok_and(|permit| *permit == Permit::Work) {
             tokio::select! {
@@ -93,6 +98,7 @@ impl ElectionThread {
                 // An error says that the election has ended, and the work must end as well.
                 _ = self.permit.wait_for(|permit| *permit == Permit::End) => {}
             }
+            afterwards.await;
         } else {
             drop(work);
         }

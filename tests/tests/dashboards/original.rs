@@ -98,6 +98,10 @@ async fn who_asks_for_them_gets_the_originals_metrics_too() {
     ] {
         assert!(text.contains(&line), "{line} is not in {text}");
     }
+    let together = text
+        .lines()
+        .find(|line| line.starts_with("bkbcs_") && line.contains("\"other\""));
+    assert_eq!(together, None, "every set of labels has room");
     let _ = fleet.kubectl(&["delete", "gamedeployment", GAME], "");
     eventually(SOON, || async {
         let text = fleet.workloads.as_ref().unwrap().get("/metrics").await;

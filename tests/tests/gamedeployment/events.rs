@@ -134,7 +134,10 @@ async fn every_pod_whose_hook_says_no_is_told_of_once_and_again_when_it_is_asked
 async fn waiting_since(fleet: &Fleet<'_>) -> u64 {
     let labels = format!("gamedeployment=\"{GAME}\"");
     fleet
-        .metric("hookgate_gamedeployment_hook_waiting_since_seconds", &labels)
+        .metric(
+            "hookgate_gamedeployment_hook_waiting_since_timestamp_seconds",
+            &labels,
+        )
         .await
 }
 

@@ -51,7 +51,7 @@ async fn every_answer_of_the_gate_counts_once() {
     )
     .await;
     until(&fleet, "draining_pods", "state=\"chosen\"", 3).await;
-    assert!(value(&fleet, "draining_since_seconds", "state=\"chosen\"").await > 1_700_000_000);
+    assert!(value(&fleet, "draining_since_timestamp_seconds", "state=\"chosen\"").await > 1_700_000_000);
     fleet.start_workloads().await;
     fleet.quiet().await;
     decided(&fleet, "pre-delete", &[("asked", 0), ("refused", 0)]).await;
@@ -65,7 +65,7 @@ async fn every_answer_of_the_gate_counts_once() {
     )
     .await;
     until(&fleet, "draining_pods", "", 0).await;
-    until(&fleet, "draining_since_seconds", "", 0).await;
+    until(&fleet, "draining_since_timestamp_seconds", "", 0).await;
     fleet.set(hooked("nowhere")).await;
     fleet.set(json!({ "replicas": 0 })).await;
     fleet.says("ScaleBlocked", "HookTemplateMissing").await;

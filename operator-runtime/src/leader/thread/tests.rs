@@ -156,34 +156,50 @@ fn work_that_blocks_its_thread_delays_no_renewal() {
         }
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let ended = runtime.block_on(election.run(work));
+    let ended = runtime.block_on(election.run(work, async {}));
     assert!(matches!(ended, Err(OperatorError::WorkEnded)), "{ended:?}");
     assert_eq!(api.holder(), "", "the Lease is released after the work");
 }
 
 /// Work that checks, when it is dropped, that the Lease is still held.
-struct Work<'a>(&'a FakeApi);
+struct Work<'a> {
+    api: &'a FakeApi,
+    has_ended: &'a Cell<bool>,
+}
 
 impl Drop for Work<'_> {
     fn drop(&mut self) {
-        assert_ne!(self.0.holder(), "");
+        assert_ne!(self.api.holder(), "");
+        self.has_ended.set(true);
     }
 }
 
 #[tokio::test]
-async fn the_lease_is_released_after_the_work_is_dropped() {
+async fn the_lease_is_released_after_the_work_is_dropped_and_what_follows_has_ended() {
     let (api, _holders) = FakeApi::new();
     let (stop, shutdown) = shutdown();
     let fence = Fence::closed();
     let election = start(&api, &fence, shutdown);
+    let (has_ended, has_followed) = (Cell::new(false), Cell::new(false));
     let work = async {
-        let _work = Work(&api);
+        let _work = Work {
+            api: &api,
+            has_ended: &has_ended,
+        };
         assert!(fence.is_open());
         stop.send_replace(true);
         std::future::pending::<()>().await;
     };
-    let ended = election.run(work).await;
+    let afterwards = async {
+        assert!(has_ended.get());
+        tokio::task::yield_now().await;
+        assert!(fence.is_open());
+        assert_ne!(api.holder(), "");
+        has_followed.set(true);
+    };
+    let ended = election.run(work, afterwards).await;
     assert!(ended.is_ok(), "{ended:?}");
+    assert!(has_followed.get());
     assert!(!fence.is_open());
     assert_eq!(api.holder(), "");
 }
@@ -281,6 +297,8 @@ async fn no_work_begins_without_a_client() {
     let connect = async || Err(ConnectError::Client(kube::Error::Service("no address".into())));
     let candidacy = candidacy(&Fence::closed());
     let election = ElectionThread::start(candidacy, connect, shutdown, &Heartbeats::default()).unwrap();
-    let ended = election.run(async { panic!("it works") }).await;
+    let ended = election
+        .run(async { panic!("it works") }, async { panic!("it has worked") })
+        .await;
     assert!(matches!(ended, Err(OperatorError::Connect(_))), "{ended:?}");
 }
