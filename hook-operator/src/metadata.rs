@@ -3,16 +3,22 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use shared_api::names::hook_run_annotation::INTENT;
 use shared_api::names::hook_run_label::POD_UID;
 
 /// Maximum bytes of an owner reference. Those of real owners have a few hundred.
 const MAX_OWNER_BYTES: usize = 1024;
 
-/// Returns the metadata without what is not used: annotations, finalizers, managed fields, most labels, and owners that
-/// are neither the first nor the controller.
+/// Returns the metadata without what is not used: finalizers, managed fields, most labels and annotations, and owners
+/// that are neither the first nor the controller.
 pub(crate) fn used(metadata: ObjectMeta) -> ObjectMeta {
     let label = |mut labels: BTreeMap<String, String>| labels.remove_entry(POD_UID);
     let label = metadata.labels.and_then(label);
+    // Only its presence is used: see `lacks_owner`.
+    let is_of_workload = metadata
+        .annotations
+        .is_some_and(|notes| notes.contains_key(INTENT));
+    let note = is_of_workload.then(|| (INTENT.to_owned(), String::new()));
     ObjectMeta {
         name: metadata.name,
         namespace: metadata.namespace,
@@ -22,6 +28,7 @@ pub(crate) fn used(metadata: ObjectMeta) -> ObjectMeta {
         creation_timestamp: metadata.creation_timestamp,
         deletion_timestamp: metadata.deletion_timestamp,
         labels: label.map(|label| BTreeMap::from([label])),
+        annotations: note.map(|note| BTreeMap::from([note])),
         owner_references: metadata.owner_references.map(used_owners),
         ..ObjectMeta::default()
     }
@@ -65,11 +72,12 @@ mod tests {
         let kept = json!({
             "name": "run", "namespace": "games", "uid": "1", "resourceVersion": "2", "generation": 3,
             "creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-01T00:00:01Z",
-            "labels": { POD_UID: "4" }, "ownerReferences": [owner("a", false), owner("c", true)],
+            "labels": { POD_UID: "4" }, "annotations": { INTENT: "" },
+            "ownerReferences": [owner("a", false), owner("c", true)],
         });
         let mut stored = kept.clone();
         stored["labels"]["app"] = json!("arena");
-        stored["annotations"] = json!({ "note": long });
+        stored["annotations"] = json!({ "note": long, INTENT: long });
         stored["finalizers"] = json!(["example.com/hold"]);
         stored["managedFields"] = json!([{ "manager": "kubectl" }]);
         stored["ownerReferences"] = owners;

@@ -1,10 +1,12 @@
 //! The HookRun kind: one run of a hook against an endpoint, with its measurements and its verdict.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::{Argument, Metric, unknown_fields_schema};
+use crate::names::hook_run_annotation::INTENT;
 use crate::time::Time;
 use crate::unknown_fields::UnknownFields;
 
@@ -250,6 +252,17 @@ impl JsonSchema for Phase {
     }
 }
 
+/// Returns whether a run of a workload has lost its owner: a backup was restored without owners, or the workload was
+/// deleted with `--cascade=orphan`. gamedeployment-operator alone sets [`INTENT`], in the request that also sets the
+/// controller, and gives no existing run an owner. So nobody waits for the verdict of such a run.
+#[must_use]
+pub fn lacks_owner(metadata: &ObjectMeta) -> bool {
+    let notes = metadata.annotations.as_ref();
+    let is_of_workload = notes.is_some_and(|notes| notes.contains_key(INTENT));
+    let mut owners = metadata.owner_references.iter().flatten();
+    is_of_workload && !owners.any(|owner| owner.controller == Some(true))
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 fn is_zero(number: &i64) -> bool {
     *number == 0
@@ -257,7 +270,36 @@ fn is_zero(number: &i64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn only_a_run_of_a_workload_can_lack_its_owner() {
+        let owner = |controller: bool| json!([{ "apiVersion": "v1", "kind": "Game", "name": "arena", "uid": "1", "controller": controller }]);
+        let intent = json!({ (INTENT): "delete" });
+        let table = [
+            (json!({}), false),
+            (json!({ "annotations": { "note": "by hand" } }), false),
+            (json!({ "labels": { "hookrun-type": "pre-delete-step" } }), false),
+            (json!({ "annotations": intent }), true),
+            (json!({ "annotations": { (INTENT): "" } }), true),
+            (json!({ "annotations": intent, "ownerReferences": [] }), true),
+            (
+                json!({ "annotations": intent, "ownerReferences": owner(false) }),
+                true,
+            ),
+            (
+                json!({ "annotations": intent, "ownerReferences": owner(true) }),
+                false,
+            ),
+            (json!({ "ownerReferences": owner(true) }), false),
+        ];
+        for (metadata, wanted) in table {
+            let read: ObjectMeta = serde_json::from_value(metadata.clone()).unwrap();
+            assert_eq!(lacks_owner(&read), wanted, "{metadata}");
+        }
+    }
 
     #[test]
     fn a_phase_that_is_not_understood_is_not_a_success() {

@@ -56,6 +56,8 @@ pub mod hook_run_label {
     pub const LIFECYCLE_HOOK: &str = "tkex.tencent.com/lifecycle-hook";
     /// Digest of the run's name. Selects many runs in one call, which names cannot do.
     pub const NAME_DIGEST: &str = "tkex.tencent.com/name-digest";
+    /// `"true"` keeps the run out of Velero's backups: it would be restored without its owner and its status.
+    pub const EXCLUDE_FROM_BACKUP: &str = "velero.io/exclude-from-backup";
 }
 
 /// Annotations of HookRuns. They record exactly what the run is for, so that its verdict counts for nothing

@@ -54,6 +54,8 @@ reasons! {
         ErrorLimitExceeded,
         /// The spec cannot be measured; the message lists every problem.
         InvalidSpec,
+        /// The run was created for a workload and has no owner, as after a restore from a backup: it is not measured.
+        OwnerMissing,
         /// `timeoutSeconds` elapsed without a verdict.
         TimedOut,
         /// `spec.terminate` was set.

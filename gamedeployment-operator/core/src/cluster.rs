@@ -66,6 +66,10 @@ pub trait Cluster {
     fn is_new_question(&self, pod: &Pod) -> bool;
     /// Whether a HookRun of this name exists.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
+    /// Returns the HookRun of this name in the workload's namespace if it [lacks its owner](Run::lacks_owner).
+    fn run_without_owner(&self, _name: &str) -> Option<&Run> {
+        None
+    }
     /// Whether a pod of this name exists in the workload's namespace.
     fn has_pod(&self, _name: &str) -> bool {
         false

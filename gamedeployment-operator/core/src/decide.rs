@@ -184,6 +184,8 @@ mod held_pod_tests;
 #[cfg(test)]
 mod kept_run_tests;
 #[cfg(test)]
+mod owner_missing_tests;
+#[cfg(test)]
 mod status_size_tests;
 #[cfg(test)]
 mod suspended_tests;

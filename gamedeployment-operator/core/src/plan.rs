@@ -15,7 +15,7 @@ mod gated_write;
 pub use action_name::{CREATE_POD, CREATE_REVISION, DELETE_RUN, DRY_RUN_POD, STATUS};
 pub use gated_write::GatedWrite;
 
-use crate::gate::{NewRun, PodRef, Question};
+use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::hook_kind::HookKind;
 use crate::revision::Revision;
 
@@ -182,10 +182,25 @@ pub struct RunRef {
     pub name: String,
     /// UID, a precondition.
     pub uid: String,
+    /// Resource version, a precondition if the workload does not own the run: somebody may be giving it an owner.
+    pub resource_version: Option<String>,
     /// Whether the run has ended and its pod is gone, so that it can affect no pod any more.
     pub is_history: bool,
     /// Warning to emit once it is deleted: its verdict does not count, for a reason that users should know.
     pub stale_warning: Option<Box<Warning>>,
+}
+
+impl RunRef {
+    /// Refers to the cached version of a run that has lost its owner.
+    pub fn without_owner(run: &Run) -> Self {
+        Self {
+            name: run.name.clone(),
+            uid: run.uid.clone(),
+            resource_version: Some(run.resource_version.clone()),
+            is_history: false,
+            stale_warning: None,
+        }
+    }
 }
 
 /// A finished in-place update.

@@ -25,7 +25,8 @@ pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
     (!reset.is_empty()).then_some(Action::ResetRetry(reset))
 }
 
-/// Removes the runs that nothing depends on, and the unsuccessful runs of hooks whose `retry` is set.
+/// Removes the runs that nothing depends on, the unsuccessful runs of hooks whose `retry` is set, and runs without an
+/// owner that have a name that a pod needs.
 pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item = Action> {
     let referenced = referenced(facts, findings);
     let pods =
@@ -45,12 +46,27 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
             Action::DeleteRun(RunRef {
                 name: run.name.clone(),
                 uid: run.uid.clone(),
+                resource_version: None,
                 is_history: run.phase.is_final() && pod.is_some_and(|pod| !pods.contains(pod)),
                 stale_warning: warnings.remove(run.uid.as_str()).map(Box::new),
             })
         })
     };
-    facts.view.runs.iter().filter(known).filter_map(remove)
+    let own = facts.view.runs.iter().filter(known).filter_map(remove);
+    own.chain(without_owner(findings))
+}
+
+/// Removes the runs without an owner that are in the way of pods. Pods with the same instance id may need one name.
+fn without_owner(findings: &Findings<'_>) -> impl Iterator<Item = Action> {
+    let in_the_way = findings.gate_states().filter_map(|(_, gate_state, _)| {
+        let GateState::Stale(run, _) = gate_state else {
+            return None;
+        };
+        let is_removable = run.lacks_owner() && !run.terminating;
+        is_removable.then(|| (run.uid.as_str(), RunRef::without_owner(run)))
+    });
+    let in_the_way: BTreeMap<&str, RunRef> = in_the_way.collect();
+    in_the_way.into_values().map(Action::DeleteRun)
 }
 
 /// Warnings about stale runs, by UID. Usually there are none.

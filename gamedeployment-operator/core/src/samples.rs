@@ -132,12 +132,14 @@ pub(crate) fn revisions() -> Vec<Revision> {
     vec![revision("old", 1, "game:v1"), revision("new", 2, "game:v2")]
 }
 
-/// A cluster with these node costs, pod names in use, and possibly one HookTemplate.
+/// A cluster with these node costs, pod names in use, HookRuns that the workload does not own, and possibly one
+/// HookTemplate.
 #[derive(Default)]
 pub(crate) struct FakeCluster {
     pub(crate) template: Option<HookTemplateSpec>,
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
+    pub(crate) runs: Vec<Run>,
 }
 
 impl FakeCluster {
@@ -160,7 +162,15 @@ pub(crate) fn now() -> Timestamp {
 
 /// Decides about a workload with the template of a hook. The API server accepts new pods.
 pub(crate) fn decided(object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
-    let cluster = FakeCluster::with_hook();
+    decided_beside(object, pods, runs, Vec::new())
+}
+
+/// Decides like [`decided`], beside HookRuns that the workload does not own.
+pub(crate) fn decided_beside(object: &GameDeployment, pods: &[Pod], runs: &[Run], others: Vec<Run>) -> Plan {
+    let cluster = FakeCluster {
+        runs: others,
+        ..FakeCluster::with_hook()
+    };
     let revisions = revisions();
     let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
     let view = View {
@@ -205,8 +215,13 @@ impl Cluster for FakeCluster {
         true
     }
 
-    fn has_run(&self, _: &str, _: &str) -> bool {
-        false
+    fn has_run(&self, _: &str, name: &str) -> bool {
+        self.runs.iter().any(|run| run.name == name)
+    }
+
+    fn run_without_owner(&self, name: &str) -> Option<&Run> {
+        let mut runs = self.runs.iter();
+        runs.find(|run| run.name == name && run.lacks_owner())
     }
 
     fn has_pod(&self, name: &str) -> bool {

@@ -172,7 +172,7 @@ impl Caller {
     ) -> Result<Response, CallError> {
         let same = Preconditions {
             uid: Some(run.uid),
-            resource_version: None,
+            resource_version: run.resource_version,
         };
         let params = DeleteParams {
             preconditions: Some(same),

@@ -17,6 +17,7 @@ use hook_core::resolve::{FieldErrors, time_to_live};
 use jiff::Timestamp;
 use runtime_core::backoff::Backoff;
 use runtime_core::clock::Now;
+use shared_api::hook_run::lacks_owner;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use self::jobs::StoppedJobs;
@@ -278,6 +279,9 @@ impl Session {
             outcomes: &self.outcomes,
             held_up: self.held_up.as_ref(),
         };
+        if lacks_owner(&self.run.metadata) {
+            return decide::abandon(&view, now);
+        }
         decide(&view, now)
     }
 

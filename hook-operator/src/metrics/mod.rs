@@ -7,6 +7,7 @@ use hook_core::answer::FailureKind;
 use hook_core::decide::MeasurementOutcome;
 use hook_core::resolve::ResolvedProvider;
 use hook_session::observer::{Observer, time_of};
+use operator_runtime::metrics::OTHER;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -69,7 +70,7 @@ struct ProviderLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct CompletedLabels {
     phase: &'static str,
-    reason: String,
+    reason: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,21 +79,24 @@ struct WriteLabels {
 }
 
 /// Common final phases and reasons.
-const ENDS: [(Phase, HookRunReason); 8] = [
+const ENDS: [(Phase, HookRunReason); 9] = [
     (Phase::Successful, HookRunReason::AllMetricsSuccessful),
     (Phase::Failed, HookRunReason::FailureLimitExceeded),
     (Phase::Failed, HookRunReason::SuccessLimitNotReached),
     (Phase::Inconclusive, HookRunReason::InconclusiveLimitExceeded),
     (Phase::Error, HookRunReason::ErrorLimitExceeded),
     (Phase::Error, HookRunReason::InvalidSpec),
+    (Phase::Error, HookRunReason::OwnerMissing),
     (Phase::Error, HookRunReason::TimedOut),
     (Phase::Inconclusive, HookRunReason::Terminated),
 ];
 
 fn completed(phase: Phase, reason: &str) -> CompletedLabels {
+    // Anybody who may write statuses can store any text.
+    let mut known = HookRunReason::ALL.iter().map(|known| known.as_str());
     CompletedLabels {
         phase: phase.as_str(),
-        reason: reason.to_owned(),
+        reason: known.find(|known| *known == reason).unwrap_or(OTHER),
     }
 }
 

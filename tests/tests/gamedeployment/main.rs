@@ -45,6 +45,7 @@ mod pod_index;
 mod pods_to_delete;
 mod post_inplace;
 mod replicas_raised;
+mod restored;
 mod retry;
 mod revisions;
 mod rolling_update;

@@ -42,6 +42,7 @@ fn check_labels(run: &HookRun, kinds: (&str, &str), revision: &str, pod: &k8s_op
         ("InstanceID", id),
         ("tkex.tencent.com/pod-uid", uid),
         ("tkex.tencent.com/name-digest", &digest),
+        ("velero.io/exclude-from-backup", "true"),
     ];
     let wanted: BTreeMap<String, String> = wanted
         .map(|(key, value)| (key.to_owned(), value.to_owned()))

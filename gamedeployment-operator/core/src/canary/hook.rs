@@ -14,7 +14,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::{CanaryState, CanaryStepper, StepWait, number};
 use crate::gate::{HookBlocker, NewRun, Run, check_name, owned, owner, render};
-use crate::plan::{Action, Warning};
+use crate::plan::{Action, RunRef, Warning};
 use crate::user_text::user_text;
 use crate::workload::RolloutStep;
 
@@ -30,6 +30,8 @@ enum StepRun<'a> {
     Absent(Box<NewRun>),
     /// Has the name, but was edited or rendered from another template.
     Outdated(&'a Run),
+    /// Has the name, but has lost its owner.
+    WithoutOwner(&'a Run),
 }
 
 impl<'a> CanaryStepper<'a> {
@@ -56,6 +58,12 @@ impl<'a> CanaryStepper<'a> {
                     "HookRun {} was edited or its HookTemplate has changed: deletes it and runs the hook again",
                     run.name
                 );
+                (StepWait::RollingOut(message), None)
+            }
+            Ok(StepRun::WithoutOwner(run)) => {
+                let delete = Action::DeleteRun(RunRef::without_owner(run));
+                self.part.actions.push(delete);
+                let message = format!("HookRun {} has no owner: deletes it and runs the hook", run.name);
                 (StepWait::RollingOut(message), None)
             }
         };
@@ -160,9 +168,11 @@ impl<'a> CanaryStepper<'a> {
         if let Some(run) = runs.find(|run| is_current(run, &wanted)) {
             return Ok(StepRun::Current(run));
         }
+        let cluster = self.view.cluster;
+        let found = |name: &String| own(name).or_else(|| cluster.run_without_owner(name));
         let Some(name) = names
             .into_iter()
-            .find(|name| own(name).is_none_or(|run| !run.terminating))
+            .find(|name| found(name).is_none_or(|run| !run.terminating))
         else {
             return Err(HookBlocker {
                 reason: WorkloadReason::HookRunTerminating,
@@ -176,7 +186,10 @@ impl<'a> CanaryStepper<'a> {
         if let Some(run) = own(&name) {
             return run.unreadable_blocker().map_or(Ok(StepRun::Outdated(run)), Err);
         }
-        if self.view.cluster.has_run(&self.workload.namespace, &name) {
+        if let Some(run) = cluster.run_without_owner(&name) {
+            return Ok(StepRun::WithoutOwner(run));
+        }
+        if cluster.has_run(&self.workload.namespace, &name) {
             return Err(HookBlocker {
                 reason: WorkloadReason::HookRunNameInvalid,
                 message: format!("HookRun {name} exists and does not belong to this workload; delete it"),

@@ -264,6 +264,9 @@ impl<'a> Gate<'a> {
 
     fn unasked(&self, hook_request: HookRequest<'a>) -> GateState<'a> {
         let name = &hook_request.name;
+        if let Some(run) = self.cluster.run_without_owner(name) {
+            return GateState::Stale(run, stale_reason::without_owner(run));
+        }
         if self.cluster.has_run(&self.workload.namespace, name) {
             let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
             return GateState::Blocked(HookBlocker {

@@ -48,8 +48,10 @@ impl NewRun {
         Self::new(metadata, NewSpec::Shared(spec, added), digest)
     }
 
-    /// Creates a run and notes the digest of its spec.
+    /// Creates a run, notes the digest of its spec, and keeps it out of backups.
     fn new(mut metadata: ObjectMeta, spec: NewSpec, digest: SpecDigest) -> Self {
+        let labels = metadata.labels.get_or_insert_default();
+        labels.insert(label::EXCLUDE_FROM_BACKUP.to_owned(), "true".to_owned());
         let notes = metadata.annotations.get_or_insert_default();
         notes.insert(annotation::SPEC_DIGEST.to_owned(), digest.to_string());
         Self {
@@ -149,6 +151,7 @@ mod tests {
             (new.name(), &labels["tkex.tencent.com/name-digest"]),
             (name, &digest(&name))
         );
+        assert_eq!(labels["velero.io/exclude-from-backup"], "true");
         let notes = run.metadata.annotations.as_ref().unwrap();
         let wanted = json!({
             "tkex.tencent.com/intent": "delete",

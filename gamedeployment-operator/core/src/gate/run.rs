@@ -184,6 +184,11 @@ impl Run {
         })
     }
 
+    /// Returns whether it is a workload's run that has lost its owner: see [`shared_api::hook_run::lacks_owner`].
+    pub fn lacks_owner(&self) -> bool {
+        self.intent.is_some() && self.controller.is_none()
+    }
+
     /// Returns the lifecycle hook that it runs, if any.
     pub fn lifecycle(&self) -> Option<&LifecycleRun> {
         match self.rollout.as_ref()? {

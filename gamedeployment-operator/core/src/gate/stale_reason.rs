@@ -45,14 +45,24 @@ impl std::fmt::Display for StaleReason {
     }
 }
 
+/// Returns why a run that has lost its owner does not count. Its verdict was for the workload that owned it.
+pub(super) fn without_owner(run: &Run) -> StaleReason {
+    if run.terminating {
+        return terminating();
+    }
+    StaleReason::routine("it has no owner")
+}
+
+/// Returns why a run that a finalizer keeps does not count.
+fn terminating() -> StaleReason {
+    let why = "it is being deleted and not gone; remove its finalizers";
+    StaleReason::reported(WorkloadReason::HookRunTerminating, why.to_owned())
+}
+
 /// Returns why a run is stale for this request, if it is. Does not check its age.
 pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReason> {
     if run.terminating {
-        let why = "it is being deleted and not gone; remove its finalizers";
-        return Some(StaleReason::reported(
-            WorkloadReason::HookRunTerminating,
-            why.to_owned(),
-        ));
+        return Some(terminating());
     }
     let (pod, intent) = (hook_request.pod, &hook_request.intent);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
@@ -76,7 +86,9 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
             "it was asked when the pod was chosen before",
         ));
     }
-    if run.question.as_deref() != question::on(pod) {
+    // A failure that an older operator recorded names no question. It opens nothing, so it is held until a retry.
+    let is_older_failure = run.question.is_none() && run.is_unsuccessful();
+    if run.question.as_deref() != question::on(pod) && !is_older_failure {
         return Some(other_question(pod));
     }
     let restarted = hook_request::restarted(pod, &run.containers);

@@ -217,16 +217,21 @@ fn owner(revision: &Revision) -> OwnerReference {
     }
 }
 
+/// Returns the blocker that a run with the name of an attempt is while it is being deleted.
+pub(super) fn terminating(run: &Run) -> HookBlocker {
+    HookBlocker {
+        reason: WorkloadReason::HookRunTerminating,
+        message: format!(
+            "HookRun {} is being deleted; the hook continues once it is gone; look at its metadata.finalizers",
+            run.name
+        ),
+    }
+}
+
 /// Checks that an existing run is the one of this attempt, as it was created. `digest` is that of its spec.
 pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), RunProblem> {
     if run.terminating {
-        return Err(RunProblem::Blocked(HookBlocker {
-            reason: WorkloadReason::HookRunTerminating,
-            message: format!(
-                "HookRun {} is being deleted; the hook continues once it is gone; look at its metadata.finalizers",
-                run.name
-            ),
-        }));
+        return Err(RunProblem::Blocked(terminating(run)));
     }
     if let Some(blocker) = run.unreadable_blocker() {
         return Err(RunProblem::Blocked(blocker));

@@ -146,6 +146,9 @@ impl Stepper<'_, '_> {
             return self.record(hook, entry, &wanted);
         }
         let (cluster, namespace) = (self.facts.view.cluster, &self.facts.workload.namespace);
+        if let Some(run) = cluster.run_without_owner(name) {
+            return self.remove_without_owner(hook, entry, run);
+        }
         if cluster.has_run(namespace, name) {
             let message = format!("HookRun {name} exists and does not belong to this rollout; delete it");
             let reason = WorkloadReason::HookRunNameInvalid;
@@ -153,6 +156,17 @@ impl Stepper<'_, '_> {
         }
         self.record(hook, entry, &wanted);
         self.part.actions.push(Action::CreateRun(Box::new(wanted)));
+    }
+
+    /// Deletes a HookRun that has the name of an attempt and has lost its owner, or reports why it stays.
+    fn remove_without_owner(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, run: &Run) {
+        if run.terminating {
+            return self.blocked(hook, entry, attempt::terminating(run));
+        }
+        let delete = Action::DeleteRun(RunRef::without_owner(run));
+        self.part.actions.push(delete);
+        let message = format!("HookRun {} has no owner: deletes it and runs the hook", run.name);
+        self.running(hook, entry, message);
     }
 
     /// Applies the state of the attempt under way.
@@ -237,6 +251,7 @@ impl Stepper<'_, '_> {
                 self.part.actions.push(Action::DeleteRun(RunRef {
                     name: run.name.clone(),
                     uid: run.uid.clone(),
+                    resource_version: None,
                     is_history: false,
                     stale_warning: None,
                 }));

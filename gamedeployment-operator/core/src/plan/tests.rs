@@ -4,6 +4,7 @@ fn removal(is_history: bool) -> Action {
     Action::DeleteRun(RunRef {
         name: String::new(),
         uid: String::new(),
+        resource_version: None,
         is_history,
         stale_warning: None,
     })

@@ -82,6 +82,11 @@ impl Cluster for ClusterView<'_> {
             .is_some()
     }
 
+    fn run_without_owner(&self, name: &str) -> Option<&Run> {
+        let run = self.index.runs.get(&self.key(name));
+        run.filter(|run| run.lacks_owner())
+    }
+
     fn has_pod(&self, name: &str) -> bool {
         self.index.pods.get(&self.key(name)).is_some()
     }

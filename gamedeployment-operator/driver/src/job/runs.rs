@@ -2,7 +2,7 @@
 //!
 //! A collection deletion cannot give a UID precondition for each run. This is safe: only this plan creates
 //! runs for this workload, so a name still belongs to the run that the plan saw, and losing a run opens no
-//! gate.
+//! gate. Runs that the workload does not own are deleted one by one, at the version that the plan saw.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,10 +25,12 @@ pub(super) struct Removals {
 }
 
 impl Removals {
-    pub(super) fn new(mut runs: Vec<RunRef>, runs_here: usize, calls: CallLimits) -> Self {
+    pub(super) fn new(runs: Vec<RunRef>, runs_here: usize, calls: CallLimits) -> Self {
+        let (singly, mut runs): (Vec<_>, Vec<_>) =
+            runs.into_iter().partition(|run| run.resource_version.is_some());
         let mut removals = Self {
             together: VecDeque::new(),
-            singly: Vec::new(),
+            singly,
         };
         while !runs.is_empty() {
             let rest = runs.split_off(runs.len().min(calls.together.max(1)));
@@ -105,5 +107,38 @@ impl Job {
             }
             Ok(_) | Err(_) => self.removals.singly.extend(runs),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: usize, version: Option<&str>) -> RunRef {
+        RunRef {
+            name: format!("run-{number}"),
+            uid: number.to_string(),
+            resource_version: version.map(str::to_owned),
+            is_history: false,
+            stale_warning: None,
+        }
+    }
+
+    /// One call for many takes no precondition.
+    #[test]
+    fn runs_that_the_workload_does_not_own_are_deleted_one_by_one() {
+        let all = (0..20).map(|number| run(number, (number % 2 == 0).then_some("7")));
+        let calls = CallLimits {
+            many: 2,
+            together: 100,
+            ..CallLimits::default()
+        };
+        let mut removals = Removals::new(all.collect(), 20, calls);
+        let together = removals.next_together().unwrap();
+        assert_eq!(together.len(), 10);
+        assert!(together.iter().all(|run| run.resource_version.is_none()));
+        assert_eq!(removals.next_together(), None);
+        let mut singly = removals.singly();
+        assert!(singly.all(|run| run.resource_version.is_some()));
     }
 }

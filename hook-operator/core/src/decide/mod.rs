@@ -16,6 +16,7 @@
 mod adopt;
 mod budget;
 mod metrics;
+mod owner_missing;
 
 use jiff::Timestamp;
 use redact::printable;
@@ -26,6 +27,7 @@ use shared_api::time::Time;
 
 use self::adopt::{Calendar, adopt};
 pub use self::budget::MAX_STATUS_BYTES;
+pub use self::owner_missing::abandon;
 use crate::judge::{KEPT_BYTES, MeasurementResult};
 use crate::resolve::{FieldErrors, ResolvedRun, run_invalid};
 use crate::schedule::after;

@@ -5,6 +5,7 @@ use harness::{Harness, at, metric, none, run, verdict};
 
 mod harness;
 mod odd_statuses;
+mod owner_missing;
 mod properties;
 
 #[test]

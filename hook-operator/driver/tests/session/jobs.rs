@@ -8,6 +8,7 @@ use hook_core::judge::MeasurementResult;
 use hook_core::resolve::resolve_run;
 use hook_driver::{MeasurementId, Session, SessionInput, SessionOutput, StoreError};
 use serde_json::{Value, json};
+use shared_api::names::hook_run_annotation::INTENT;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use crate::at;
@@ -201,6 +202,21 @@ fn the_next_process_deletes_the_job_of_a_terminated_run() {
     let play = Play::begin(&[job("a", "v1")], json!({ "terminate": true }));
     let delete = format!("delete {}", play.name("a"));
     play.logged(&[&delete, "record Inconclusive"]);
+}
+
+#[test]
+fn a_run_that_loses_its_owner_deletes_its_job_before_its_verdict() {
+    let mut play = Play::begin(&[job("a", "v1"), web("w")], json!({}));
+    play.edit(|run| run.metadata.annotations = Some([(INTENT.to_owned(), "delete".to_owned())].into()));
+    let delete = format!("delete {}", play.name("a"));
+    play.logged(&[
+        "measure a",
+        "measure w",
+        "cancel a",
+        "cancel w",
+        &delete,
+        "record Error",
+    ]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use runtime_core::clock::Now;
 
 mod jobs;
 mod order;
+mod owner_missing;
 
 /// Returns the moment that many seconds after the start of both clocks.
 fn at(seconds: u64) -> Now {

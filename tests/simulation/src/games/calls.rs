@@ -97,7 +97,7 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
             server.create_run(&run, now).map(|run| of_run(&run))
         }
         Action::DeleteRun(at) => {
-            server.delete_run(&at.name, Some(&at.uid), None)?;
+            server.delete_run(&at.name, Some(&at.uid), at.resource_version.as_deref())?;
             Ok(server.runs.get(&at.name).map_or(Response::Gone, of_run))
         }
         Action::TerminateRun(at) => server

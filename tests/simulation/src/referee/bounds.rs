@@ -8,6 +8,7 @@
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::pod::controller_of;
 use gamedeployment_core::workload::{UpdateType, Workload};
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
@@ -160,7 +161,13 @@ impl Referee {
             | Action::SetReady(at, _) => {
                 carries(at);
             }
-            Action::DeleteRun(at) => assert!(!at.uid.is_empty()),
+            Action::CreateRun(new) => assert!(
+                controller_of(&new.metadata).is_some(),
+                "hook-operator would not measure a run without an owner: {new:#?}"
+            ),
+            Action::DeleteRun(at) => {
+                assert!(!at.uid.is_empty() && at.resource_version.as_deref() != Some(""));
+            }
             Action::AdoptRevision(at) | Action::RenumberRevision(at, _) | Action::DeleteRevision(at) => {
                 assert!(!at.uid.is_empty() && !at.resource_version.is_empty());
             }

@@ -7,13 +7,13 @@ use crate::gate::{Gate, GateStateKind, Run};
 
 const QUESTION: &str = "/metadata/annotations/tkex.tencent.com~1hook-question";
 
-/// Returns the gate's state for a pod that shows one question, with a success of a run that was created under another.
-fn state(asked: Option<&str>, shown: Option<&str>, intent: &Intent) -> GateStateKind {
+/// Returns the gate's state for a pod that shows one question, with a run of this phase that was created under another.
+fn state(phase: Phase, asked: Option<&str>, shown: Option<&str>, intent: &Intent) -> GateStateKind {
     let pod = |question: Option<&str>| {
         let question = question.map(|text| (QUESTION, json!(text)));
         chosen(question.as_slice())
     };
-    let run = Run::read(&ended(&pod(asked), intent, Phase::Successful, 1));
+    let run = Run::read(&ended(&pod(asked), intent, phase, 1));
     let (fleet, around, pod) = (fleet(), one("http://one"), pod(shown));
     let runs = [&run];
     let gate = Gate::new(&fleet, &around, &runs, &[], now());
@@ -32,9 +32,20 @@ fn a_success_counts_for_the_question_that_the_pod_shows() {
             // Both come from an older operator.
             (None, None, GateStateKind::Open),
         ] {
-            let found = state(asked, shown, &intent);
+            let found = state(Phase::Successful, asked, shown, &intent);
             assert_eq!(found, wanted, "{intent:?}: asked {asked:?}, shown {shown:?}");
         }
+    }
+}
+
+#[test]
+fn a_failure_that_an_older_operator_recorded_is_held() {
+    for (asked, wanted) in [
+        (None, GateStateKind::Refused),
+        (Some("one"), GateStateKind::Stale),
+    ] {
+        let found = state(Phase::Failed, asked, Some("two"), &Intent::Delete);
+        assert_eq!(found, wanted, "asked {asked:?}");
     }
 }
 

@@ -9,6 +9,7 @@ use world::{World, hook};
 
 mod deadline;
 mod new_pod;
+mod owner_missing;
 mod policies;
 mod properties;
 mod recreate;
