@@ -45,10 +45,9 @@ spec:
       {{- with $global.priorityClassName }}
       priorityClassName: {{ . }}
       {{- end }}
+      # The images name the user. A fixed one here would be outside of the range that OpenShift gives to a namespace.
       securityContext:
         runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
         seccompProfile: { type: RuntimeDefault }
       {{- with $global.nodeSelector }}
       nodeSelector:

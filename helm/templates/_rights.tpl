@@ -40,3 +40,23 @@ subjects:
     name: {{ .name }}
     namespace: {{ .root.Release.Namespace }}
 {{- end }}
+
+{{/*
+Names of the operators' Leases: without shards, and for each number of shards up to four or, if it is greater, the
+present one. Call with the root.
+*/}}
+{{- define "hookgate.leases" -}}
+{{- $operators := dict "gamedeployment-operator" .Values.gameDeploymentOperator "hook-operator" .Values.hookOperator -}}
+{{- $names := list -}}
+{{- range $operator, $values := $operators -}}
+{{- $names = append $names $operator -}}
+{{- if not $.Values.namespaced -}}
+{{- range $count := untilStep 1 (max 4 (int $values.shards) | add1 | int) 1 -}}
+{{- range $shard := until $count -}}
+{{- $names = append $names (printf "%s-shard-%d-of-%d" $operator $shard $count) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $names -}}
+{{- end }}

@@ -72,11 +72,11 @@ pub async fn hooks_kubeconfig_behind(control_plane: &ControlPlane, proxy: &ApiPr
 pub fn allow_election(control_plane: &ControlPlane, namespace: &str) {
     let mut manifests: Vec<Value> =
         serde_saphyr::from_multiple(&rights()).unwrap_or_else(|error| fail(&format!("{RIGHTS}: {error}")));
-    manifests.retain(|manifest| manifest["metadata"]["name"] == "leader-election");
+    manifests.retain(|manifest| manifest["metadata"]["name"] == "hookgate-leader-election");
     let kinds: Vec<&Value> = manifests.iter().map(|manifest| &manifest["kind"]).collect();
     if kinds != ["Role", "RoleBinding"] {
         fail(&format!(
-            "{RIGHTS} has no Role and RoleBinding named leader-election"
+            "{RIGHTS} has no Role and RoleBinding named hookgate-leader-election"
         ));
     }
     for manifest in &mut manifests {

@@ -25,18 +25,25 @@ struct Manifest {
     /// Templates of the chart; empty for all.
     templates: &'static [&'static str],
     values: &'static [&'static str],
+    /// Version of Kubernetes that it is rendered for.
+    kubernetes: &'static str,
     /// Whether the manifest contains the namespace.
     makes_namespace: bool,
 }
 
-const MANIFESTS: [Manifest; 4] = [
+/// Version whose manifests have no part that older versions do not know.
+const FOR_ALL: &str = "1.27.0";
+
+const MANIFESTS: [Manifest; 5] = [
     Manifest {
         path: "deploy/install.yaml",
         about: "The rights, and two replicas of each operator. The definitions are in crds.yaml: apply that file first.\n\
                 # kubectl delete -f of this file takes the operators away. Games and their pods stay.",
         namespace: NAMESPACE,
         templates: &[],
-        values: &[],
+        // Its version depends on the cluster, so it has a file of its own.
+        values: &["flowSchema.enabled=false"],
+        kubernetes: FOR_ALL,
         makes_namespace: true,
     },
     Manifest {
@@ -45,6 +52,7 @@ const MANIFESTS: [Manifest; 4] = [
         namespace: NAMESPACE,
         templates: &["rbac"],
         values: &[],
+        kubernetes: FOR_ALL,
         makes_namespace: true,
     },
     Manifest {
@@ -55,6 +63,7 @@ const MANIFESTS: [Manifest; 4] = [
         namespace: GAMES,
         templates: &["rbac"],
         values: &["namespaced=true"],
+        kubernetes: FOR_ALL,
         makes_namespace: false,
     },
     Manifest {
@@ -66,7 +75,19 @@ const MANIFESTS: [Manifest; 4] = [
         namespace: NAMESPACE,
         templates: &["admission"],
         values: &["admission.enabled=true"],
+        kubernetes: FOR_ALL,
         makes_namespace: true,
+    },
+    Manifest {
+        path: "deploy/flow-schema.yaml",
+        about: "Optional, for install.yaml: the API server serves leader election at a priority level of its own, where the\n\
+                # operators' other calls do not delay it. Needs Kubernetes 1.29 or newer. Before, write another version in place\n\
+                # of v1: v1beta3 for 1.26 to 1.28, v1beta2 for 1.23 to 1.25, v1beta1 for 1.20 to 1.22.",
+        namespace: NAMESPACE,
+        templates: &["flow-schema"],
+        values: &[],
+        kubernetes: "1.29.0",
+        makes_namespace: false,
     },
 ];
 
@@ -112,8 +133,7 @@ fn rendered(manifest: &Manifest) -> Result<String, Box<dyn Error>> {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../helm"),
     ]);
     helm.args(["--namespace", manifest.namespace, "--set", "crds.install=false"]);
-    // The manifests have no part that older versions do not know.
-    helm.args(["--kube-version", "1.27.0"]);
+    helm.args(["--kube-version", manifest.kubernetes]);
     for value in manifest.values {
         helm.args(["--set", value]);
     }

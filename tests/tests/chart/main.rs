@@ -3,7 +3,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod flow_schema;
+mod images;
+mod leases;
 mod life;
+mod network_policy;
 mod plain;
 mod render;
 mod values;

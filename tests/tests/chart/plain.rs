@@ -7,6 +7,7 @@ use crate::{documents, life, of_kind, rendered};
 
 const DEFINITIONS: &str = include_str!("../../../deploy/crds.yaml");
 const INSTALL: &str = include_str!("../../../deploy/install.yaml");
+const FLOW_SCHEMA: &str = include_str!("../../../deploy/flow-schema.yaml");
 
 /// Two commands on a fresh cluster, and the same commands again. Removing the operators the same way removes
 /// no game.
@@ -47,7 +48,7 @@ async fn two_files_install_everything_and_the_operators_go_without_the_games() {
 /// Apart from the namespace and Helm's own additions, the manifests equal the rendered chart.
 #[test]
 fn nothing_differs_from_the_chart() {
-    let mut plain = [documents(DEFINITIONS), documents(INSTALL)].concat();
+    let mut plain = [documents(DEFINITIONS), documents(INSTALL), documents(FLOW_SCHEMA)].concat();
     plain.retain(|document| document["kind"] != "Namespace");
     let mut chart = rendered(&["--kube-version", "1.32.0"]);
     for document in plain.iter_mut().chain(&mut chart) {

@@ -98,6 +98,10 @@ fn pods_are_restricted_and_apart() {
                 spec["securityContext"]["seccompProfile"]["type"], "RuntimeDefault",
                 "{name}"
             );
+            // OpenShift refuses a user outside of the range of the namespace; the images name one.
+            for field in ["runAsUser", "runAsGroup", "fsGroup"] {
+                assert_eq!(spec["securityContext"][field], Value::Null, "{name} {field}");
+            }
             assert!(spec["affinity"]["podAntiAffinity"].is_object(), "{name}");
             assert_eq!(
                 spec["serviceAccountName"], spec["containers"][0]["name"],

@@ -47,6 +47,7 @@ fn a_wrong_value_is_refused_by_its_name() {
         ("leaseDuration=15", "leaseDuration"),
         ("log.format=xml", "log.format"),
         ("tracing.endpoint=collector:4318", "tracing.endpoint"),
+        ("flowSchema.enabled=maybe", "flowSchema.enabled"),
         ("networkPolicy.apiServerPorts={0}", "networkPolicy.apiServerPorts"),
         (
             "monitoring.serviceMonitor.interval=often",
@@ -56,6 +57,14 @@ fn a_wrong_value_is_refused_by_its_name() {
         // The schema cannot reject these: it takes two values to be wrong.
         ("namespaced=true,admission.enabled=true", "admission.enabled"),
         ("namespaced=true,hookOperator.shards=2", "set shards to 1"),
+        (
+            "networkPolicy.enabled=true,tracing.endpoint=http://::1:4318",
+            "tracing.endpoint: \"http://::1:4318\" names no port",
+        ),
+        (
+            "networkPolicy.enabled=true,tracing.endpoint=http://collector:0",
+            "tracing.endpoint: the port",
+        ),
         (
             "hookOperator.patchAnnotations={drain}",
             "set hookOperator.providerKubernetes: true",

@@ -128,7 +128,7 @@ fn roles(rights: &str) -> Vec<(Option<Who>, Value)> {
             let who = match manifest["metadata"]["name"].as_str().unwrap() {
                 "gamedeployment-operator" => Some(Who::Workloads),
                 "hook-operator" => Some(Who::Hooks),
-                "leader-election" => None,
+                "hookgate-leader-election" => None,
                 other => panic!("whose role is {other}?"),
             };
             (who, manifest)

@@ -134,8 +134,15 @@ pub(super) const ALL: &[Purpose] = &[
     purpose(
         HOOKS,
         "leases",
-        "get create update",
-        "leader election, in one namespace",
+        "get update",
+        "leader election, in one namespace; of the names of the operators' Leases",
+        LEASES,
+    ),
+    purpose(
+        HOOKS,
+        "leases",
+        "create",
+        "the first Lease. A right to create cannot be bound to a name",
         LEASES,
     ),
     purpose(
@@ -338,8 +345,15 @@ pub(super) const ALL: &[Purpose] = &[
     purpose(
         WORKLOADS,
         "leases",
-        "get create update",
-        "leader election, in one namespace",
+        "get update",
+        "leader election, in one namespace; of the names of the operators' Leases",
+        LEASES,
+    ),
+    purpose(
+        WORKLOADS,
+        "leases",
+        "create",
+        "the first Lease. A right to create cannot be bound to a name",
         LEASES,
     ),
     purpose(

@@ -23,7 +23,7 @@ const HOOK_MANIFESTS: [&str; 5] = [
 ];
 
 /// Role that several accounts have.
-const SHARED: &str = "leader-election";
+const SHARED: &str = "hookgate-leader-election";
 /// Role of hook-operator for the providers `job`, `kubernetes` and `exec`.
 const HOOKS: &str = "hook-operator-hooks";
 /// Roles of the account of a namespace for the providers `kubernetes` and `exec`.
