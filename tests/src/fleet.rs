@@ -51,6 +51,8 @@ pub struct Fleet<'c> {
     pub hooks: Option<Operator>,
     /// Time for which the operators may have been unable to see changes; the witness allows for it.
     pub blind: Duration,
+    /// Whether an older build of the operators works on the fleet too: it notes no questions on pods.
+    pub with_older: bool,
     programs: Programs,
     identities: Identities,
     beginning: Option<AuditLogOffset>,
@@ -97,6 +99,7 @@ impl<'c> Fleet<'c> {
             workloads: None,
             hooks: None,
             blind: Duration::ZERO,
+            with_older: false,
             programs,
             identities,
             beginning,
@@ -304,7 +307,7 @@ impl Drop for Fleet<'_> {
         self.workloads = None;
         self.hooks = None;
         if let Some(beginning) = self.beginning.as_ref().filter(|_| !std::thread::panicking()) {
-            beginning.judge(&self.namespace, &[], self.blind);
+            beginning.judge(&self.namespace, &[], self.blind, self.with_older);
         }
     }
 }

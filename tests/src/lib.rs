@@ -285,7 +285,7 @@ impl Drop for TestEnv<'_> {
             // Writes after this point are not judged.
             let ended = self.operator.process.kill_hard();
             ended.unwrap_or_else(|error| fail(&format!("ending the operator: {error}")));
-            beginning.judge(&self.namespace, &self.secrets, Duration::ZERO);
+            beginning.judge(&self.namespace, &self.secrets, Duration::ZERO, false);
         }
     }
 }

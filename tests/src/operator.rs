@@ -74,6 +74,13 @@ impl Start {
         self
     }
 
+    /// Replaces the program.
+    #[must_use]
+    pub fn program(mut self, program: &Path) -> Self {
+        program.clone_into(&mut self.program);
+        self
+    }
+
     /// Replaces the kubeconfig.
     #[must_use]
     pub fn kubeconfig(mut self, kubeconfig: &Path) -> Self {

@@ -37,8 +37,8 @@ impl AuditLogOffset {
     }
 
     /// Judges the writes in a namespace since the beginning. The operators must have ended: later writes are
-    /// not judged.
-    pub(crate) fn judge(&self, namespace: &str, secrets: &[String], blind: Duration) {
+    /// not judged. `with_older`: an older build of them worked there too.
+    pub(crate) fn judge(&self, namespace: &str, secrets: &[String], blind: Duration, with_older: bool) {
         let Self { log, length } = self;
         if *length == 0 {
             fail("the audit log is empty: nothing can be judged");
@@ -50,6 +50,7 @@ impl AuditLogOffset {
             hooks: HOOKS_USER,
             forbidden: secrets,
             blind: SignedDuration::try_from(blind).unwrap_or(SignedDuration::MAX),
+            with_older,
         };
         let report = witness::examine(added.lines(), &scope);
         JUDGED.fetch_add(report.judged, Ordering::Relaxed);

@@ -35,6 +35,8 @@ pub struct Scope<'a> {
     pub forbidden: &'a [String],
     /// Time for which the operators may have been unable to see changes.
     pub blind: SignedDuration,
+    /// Whether an older build of the operators, which notes no questions on pods, works in the namespace too.
+    pub with_older: bool,
 }
 
 /// Broken promise.

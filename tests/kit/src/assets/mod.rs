@@ -6,15 +6,18 @@
 //! 3. Our own build in the user's cache directory, built on first use.
 //!
 //! Prometheus and the container runtime come from Debian ([`prometheus`], [`container_runtime`]), Helm from
-//! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`sidecar`], [`tool`]).
+//! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`sidecar`], [`tool`]), and
+//! the operators of an older commit ([`older()`]).
 
 mod debian;
+mod older;
 mod recipes;
 mod workspace;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
+pub use older::{Older, older};
 pub use recipes::{ca_certificates, container_runtime, helm, kubernetes, prometheus, promtool};
 pub use workspace::{Profile, built, cargo, sidecar, tool};
 

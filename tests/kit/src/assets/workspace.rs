@@ -120,7 +120,7 @@ fn run(mut command: Command, program: &str) -> Result<PathBuf, Error> {
 }
 
 /// Extracts the program's path from cargo's message that it was built.
-fn executable(message: &str, program: &str) -> Option<PathBuf> {
+pub(super) fn executable(message: &str, program: &str) -> Option<PathBuf> {
     let message: Value = serde_json::from_str(message).ok()?;
     let is_program = message["target"]["name"] == program && message["target"]["kind"][0] == "bin";
     is_program

@@ -17,6 +17,9 @@ impl Judge<'_> {
             label(run, "tkex.tencent.com/pod-uid"),
             annotation(run, "tkex.tencent.com/question"),
         );
+        if question.is_empty() && self.scope.with_older {
+            return None;
+        }
         let shows = |pod: &Value| annotation(pod, "tkex.tencent.com/hook-question") == question;
         let versions = self.model.history("pods", pod);
         if versions.is_empty() {

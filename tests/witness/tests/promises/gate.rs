@@ -340,6 +340,11 @@ fn each_run_asks_a_question_that_its_pod_shows_and_no_other_run_has_asked() {
     asked_twice(Some("another")).is_caught("was not noted on its pod");
     asked_twice(Some("")).is_caught("was not noted on its pod");
 
+    // An older build asks without a question.
+    let found = |log: Log| log.report_with_older().violations.len();
+    assert_eq!(found(asked_twice(Some(""))), 0);
+    assert_eq!(found(asked_twice(Some("another"))), 1);
+
     let mut log = hooked();
     log.pod("a");
     log.ask("first", "a", "delete", json!({}));

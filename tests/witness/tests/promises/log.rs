@@ -239,14 +239,30 @@ impl Log {
     }
 
     pub(crate) fn report_with(&self, forbidden: &[String]) -> Report {
-        let scope = Scope {
+        self.report_in(&Scope {
             namespace: "games",
             workloads: OPERATOR,
             hooks: HOOKS,
             forbidden,
             blind: SignedDuration::ZERO,
-        };
-        witness::examine(self.lines.iter().map(String::as_str), &scope)
+            with_older: false,
+        })
+    }
+
+    /// Returns the report on a namespace in which an older build works, too.
+    pub(crate) fn report_with_older(&self) -> Report {
+        self.report_in(&Scope {
+            namespace: "games",
+            workloads: OPERATOR,
+            hooks: HOOKS,
+            forbidden: &[],
+            blind: SignedDuration::ZERO,
+            with_older: true,
+        })
+    }
+
+    fn report_in(&self, scope: &Scope<'_>) -> Report {
+        witness::examine(self.lines.iter().map(String::as_str), scope)
     }
 
     /// Asserts that nothing was wrong and something was judged.
