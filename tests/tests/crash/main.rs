@@ -58,7 +58,7 @@ async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
 
 /// Plays a story for each of its writes, before and after it. Returns the number of the operator's deaths.
 async fn every_write(at: usize, story: &Story, who: Who) -> u32 {
-    let stride = u32::try_from(Extent::asked().of(60, 20, 1)).unwrap();
+    let stride = u32::try_from(Extent::asked().of(60, 30, 1)).unwrap();
     // Starts at a different write in each story.
     let first = u32::try_from(at).unwrap() * 3 % stride;
     let mut deaths = 0;
