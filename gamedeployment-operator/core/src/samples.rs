@@ -102,6 +102,18 @@ pub(crate) fn pod_to_delete(name: &str) -> Pod {
     pod(name, &[("/metadata/annotations", annotations)])
 }
 
+/// Lets a run be deleted although a finalizer keeps it.
+pub(crate) fn keep(run: &mut HookRun) {
+    run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
+}
+
+/// Returns the names of a plan's actions, sorted.
+pub(crate) fn names(plan: &Plan) -> Vec<&'static str> {
+    let mut names: Vec<_> = plan.actions.iter().map(Action::name).collect();
+    names.sort_unstable();
+    names
+}
+
 /// Returns the HookRuns that a plan creates.
 pub(crate) fn created_runs(plan: Plan) -> impl Iterator<Item = HookRun> {
     plan.actions.into_iter().filter_map(|action| match action {

@@ -6,7 +6,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::hook_kind::HookKind;
-use crate::samples::{self, finish, object, pod, pod_to_delete};
+use crate::samples::{self, finish, keep, names, object, pod, pod_to_delete};
 
 /// Decides with runs as the API server stores them.
 fn decided(object: &GameDeployment, pods: &[Pod], runs: &[HookRun]) -> Plan {
@@ -20,17 +20,6 @@ fn ended(object: &GameDeployment, pod: &Pod, phase: Phase) -> HookRun {
     let mut run = samples::created_runs(plan).next().unwrap();
     finish(&mut run, "healthy", phase, i64::from(phase == Phase::Successful));
     run
-}
-
-/// Lets a run be deleted although a finalizer keeps it.
-fn keep(run: &mut HookRun) {
-    run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
-}
-
-fn names(plan: &Plan) -> Vec<&'static str> {
-    let mut names: Vec<_> = plan.actions.iter().map(Action::name).collect();
-    names.sort_unstable();
-    names
 }
 
 fn progress(plan: &Plan) -> &str {

@@ -7,7 +7,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::plan::RunRef;
-use crate::samples::{self, decided_beside, finish, object, pod, pod_to_delete};
+use crate::samples::{self, decided_beside, finish, keep, names, object, pod, pod_to_delete};
 
 fn fleet() -> GameDeployment {
     let hook = json!({ "hook": { "templateName": "ask" } });
@@ -27,16 +27,6 @@ fn restored(fleet: &GameDeployment, pods: &[Pod]) -> HookRun {
     run.metadata.resource_version = Some("7".to_owned());
     run.metadata.generation = Some(1);
     run
-}
-
-fn keep(run: &mut HookRun) {
-    run.metadata.deletion_timestamp = serde_json::from_value(json!("2024-05-01T00:00:00Z")).unwrap();
-}
-
-fn names(plan: &Plan) -> Vec<&'static str> {
-    let mut names: Vec<_> = plan.actions.iter().map(Action::name).collect();
-    names.sort_unstable();
-    names
 }
 
 /// Returns the runs that a plan deletes.

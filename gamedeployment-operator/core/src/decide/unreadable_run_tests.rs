@@ -5,7 +5,7 @@ use shared_api::{GameDeployment, HookRun};
 
 use super::*;
 use crate::gate::Run;
-use crate::samples::{self, object, pod};
+use crate::samples::{self, names, object, pod};
 
 const WHY: &str = "invalid offset in a date-time";
 
@@ -34,12 +34,6 @@ fn created(plan: &Plan) -> Vec<HookRun> {
         _ => None,
     });
     runs.collect()
-}
-
-fn names(plan: &Plan) -> Vec<&'static str> {
-    let mut names: Vec<_> = plan.actions.iter().map(Action::name).collect();
-    names.sort_unstable();
-    names
 }
 
 #[test]
