@@ -1,7 +1,7 @@
 //! Builds programs from Debian packages: once, locked against other processes, with visible progress.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Error;
+use super::build_once::{io_error, lock, say};
 use crate::keeper::{self, Kept};
 
 const HEARTBEAT: Duration = Duration::from_secs(30);
@@ -46,7 +47,7 @@ impl Recipe {
         }
         fs::create_dir_all(self.programs())
             .map_err(io_error(|| format!("create {}", self.programs().display())))?;
-        let _locked = self.lock()?;
+        let _locked = lock(&self.directory, self.what)?;
         let missing = self.missing(wanted);
         if missing.is_empty() {
             return Ok(());
@@ -67,26 +68,6 @@ impl Recipe {
         let complete = self.stamp().exists();
         let absent = |program: &&str| !complete || !self.programs().join(program).is_file();
         wanted.iter().copied().filter(absent).collect()
-    }
-
-    fn lock(&self) -> Result<File, Error> {
-        let path = self.directory.join(".lock");
-        let acquire = || {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)?;
-            if file.try_lock().is_err() {
-                say(format_args!(
-                    "{} is being made already; waiting for it",
-                    self.what
-                ));
-                file.lock()?;
-            }
-            Ok(file)
-        };
-        acquire().map_err(io_error(|| format!("lock {}", path.display())))
     }
 
     fn check_machine(&self) -> Result<(), Error> {
@@ -196,12 +177,6 @@ fn report(lines: &Receiver<String>, started: Instant) {
     }
 }
 
-/// Writes to the real stderr: a test harness captures only the print macros of its threads, and the build
-/// keeps a user waiting for minutes.
-fn say(message: std::fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "test-kit: {message}");
-}
-
 fn tail(log: &Path) -> String {
     let text = fs::read(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -212,11 +187,4 @@ fn tail(log: &Path) -> String {
 fn on_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
-}
-
-fn io_error(action: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> Error {
-    move |source| Error::Io {
-        action: action(),
-        source,
-    }
 }

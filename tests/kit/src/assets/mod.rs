@@ -9,6 +9,7 @@
 //! its `PyPI` package ([`helm`]). Cargo builds the programs of this workspace ([`built`], [`sidecar`], [`tool`]), and
 //! the operators of an older commit ([`older()`]).
 
+mod build_once;
 mod debian;
 mod older;
 mod recipes;

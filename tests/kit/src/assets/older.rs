@@ -10,13 +10,14 @@
 //! the builds of one tree for the other, and its programs get other names, because cargo would otherwise replace the
 //! programs of this tree, which other tests may be starting.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 use super::Error;
+use super::build_once::{io_error, lock, say};
 use super::workspace::{cargo, executable};
 
 /// Packages of the operators, which are also the names of their programs.
@@ -55,7 +56,7 @@ pub fn older(commit: &str) -> Result<Older, Error> {
         return Ok(Older::Missing(why));
     }
     create(&directory)?;
-    let _locked = build.lock(&directory.join(".lock"))?;
+    let _locked = lock(&directory, &format!("the build of {commit}"))?;
     if !build.is_complete() {
         build.make()?;
     }
@@ -101,27 +102,8 @@ impl OlderBuild<'_> {
         Err(failed(&format!("find commit {}", self.commit), &found))
     }
 
-    fn lock(&self, path: &Path) -> Result<File, Error> {
-        let acquire = || {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(path)?;
-            if file.try_lock().is_err() {
-                say(&format!(
-                    "the operators of {} are being built already; waiting for them",
-                    self.commit
-                ));
-                file.lock()?;
-            }
-            Ok(file)
-        };
-        acquire().map_err(io_error(|| format!("lock {}", path.display())))
-    }
-
     fn make(&self) -> Result<(), Error> {
-        say(&format!(
+        say(format_args!(
             "building the operators of {} in {}: 2 to 8 minutes, once",
             self.commit,
             self.target.display()
@@ -134,7 +116,7 @@ impl OlderBuild<'_> {
         for program in OPERATORS {
             self.keep(program, &messages)?;
         }
-        say(&format!(
+        say(format_args!(
             "built the operators of {} in {} s",
             self.commit,
             started.elapsed().as_secs()
@@ -264,18 +246,6 @@ fn failed(action: &str, output: &Output) -> Error {
         action: action.to_owned(),
         source: io::Error::other(text),
     }
-}
-
-fn io_error(action: impl FnOnce() -> String) -> impl FnOnce(io::Error) -> Error {
-    move |source| Error::Io {
-        action: action(),
-        source,
-    }
-}
-
-/// Writes to the real stderr: a test harness captures only the print macros of its threads.
-fn say(message: &str) {
-    let _ = writeln!(io::stderr(), "test-kit: {message}");
 }
 
 #[cfg(test)]
