@@ -25,6 +25,7 @@ mod machine;
 mod names;
 mod original;
 mod pictures;
+mod promtool;
 mod recorded;
 mod run;
 mod story;

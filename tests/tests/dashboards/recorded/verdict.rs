@@ -1,14 +1,12 @@
 //! Judges recordings by unit tests of promtool: the alerts of its case fire in a recording, and no other.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use serde_json::{Value, json};
-use test_kit::assets;
 
 use super::CASES;
 use super::recording::{INTERVAL, Recording};
-use crate::files::RULES;
+use crate::promtool;
 
 /// Name of the rule file.
 const RULE_FILE: &str = "hookgate.yaml";
@@ -67,29 +65,12 @@ fn run(case: &str, recording: &Recording, expectations: &[Value]) {
         }]
     });
     let directory = tempfile::tempdir().unwrap();
+    // Nothing here looks at annotations.
+    let rules = promtool::rules(|_| json!({}));
     // JSON is valid YAML.
-    std::fs::write(directory.path().join(RULE_FILE), rules().to_string()).unwrap();
+    std::fs::write(directory.path().join(RULE_FILE), rules.to_string()).unwrap();
     std::fs::write(directory.path().join("recorded.yaml"), test.to_string()).unwrap();
-    let output = Command::new(assets::promtool().unwrap())
-        .args(["test", "rules", "recorded.yaml"])
-        .current_dir(directory.path())
-        .output()
-        .unwrap();
-    let said =
-        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{case}: {said}\nsee {}",
-        directory.keep().display()
-    );
-}
-
-/// Returns the rules without annotations, which nothing here looks at.
-fn rules() -> Value {
-    let mut rules: Value = serde_saphyr::from_str(RULES).unwrap();
-    let groups = rules["groups"].as_array_mut().unwrap().iter_mut();
-    for rule in groups.flat_map(|group| group["rules"].as_array_mut().unwrap()) {
-        rule.as_object_mut().unwrap().remove("annotations");
+    if let Err(words) = promtool::run(directory.path(), &["test", "rules", "recorded.yaml"]) {
+        panic!("{case}: {words}\nsee {}", directory.keep().display());
     }
-    rules
 }
