@@ -151,7 +151,7 @@ fn after_quoted(text: &str) -> Option<&str> {
 /// Beginning of a body.
 struct Text {
     bytes: Vec<u8>,
-    /// Whether it is the whole body.
+    /// False if the body goes on, or reading it failed.
     is_whole: bool,
 }
 
