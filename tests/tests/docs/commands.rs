@@ -1,5 +1,6 @@
 //! Runs every command of every page, as a reader would type it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,6 +43,8 @@ async fn every_command_does_what_its_page_shows() {
                 .as_ref()
                 .is_none_or(|wanted| wanted.split(',').any(|wanted| path.contains(wanted)))
     });
+    // The longest page first, so that the others are read beside it.
+    pages.sort_by_key(|page| Reverse(page.blocks.len()));
     let used = Used::default();
     let mistakes: Vec<Vec<String>> = futures::stream::iter(pages)
         .map(|page| {

@@ -239,11 +239,12 @@ fn copy(control_plane: &ControlPlane, from: &Path, to: &Path, server: &str) {
 /// Rewrites an example to finish quickly and to use existing servers.
 pub(crate) fn quick(example: &str, server: &str) -> String {
     let changes = [
-        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 15s"),
         (
             r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$",
             "$1 1s",
         ),
+        // After the seconds, or the 15 s would become 1 s as well.
+        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 15s"),
         (
             r"(?m)^(\s*(?:minReadySeconds|gracePeriodSeconds|duration):) \d+$",
             "$1 1",
@@ -261,4 +262,11 @@ pub(crate) fn quick(example: &str, server: &str) -> String {
                 .replace_all(&text, *instead)
                 .into_owned()
         })
+}
+
+#[test]
+fn minutes_stay_longer_than_seconds() {
+    let example = "      interval: 60s\n    - interval: 15s\n  initialDelay: 5s\n";
+    let wanted = "      interval: 15s\n    - interval: 1s\n  initialDelay: 1s\n";
+    assert_eq!(quick(example, ""), wanted);
 }
