@@ -1,5 +1,6 @@
 //! Reasons why a run is stale.
 
+use shared_api::Phase;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
@@ -87,7 +88,8 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
         ));
     }
     // A failure that an older operator recorded names no question. It opens nothing, so it is held until a retry.
-    let is_older_failure = run.question.is_none() && run.is_unsuccessful();
+    let is_failure = run.phase.is_final() && run.phase != Phase::Successful;
+    let is_older_failure = is_failure && run.question.is_none();
     if run.question.as_deref() != question::on(pod) && !is_older_failure {
         return Some(other_question(pod));
     }

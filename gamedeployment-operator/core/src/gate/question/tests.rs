@@ -8,12 +8,18 @@ use crate::gate::{Gate, GateStateKind, Run};
 const QUESTION: &str = "/metadata/annotations/tkex.tencent.com~1hook-question";
 
 /// Returns the gate's state for a pod that shows one question, with a run of this phase that was created under another.
-fn state(phase: Phase, asked: Option<&str>, shown: Option<&str>, intent: &Intent) -> GateStateKind {
+fn state(
+    phase: Phase,
+    successes: i64,
+    asked: Option<&str>,
+    shown: Option<&str>,
+    intent: &Intent,
+) -> GateStateKind {
     let pod = |question: Option<&str>| {
         let question = question.map(|text| (QUESTION, json!(text)));
         chosen(question.as_slice())
     };
-    let run = Run::read(&ended(&pod(asked), intent, phase, 1));
+    let run = Run::read(&ended(&pod(asked), intent, phase, successes));
     let (fleet, around, pod) = (fleet(), one("http://one"), pod(shown));
     let runs = [&run];
     let gate = Gate::new(&fleet, &around, &runs, &[], now());
@@ -32,7 +38,7 @@ fn a_success_counts_for_the_question_that_the_pod_shows() {
             // Both come from an older operator.
             (None, None, GateStateKind::Open),
         ] {
-            let found = state(Phase::Successful, asked, shown, &intent);
+            let found = state(Phase::Successful, 1, asked, shown, &intent);
             assert_eq!(found, wanted, "{intent:?}: asked {asked:?}, shown {shown:?}");
         }
     }
@@ -40,13 +46,22 @@ fn a_success_counts_for_the_question_that_the_pod_shows() {
 
 #[test]
 fn a_failure_that_an_older_operator_recorded_is_held() {
-    for (asked, wanted) in [
-        (None, GateStateKind::Refused),
-        (Some("one"), GateStateKind::Stale),
+    for (phase, asked, wanted) in [
+        (Phase::Failed, None, GateStateKind::Refused),
+        (Phase::Error, None, GateStateKind::Refused),
+        (Phase::Inconclusive, None, GateStateKind::Refused),
+        (Phase::Failed, Some("one"), GateStateKind::Stale),
     ] {
-        let found = state(Phase::Failed, asked, Some("two"), &Intent::Delete);
-        assert_eq!(found, wanted, "asked {asked:?}");
+        let found = state(phase, 1, asked, Some("two"), &Intent::Delete);
+        assert_eq!(found, wanted, "{phase}: asked {asked:?}");
     }
+}
+
+/// Nobody has to retry what did not fail.
+#[test]
+fn an_older_success_that_was_not_measured_is_replaced() {
+    let found = state(Phase::Successful, 0, None, Some("two"), &Intent::Delete);
+    assert_eq!(found, GateStateKind::Stale);
 }
 
 #[test]
