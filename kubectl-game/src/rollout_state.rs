@@ -6,7 +6,7 @@ use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStrategy;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
-use crate::view::state::{condition, held, reason, unseen};
+use crate::view::state::{condition, held, unseen};
 use crate::view::{PodCounts, status_of};
 
 /// State of a workload, for somebody who waits for it.
@@ -43,7 +43,7 @@ impl RolloutState {
         ] {
             if let Some(found) = held(&status, kind) {
                 let words = format!("{}: {}", found.reason, found.message);
-                let itself = reason(&found.reason).is_some_and(is_retried);
+                let itself = WorkloadReason::named(&found.reason).is_some_and(is_retried);
                 return if itself {
                     Self::Waiting(words)
                 } else {
@@ -57,7 +57,7 @@ impl RolloutState {
             );
         };
         let words = format!("{}: {}", progressing.reason, progressing.message);
-        match reason(&progressing.reason) {
+        match WorkloadReason::named(&progressing.reason) {
             Some(WorkloadReason::RolloutComplete) => complete(game, words),
             _ => Self::Waiting(words),
         }

@@ -15,6 +15,11 @@ macro_rules! reasons {
                 match self { $(Self::$item => stringify!($item)),+ }
             }
 
+            /// Returns the variant that the API shows as this word.
+            pub fn named(word: &str) -> Option<Self> {
+                match word { $(stringify!($item) => Some(Self::$item),)+ _ => None }
+            }
+
             /// Returns the meaning, in one sentence.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$item => concat!($($item_doc),+).trim_ascii()),+ }

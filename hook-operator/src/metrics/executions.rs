@@ -107,8 +107,7 @@ impl ExecutionMetrics {
     /// A hook ended.
     pub fn completed(&self, reason: &str) {
         // Anybody who may write statuses can store any text.
-        let mut known = ExecutionReason::ALL.iter().map(|known| known.as_str());
-        let reason = known.find(|known| *known == reason).unwrap_or(OTHER);
+        let reason = ExecutionReason::named(reason).map_or(OTHER, ExecutionReason::as_str);
         self.completed.get_or_create(&ReasonLabels { reason }).inc();
     }
 }

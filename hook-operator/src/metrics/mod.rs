@@ -93,10 +93,9 @@ const ENDS: [(Phase, HookRunReason); 9] = [
 
 fn completed(phase: Phase, reason: &str) -> CompletedLabels {
     // Anybody who may write statuses can store any text.
-    let mut known = HookRunReason::ALL.iter().map(|known| known.as_str());
     CompletedLabels {
         phase: phase.as_str(),
-        reason: known.find(|known| *known == reason).unwrap_or(OTHER),
+        reason: HookRunReason::named(reason).map_or(OTHER, HookRunReason::as_str),
     }
 }
 

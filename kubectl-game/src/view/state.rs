@@ -48,14 +48,6 @@ pub(crate) fn rollback(status: &GameDeploymentStatus) -> Option<&RollbackStatus>
     (status.update_revision.as_ref() == Some(&rollback.from_revision)).then_some(rollback)
 }
 
-/// Parses a reason.
-pub(crate) fn reason(word: &str) -> Option<WorkloadReason> {
-    WorkloadReason::ALL
-        .iter()
-        .copied()
-        .find(|reason| reason.as_str() == word)
-}
-
 /// Returns a message if the operator has not observed the newest spec yet.
 pub(crate) fn unseen(game: &GameDeployment) -> Option<String> {
     let (newest, seen) = (game.metadata.generation, status_of(game).observed_generation);
@@ -114,7 +106,7 @@ impl State {
 }
 
 fn tone(progressing: &Condition) -> Tone {
-    match reason(&progressing.reason) {
+    match WorkloadReason::named(&progressing.reason) {
         Some(WorkloadReason::RolloutComplete) => Tone::Good,
         Some(WorkloadReason::Paused | WorkloadReason::PausedByCanaryPauseStep) => Tone::Paused,
         Some(WorkloadReason::PausedByStepBasedHook | WorkloadReason::InvalidSpec) => Tone::Bad,

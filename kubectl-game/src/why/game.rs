@@ -8,7 +8,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::remedy::{self, About, flag_of};
 use super::{Explanation, brief, ours, sentence, watch};
 use crate::cluster::Snapshot;
-use crate::view::state::{condition, held, reason, rollback, unseen};
+use crate::view::state::{condition, held, rollback, unseen};
 use crate::view::{entries, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
@@ -64,7 +64,7 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
 
 fn explain_condition(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, what: &str) {
     let name = snapshot.game.name_any();
-    let found = reason(&condition.reason);
+    let found = WorkloadReason::named(&condition.reason);
     let about = About {
         kind: found
             .filter(|found| *found == WorkloadReason::HookUnsuccessful)

@@ -16,7 +16,7 @@ use super::remedy::{self, About};
 use super::{Explanation, sentence, watch};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
-use crate::view::state::{condition, held, reason, rollback, unseen};
+use crate::view::state::{condition, held, rollback, unseen};
 use crate::view::{hook_name, runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
@@ -145,7 +145,7 @@ fn blocked(
             .message
             .contains(&format!("pod {}: {message}", pod.name))
     });
-    let found = named.and_then(|condition| reason(&condition.reason));
+    let found = named.and_then(|condition| WorkloadReason::named(&condition.reason));
     let remedy = found
         .or(is_not_taken_up(entry).then_some(WorkloadReason::HookNotTakenUp))
         .map(|reason| remedy::of(reason, snapshot, about))
@@ -191,7 +191,7 @@ fn stalled(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opt
     let at_old = is_old(status, pod);
     for kind in [WorkloadCondition::UpdateBlocked, WorkloadCondition::ScaleBlocked] {
         let Some(found) = held(status, kind) else { continue };
-        let reason = reason(&found.reason)?;
+        let reason = WorkloadReason::named(&found.reason)?;
         let concerned = match reason {
             WorkloadReason::InPlaceStalled => found.message.contains(&pod.name),
             WorkloadReason::NotInPlaceUpdatable
@@ -266,7 +266,7 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
 /// The pod is at an old revision and not yet due for its update.
 fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let found = condition(status, WorkloadCondition::Progressing).filter(|_| is_old(status, pod))?;
-    let reason = reason(&found.reason)?;
+    let reason = WorkloadReason::named(&found.reason)?;
     if reason == WorkloadReason::RolloutComplete {
         let text = format!(
             "Pod {} is at an old revision, and stays there: {} To update it, lower spec.updateStrategy.partition.",

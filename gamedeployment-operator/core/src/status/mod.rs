@@ -258,15 +258,13 @@ fn conclude(
         let known = old.conditions.iter().find(|known| known.type_ == condition.type_);
         let news =
             known.is_none_or(|known| known.reason != condition.reason || known.status != condition.status);
-        let reason = WorkloadReason::ALL
-            .iter()
-            .find(|reason| reason.as_str() == condition.reason);
+        let reason = WorkloadReason::named(&condition.reason);
         let gets_own_event =
             |reason: &WorkloadReason| waiting::is_about_pods(*reason) && gets_own_event(&condition.type_);
         if let Some(reason) = reason.filter(|reason| news && !gets_own_event(reason)) {
             warnings.push(Warning {
                 pod: None,
-                reason: *reason,
+                reason,
                 message: condition.message.clone(),
             });
         }
