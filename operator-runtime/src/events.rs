@@ -30,7 +30,7 @@ const MAX_ATTEMPTS: u32 = 4;
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
 /// Time to send the last events. The Lease is released after it, and the process must end within its grace.
-const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(2);
+const LAST_EVENTS_WITHIN: Duration = Duration::from_secs(1);
 
 /// Longest note that the API server accepts, in bytes.
 const MAX_NOTE_BYTES: usize = 1024;
