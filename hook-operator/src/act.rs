@@ -24,6 +24,7 @@ use operator_runtime::patch::replacing;
 use operator_runtime::watch::{NamespacedName, Watched};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use shared_api::hook_run::lacks_owner;
 use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
@@ -294,6 +295,10 @@ fn namespace_of(run: &HookRun) -> &str {
 
 /// Returns what a user can do about a run that ended without success.
 fn next_step(run: &HookRun) -> String {
+    if lacks_owner(&run.metadata) {
+        let (name, namespace) = (run.name_any(), namespace_of(run));
+        return format!("kubectl delete hookrun {name} -n {namespace}");
+    }
     let mut owners = run.metadata.owner_references.iter().flatten();
     let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
     match game {

@@ -191,14 +191,23 @@ pub struct RunRef {
 }
 
 impl RunRef {
-    /// Refers to the cached version of a run that has lost its owner.
-    pub fn without_owner(run: &Run) -> Self {
+    /// Refers to the cached version of a run that has lost its owner, and whose name this pod or the workload needs.
+    pub fn without_owner(run: &Run, pod: Option<PodRef>) -> Self {
+        let warning = Warning {
+            pod,
+            reason: WorkloadReason::HookRunEdited,
+            message: format!(
+                "HookRun {} has no owner, as after a restore from a backup: it does not count and was deleted, and the \
+                 hook runs again. If this repeats, somebody removes its metadata.ownerReferences",
+                run.name
+            ),
+        };
         Self {
             name: run.name.clone(),
             uid: run.uid.clone(),
             resource_version: Some(run.resource_version.clone()),
             is_history: false,
-            stale_warning: None,
+            stale_warning: Some(Box::new(warning)),
         }
     }
 }

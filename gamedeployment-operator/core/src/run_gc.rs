@@ -58,12 +58,17 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
 
 /// Removes the runs without an owner that are in the way of pods. Pods with the same instance id may need one name.
 fn without_owner(findings: &Findings<'_>) -> impl Iterator<Item = Action> {
-    let in_the_way = findings.gate_states().filter_map(|(_, gate_state, _)| {
+    let in_the_way = findings.gate_states().filter_map(|(pod, gate_state, _)| {
         let GateState::Stale(run, _) = gate_state else {
             return None;
         };
         let is_removable = run.lacks_owner() && !run.terminating;
-        is_removable.then(|| (run.uid.as_str(), RunRef::without_owner(run)))
+        is_removable.then(|| {
+            (
+                run.uid.as_str(),
+                RunRef::without_owner(run, Some(PodRef::of(pod))),
+            )
+        })
     });
     let in_the_way: BTreeMap<&str, RunRef> = in_the_way.collect();
     in_the_way.into_values().map(Action::DeleteRun)

@@ -84,6 +84,8 @@ async fn restored_runs_call_nobody_and_hold_up_no_pod() {
         .find(|run| run.name_any() == asked.name_any())
         .unwrap();
     assert_ne!(asked.metadata.uid, replaced.metadata.uid);
+    let event = format!("HookRunEdited HookRun {} has no owner", asked.name_any());
+    fleet.told(&event).await;
     let other = runs.iter().find(|run| !is_owned(run)).unwrap();
     assert!(has_ended_without_owner(other), "nobody needs its name: {other:?}");
     fleet.delete_run(&other.name_any()).await;

@@ -61,10 +61,9 @@ impl<'a> CanaryStepper<'a> {
                 (StepWait::RollingOut(message), None)
             }
             Ok(StepRun::WithoutOwner(run)) => {
-                let delete = Action::DeleteRun(RunRef::without_owner(run));
+                let delete = Action::DeleteRun(RunRef::without_owner(run, None));
                 self.part.actions.push(delete);
-                let message = format!("HookRun {} has no owner: deletes it and runs the hook", run.name);
-                (StepWait::RollingOut(message), None)
+                (StepWait::RollingOut(run.replacement_message()), None)
             }
         };
         canary.run = run;

@@ -2,6 +2,7 @@
 //! verdicts count for nothing.
 
 use serde_json::json;
+use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::*;
@@ -65,8 +66,10 @@ fn a_run_without_an_owner_is_deleted_at_its_version_and_its_hook_runs_anew() {
         assert!(run.lacks_owner());
         let plan = decided_beside(&fleet, &pods, &[], vec![run.clone()]);
         assert_eq!(names(&plan), ["delete_hook_run"], "{phase}");
-        assert_eq!(deleted(&plan), [&RunRef::without_owner(&run)], "{phase}");
         let at = deleted(&plan)[0];
+        let warning = at.stale_warning.as_ref().unwrap();
+        assert_eq!(warning.pod.as_ref().unwrap().name, "fleet-a", "{phase}");
+        assert_eq!(warning.reason, WorkloadReason::HookRunEdited);
         assert_eq!(
             (at.uid.as_str(), at.resource_version.as_deref()),
             ("restored", Some("7"))
@@ -152,7 +155,7 @@ fn a_canary_step_replaces_its_run_or_takes_the_next_name() {
     run.metadata.resource_version = Some("7".to_owned());
     let read = Run::read(&run);
     let plan = decided_beside(&fleet, &pods, &[], vec![read.clone()]);
-    assert_eq!(deleted(&plan), [&RunRef::without_owner(&read)]);
+    assert_eq!(deleted(&plan), [&RunRef::without_owner(&read, None)]);
     assert_eq!(samples::created_runs(plan).count(), 0);
     keep(&mut run);
     let plan = decided_beside(&fleet, &pods, &[], vec![Run::read(&run)]);

@@ -189,6 +189,11 @@ impl Run {
         self.intent.is_some() && self.controller.is_none()
     }
 
+    /// Describes the replacement of a run that has lost its owner.
+    pub fn replacement_message(&self) -> String {
+        format!("HookRun {} has no owner: deletes it and runs the hook", self.name)
+    }
+
     /// Returns the lifecycle hook that it runs, if any.
     pub fn lifecycle(&self) -> Option<&LifecycleRun> {
         match self.rollout.as_ref()? {

@@ -163,10 +163,9 @@ impl Stepper<'_, '_> {
         if run.terminating {
             return self.blocked(hook, entry, attempt::terminating(run));
         }
-        let delete = Action::DeleteRun(RunRef::without_owner(run));
+        let delete = Action::DeleteRun(RunRef::without_owner(run, None));
         self.part.actions.push(delete);
-        let message = format!("HookRun {} has no owner: deletes it and runs the hook", run.name);
-        self.running(hook, entry, message);
+        self.running(hook, entry, run.replacement_message());
     }
 
     /// Applies the state of the attempt under way.

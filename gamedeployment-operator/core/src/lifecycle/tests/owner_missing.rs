@@ -18,7 +18,7 @@ fn an_attempt_replaces_a_run_without_an_owner_and_waits_for_one_that_is_being_de
     let plan = world.plan();
     assert!(
         plan.actions
-            .contains(&Action::DeleteRun(RunRef::without_owner(&read)))
+            .contains(&Action::DeleteRun(RunRef::without_owner(&read, None)))
     );
     let creates = |action: &Action| matches!(action, Action::CreateRun(_));
     assert!(!plan.actions.iter().any(creates), "{:?}", plan.actions);
