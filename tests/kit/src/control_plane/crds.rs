@@ -9,6 +9,8 @@ use kube::{Api, Client, ResourceExt as _};
 use super::{Error, api_error};
 use crate::wait::within;
 
+/// Field manager of `kubectl apply --server-side`: a page that applies the definitions meets no conflict.
+const MANAGER: &str = "kubectl";
 const ESTABLISHED_IN: Duration = Duration::from_secs(30);
 
 /// Applies the definitions and waits until the API server serves them all.
@@ -18,7 +20,7 @@ pub(super) async fn install(client: &Client, definitions: &[CustomResourceDefini
         let name = definition.name_any();
         api.patch(
             &name,
-            &PatchParams::apply("test-kit").force(),
+            &PatchParams::apply(MANAGER).force(),
             &Patch::Apply(definition),
         )
         .await
