@@ -43,8 +43,14 @@ async fn every_command_does_what_its_page_shows() {
                 .as_ref()
                 .is_none_or(|wanted| wanted.split(',').any(|wanted| path.contains(wanted)))
     });
-    // The longest page first, so that the others are read beside it.
-    pages.sort_by_key(|page| Reverse(page.blocks.len()));
+    // Starts with the longest pages, so that the others are read beside them.
+    let commands = |page: &Page| {
+        page.blocks
+            .iter()
+            .filter(|block| block.language == "console")
+            .count()
+    };
+    pages.sort_by_key(|page| Reverse(commands(page)));
     let used = Used::default();
     let mistakes: Vec<Vec<String>> = futures::stream::iter(pages)
         .map(|page| {

@@ -4,7 +4,7 @@
 //! | difference from a reader's cluster | reason |
 //! | --- | --- |
 //! | the output shows the namespace `default` | each page has its own |
-//! | minutes in `examples/` are 15 s, seconds 1 s | quick, but slow enough to see on a busy machine |
+//! | minutes in `examples/` are 6 s, seconds 1 s | quick, but slow enough to see on a busy machine |
 //! | addresses of Prometheus and of the matchmaker point to a sample server | there is none |
 //! | `kubectl exec POD -- … '{"players":3}' …` sets the simulated response | nothing can be executed |
 //! | `autoscaling/v2`, `policy/v1` become beta versions where the API server lacks them | it may be old |
@@ -243,8 +243,7 @@ pub(crate) fn quick(example: &str, server: &str) -> String {
             r"(?m)^(\s*(?:- )?(?:interval|initialDelay):) (?:5|10|15|30)s$",
             "$1 1s",
         ),
-        // After the seconds, or the 15 s would become 1 s as well.
-        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 15s"),
+        (r"(?m)^(\s*(?:- )?interval:) 60s$", "$1 6s"),
         (
             r"(?m)^(\s*(?:minReadySeconds|gracePeriodSeconds|duration):) \d+$",
             "$1 1",
@@ -267,6 +266,6 @@ pub(crate) fn quick(example: &str, server: &str) -> String {
 #[test]
 fn minutes_stay_longer_than_seconds() {
     let example = "      interval: 60s\n    - interval: 15s\n  initialDelay: 5s\n";
-    let wanted = "      interval: 15s\n    - interval: 1s\n  initialDelay: 1s\n";
+    let wanted = "      interval: 6s\n    - interval: 1s\n  initialDelay: 1s\n";
     assert_eq!(quick(example, ""), wanted);
 }
