@@ -4,7 +4,7 @@ use shared_api::Phase;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
-use super::{HookRequest, Run, hook_request, question};
+use super::{Flaw, HookRequest, Run, hook_request, question};
 use crate::pod::Pod;
 use crate::spec_digest::SpecDigest;
 
@@ -88,8 +88,9 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
         ));
     }
     // A failure that an older operator recorded names no question. It opens nothing, so it is held until a retry.
-    let is_failure = run.phase.is_final() && run.phase != Phase::Successful;
-    let is_older_failure = is_failure && run.question.is_none();
+    // A success that lacks a measurement did not fail, and is replaced.
+    let is_unmeasured = run.phase == Phase::Successful && run.flaw == Some(Flaw::Unmeasured);
+    let is_older_failure = run.question.is_none() && run.is_unsuccessful() && !is_unmeasured;
     if run.question.as_deref() != question::on(pod) && !is_older_failure {
         return Some(other_question(pod));
     }

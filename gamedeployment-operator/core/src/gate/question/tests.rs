@@ -57,7 +57,7 @@ fn a_failure_that_an_older_operator_recorded_is_held() {
     }
 }
 
-/// Nobody has to retry what did not fail.
+/// Success without a measurement is no failure, so it needs no retry.
 #[test]
 fn an_older_success_that_was_not_measured_is_replaced() {
     let found = state(Phase::Successful, 0, None, Some("two"), &Intent::Delete);
