@@ -297,7 +297,7 @@ fn namespace_of(run: &HookRun) -> &str {
 fn next_step(run: &HookRun) -> String {
     if lacks_owner(&run.metadata) {
         let (name, namespace) = (run.name_any(), namespace_of(run));
-        return format!("kubectl delete hookrun {name} -n {namespace}");
+        return format!("if it still has no owner, kubectl delete hookrun {name} -n {namespace}");
     }
     let mut owners = run.metadata.owner_references.iter().flatten();
     let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");

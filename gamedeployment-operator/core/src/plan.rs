@@ -191,14 +191,14 @@ pub struct RunRef {
 }
 
 impl RunRef {
-    /// Refers to the cached version of a run that has lost its owner, and whose name this pod or the workload needs.
+    /// Refers to the cached version of a run without an owner. The pod, or the rollout if there is none, needs its name.
     pub fn without_owner(run: &Run, pod: Option<PodRef>) -> Self {
         let warning = Warning {
             pod,
             reason: WorkloadReason::HookRunEdited,
             message: format!(
-                "HookRun {} has no owner, as after a restore from a backup: it does not count and was deleted, and the \
-                 hook runs again. If this repeats, somebody removes its metadata.ownerReferences",
+                "HookRun {} has no owner, as after a restore from a backup, so it does not count: it is deleted, and \
+                 the hook runs after that. If this repeats, find out what removes metadata.ownerReferences",
                 run.name
             ),
         };

@@ -12,6 +12,9 @@ use crate::lifecycle;
 use crate::plan::{Action, RunRef, Warning};
 use crate::status::Findings;
 
+/// Maximum number of warnings about runs without an owner in one plan. Usually all of them have one cause.
+const MAX_OWNER_WARNINGS: usize = 10;
+
 /// Resets `retry` of the hooks that have no unsuccessful run left.
 #[must_use]
 pub fn reset_retry(facts: &Facts<'_>) -> Option<Action> {
@@ -71,7 +74,10 @@ fn without_owner(findings: &Findings<'_>) -> impl Iterator<Item = Action> {
         })
     });
     let in_the_way: BTreeMap<&str, RunRef> = in_the_way.collect();
-    in_the_way.into_values().map(Action::DeleteRun)
+    in_the_way.into_values().enumerate().map(|(at, mut run)| {
+        run.stale_warning = run.stale_warning.filter(|_| at < MAX_OWNER_WARNINGS);
+        Action::DeleteRun(run)
+    })
 }
 
 /// Warnings about stale runs, by UID. Usually there are none.

@@ -70,6 +70,9 @@ async fn restored_runs_call_nobody_and_hold_up_no_pod() {
         assert_has(&status(run).message.unwrap(), "Delete it");
         assert_eq!(status(run).metric_results, []);
     }
+    fleet
+        .told("Next: if it still has no owner, kubectl delete hookrun")
+        .await;
     fleet.quiet().await;
 
     // The pod that is selected needs the name of one of them.

@@ -80,6 +80,22 @@ fn a_run_without_an_owner_is_deleted_at_its_version_and_its_hook_runs_anew() {
 }
 
 #[test]
+fn a_plan_reports_the_first_of_many_runs_without_an_owner() {
+    let names: Vec<String> = (10..30).map(|number| format!("fleet-{number}")).collect();
+    let pods: Vec<Pod> = names.iter().map(|name| pod_to_delete(name)).collect();
+    let fleet = fleet();
+    let runs = pods.chunks(1).zip(&names).map(|(pod, name)| {
+        let mut run = restored(&fleet, pod);
+        run.metadata.uid = Some(format!("restored-{name}"));
+        Run::read(&run)
+    });
+    let plan = decided_beside(&fleet, &pods, &[], runs.collect());
+    let deleted = deleted(&plan);
+    let reported = deleted.iter().filter(|run| run.stale_warning.is_some()).count();
+    assert_eq!((deleted.len(), reported), (20, 10));
+}
+
+#[test]
 fn a_run_that_no_pod_needs_stays() {
     let (fleet, pods) = (fleet(), [pod_to_delete("fleet-a")]);
     let other = restored(&fleet, &[pod_to_delete("fleet-gone")]);
@@ -156,6 +172,11 @@ fn a_canary_step_replaces_its_run_or_takes_the_next_name() {
     let read = Run::read(&run);
     let plan = decided_beside(&fleet, &pods, &[], vec![read.clone()]);
     assert_eq!(deleted(&plan), [&RunRef::without_owner(&read, None)]);
+    let warning = deleted(&plan)[0].stale_warning.as_ref().unwrap();
+    assert_eq!(
+        (&warning.pod, warning.reason),
+        (&None, WorkloadReason::HookRunEdited)
+    );
     assert_eq!(samples::created_runs(plan).count(), 0);
     keep(&mut run);
     let plan = decided_beside(&fleet, &pods, &[], vec![Run::read(&run)]);
