@@ -11,7 +11,7 @@ use crate::fail;
 pub enum Extent {
     /// Sample of each kind, in every test run.
     Sample,
-    /// Amount for continuous integration (`PROVE=quick`).
+    /// Amount of `cargo xtask prove --quick` (`PROVE=quick`).
     Quick,
     /// Everything (`PROVE=all`).
     All,

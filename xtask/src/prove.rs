@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Runs all fault tests, and fails if a guarantee was violated.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Run the part for continuous integration, at most ten minutes
+    /// Play fewer cases in each part
     #[arg(long)]
     quick: bool,
     /// Run only these parts; separated by commas
