@@ -36,21 +36,14 @@ async fn every_command_does_what_its_page_shows() {
     let mut pages = page::all();
     pages.retain(|page| {
         let path = page.path.to_string_lossy();
-        let typed = page.blocks.iter().any(|block| block.language == "console");
-        typed
+        consoles(page) > 0
             && !SOURCES.contains(&&*path)
             && wanted
                 .as_ref()
                 .is_none_or(|wanted| wanted.split(',').any(|wanted| path.contains(wanted)))
     });
     // Starts with the longest pages, so that the others are read beside them.
-    let commands = |page: &Page| {
-        page.blocks
-            .iter()
-            .filter(|block| block.language == "console")
-            .count()
-    };
-    pages.sort_by_key(|page| Reverse(commands(page)));
+    pages.sort_by_key(|page| Reverse(consoles(page)));
     let used = Used::default();
     let mistakes: Vec<Vec<String>> = futures::stream::iter(pages)
         .map(|page| {
@@ -70,6 +63,12 @@ async fn every_command_does_what_its_page_shows() {
         );
     }
     assert!(mistakes.is_empty(), "\n{}", mistakes.join("\n\n"));
+}
+
+/// Number of a page's blocks of commands.
+fn consoles(page: &Page) -> usize {
+    let blocks = page.blocks.iter();
+    blocks.filter(|block| block.language == "console").count()
 }
 
 /// Follows a page to its end. Returns its deviations.
