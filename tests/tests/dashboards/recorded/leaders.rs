@@ -167,6 +167,8 @@ async fn held_pods_fire_although_the_leader_changes() {
         pair[leader].end().await;
         // The next scrape takes place at once, whether the other one leads or not.
         recording.scrape(&with(&rest, &pair), 1).await;
+        // Otherwise the restarted process could take the released Lease again.
+        pair[1 - leader].until_it_leads().await;
         pair[leader].restart().await;
         leader = 1 - leader;
     }
