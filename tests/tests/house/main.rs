@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod crd_rules;
+mod features;
 mod hookrun_policy;
 mod manifests;
 mod map;

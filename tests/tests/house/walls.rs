@@ -59,7 +59,7 @@ const ALLOWED: &str = "
 ";
 
 /// Runs cargo in this workspace and returns its output.
-fn cargo(arguments: &[&str]) -> String {
+pub(crate) fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
         .arg("--locked")
