@@ -7,6 +7,7 @@
 #[allow(dead_code, reason = "the suite `unreadable` uses the rest")]
 #[path = "../unreadable/api.rs"]
 mod api;
+mod arrivals;
 mod crowd;
 #[path = "../admission/deploy.rs"]
 mod deploy;

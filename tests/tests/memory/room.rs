@@ -13,7 +13,7 @@ use test_kit::{Answer, ControlPlane, Webhook, eventually};
 use crate::api::{Id, Kind, RawApi};
 use crate::printer::{Printer, Row, Rows};
 use crate::shapes::Shape;
-use crate::world::{LOOPBACK, PROGRAMS, alone};
+use crate::world::{LOOPBACK, alone, programs};
 use crate::{MACHINE, MAX_SPEC, PATIENCE, assert_states, numbers};
 
 /// Bytes of specs that hook-operator keeps, as text for its flag.
@@ -51,7 +51,7 @@ impl<'c> Room<'c> {
         server.otherwise(Answer::json(json!({ "age": 1 })));
         let kubeconfig = hooks_kubeconfig(control_plane).await;
         let flags = [LOOPBACK, "--max-spec-bytes", MAX_BYTES];
-        let start = Start::everywhere(PROGRAMS.hooks, &kubeconfig).flags(&flags);
+        let start = Start::everywhere(programs().hooks, &kubeconfig).flags(&flags);
         let operator = Operator::start(&start);
         operator.ready().await;
         let api = RawApi::of(control_plane);

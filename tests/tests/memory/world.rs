@@ -2,21 +2,25 @@
 
 use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::Api;
 use operator_tests::fleet::Who;
 use operator_tests::hook_rights::{grant_to_operator, hooks_kubeconfig_with_token};
+use operator_tests::proof::Extent;
 use operator_tests::{Fleet, Operator, Programs, Start, allow_election};
 use serde_json::json;
+use test_kit::assets::{self, Profile};
 use test_kit::{Answer, ControlPlane, Options, Webhook, eventually};
 
 use crate::PATIENCE;
 use crate::api::RawApi;
 use crate::printer::Printer;
 
-pub(crate) const PROGRAMS: Programs = Programs {
+/// Operators without optimization.
+const DEBUG: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
@@ -34,6 +38,31 @@ pub(crate) async fn alone() -> ControlPlane {
         ..Options::default()
     };
     ControlPlane::start(options).await.unwrap()
+}
+
+/// Returns whether the operators are optimized, as users run them: where the numbers of objects are whole, since it takes
+/// minutes to build them.
+pub(crate) fn are_optimized() -> bool {
+    !cfg!(debug_assertions) || Extent::asked() != Extent::Sample
+}
+
+/// Returns the operators.
+pub(crate) fn programs() -> Programs {
+    static RELEASE: LazyLock<Programs> = LazyLock::new(|| {
+        let built = |who: Who| -> &'static str {
+            let path = assets::built(who.name(), Profile::Release).unwrap();
+            path.to_str().unwrap().to_owned().leak()
+        };
+        Programs {
+            workloads: built(Who::Workloads),
+            hooks: built(Who::Hooks),
+        }
+    });
+    if are_optimized() && cfg!(debug_assertions) {
+        *RELEASE
+    } else {
+        DEBUG
+    }
 }
 
 /// Tenants of a cluster, and both operators.
@@ -56,6 +85,8 @@ pub(crate) struct World<'c> {
     executions: Option<PathBuf>,
     /// Number of names that were given.
     names: Cell<usize>,
+    /// Pods of the workload `growing`.
+    pub(crate) grown: Cell<usize>,
 }
 
 impl<'c> World<'c> {
@@ -64,7 +95,7 @@ impl<'c> World<'c> {
         let hostile = control_plane.namespace("a-hostile").await;
         let runs = control_plane.namespace("y-runs").await;
         let leases = control_plane.namespace("leases").await;
-        let fleet = Fleet::on(control_plane, PROGRAMS, "z-games").await;
+        let fleet = Fleet::on(control_plane, programs(), "z-games").await;
         allow_election(control_plane, &leases);
         let (server, hostile_server) = (Webhook::start().unwrap(), Webhook::start().unwrap());
         server.otherwise(Answer::json(json!({ "age": 45 })));
@@ -81,6 +112,7 @@ impl<'c> World<'c> {
             leases,
             executions: None,
             names: Cell::new(0),
+            grown: Cell::new(0),
         };
         world.kill();
         world
