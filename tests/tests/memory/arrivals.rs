@@ -2,6 +2,7 @@
 //! to an operator.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -24,15 +25,11 @@ const SHORT: usize = 10_000;
 pub(crate) struct Arrivals {
     seen: Seen,
     /// Ends the watch when it is dropped.
-    _end: oneshot::Sender<Never>,
+    _end: oneshot::Sender<Infallible>,
 }
 
 /// Time at which each small object arrived, by its name.
 type Seen = Arc<Mutex<HashMap<String, Instant>>>;
-
-/// Nothing is ever sent.
-#[derive(Debug)]
-enum Never {}
 
 impl Arrivals {
     /// Watches the objects of this path from now on, for an hour at most.
@@ -40,7 +37,7 @@ impl Arrivals {
         let config = control_plane.config();
         let seen = Seen::default();
         let (begun, begins) = oneshot::channel();
-        let (end, ends) = oneshot::channel::<Never>();
+        let (end, ends) = oneshot::channel::<Infallible>();
         let (path, into) = (path.to_owned(), seen.clone());
         std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
