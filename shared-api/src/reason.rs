@@ -333,4 +333,30 @@ mod tests {
             "Everything in the template compiles."
         );
     }
+
+    /// Checks that each word gives back its variant.
+    macro_rules! gives_back {
+        ($($name:ident),+) => { $(
+            for known in $name::ALL {
+                assert_eq!($name::named(known.as_str()), Some(*known));
+            }
+            for word in ["", "Unheard", "hookunsuccessful", " Measuring", "Measuring "] {
+                assert_eq!($name::named(word), None, "{word}");
+            }
+        )+ };
+    }
+
+    #[test]
+    fn a_word_gives_back_its_reason_and_no_other_text_does() {
+        gives_back!(
+            ContainerReason,
+            ExecutionCondition,
+            ExecutionReason,
+            HookRunReason,
+            TemplateReason,
+            WorkloadCondition,
+            WorkloadPhase,
+            WorkloadReason
+        );
+    }
 }
