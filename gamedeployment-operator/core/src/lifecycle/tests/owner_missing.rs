@@ -6,6 +6,15 @@ use super::world::{World, hook};
 use crate::gate::Run;
 use crate::plan::{Action, RunRef};
 
+/// Returns the run that an action deletes.
+fn deleted_run(action: &Action) -> Option<&RunRef> {
+    if let Action::DeleteRun(run) = action {
+        Some(run)
+    } else {
+        None
+    }
+}
+
 #[test]
 fn an_attempt_replaces_a_run_without_an_owner_and_waits_for_one_that_is_being_deleted() {
     let mut world = World::new(2, &[hook("before", &json!("Pre"))]);
@@ -16,10 +25,18 @@ fn an_attempt_replaces_a_run_without_an_owner_and_waits_for_one_that_is_being_de
     assert!(read.lacks_owner());
     world.cluster.runs = vec![read.clone()];
     let plan = world.plan();
-    assert!(
-        plan.actions
-            .contains(&Action::DeleteRun(RunRef::without_owner(&read, None)))
+    let deleted: Vec<&RunRef> = plan.actions.iter().filter_map(deleted_run).collect();
+    let [deleted] = deleted[..] else {
+        panic!("{:?}", plan.actions)
+    };
+    assert_eq!((&deleted.name, &deleted.uid), (&read.name, &read.uid));
+    assert_eq!(deleted.resource_version, run.metadata.resource_version);
+    let warning = deleted.stale_warning.as_deref().unwrap();
+    assert_eq!(
+        (warning.pod.as_ref(), warning.reason.as_str()),
+        (None, "HookRunEdited")
     );
+    assert!(warning.message.contains("has no owner"), "{}", warning.message);
     let creates = |action: &Action| matches!(action, Action::CreateRun(_));
     assert!(!plan.actions.iter().any(creates), "{:?}", plan.actions);
 
