@@ -211,11 +211,7 @@ impl Chosen {
 /// Describes a problem with its position in the file, and its remedy on the command line.
 fn explain(document: &Document, problem: &FieldError) -> String {
     let place = document.place(&format!("spec.{}", problem.path));
-    let missing = problem.path.starts_with("args[") && problem.message.contains("was not supplied");
-    let remedy = match document
-        .text_at(&format!("spec.{}.name", problem.path))
-        .filter(|_| missing)
-    {
+    let remedy = match &problem.missing_argument {
         Some(name) => format!(" (here: --arg {name}=VALUE)"),
         None => String::new(),
     };

@@ -113,11 +113,6 @@ impl Document {
             .unwrap_or("without a name")
     }
 
-    /// Returns the text of a field such as `spec.args[0].name`.
-    pub(crate) fn text_at(&self, path: &str) -> Option<&str> {
-        self.value.pointer(&pointer(path)).and_then(Value::as_str)
-    }
-
     /// Returns `file:line:column` of a path such as `spec.metrics[0].interval`, or of its closest existing
     /// parent.
     pub(crate) fn place(&self, path: &str) -> String {
@@ -187,11 +182,6 @@ pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, 
         (Some(_), false) => Err(ManifestError::Several(files, names)),
         (Some(hook), true) => Ok(hook),
     }
-}
-
-/// Converts `spec.args[0].name` to a JSON pointer.
-pub(crate) fn pointer(path: &str) -> String {
-    format!("/{}", path.replace('[', "/").replace(']', "").replace('.', "/"))
 }
 
 fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {

@@ -172,10 +172,10 @@ pub fn hook_warnings(spec: &ExecutionHookSpec) -> Vec<FieldError> {
     let selection = &spec.pod_selection;
     let lists = selection.pod_container_names_list.as_deref().unwrap_or_default();
     let has_both = !lists.is_empty() && selection.pod_container_selector.is_some();
-    let warning = FieldError {
-        path: "spec.podSelection.podContainerSelector".to_owned(),
-        message: "has no effect beside podContainerNamesList; remove one of them".to_owned(),
-    };
+    let warning = FieldError::new(
+        "spec.podSelection.podContainerSelector",
+        "has no effect beside podContainerNamesList; remove one of them",
+    );
     has_both.then_some(warning).into_iter().collect()
 }
 

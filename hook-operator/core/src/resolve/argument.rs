@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use shared_api::metric::{Argument, KeyRef};
 
-use super::{FieldErrors, ResolveFor, target};
+use super::{FieldError, FieldErrors, ResolveFor, target};
 
 /// Value of an argument, as far as the spec alone determines it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,10 +132,7 @@ fn resolve_one(
             (Some(value), _) => Some(ArgumentValue::Text(value.clone())),
             (None, ResolveFor::Template) => Some(ArgumentValue::Open),
             (None, ResolveFor::Run) => {
-                errors.add(
-                    path,
-                    format!("argument {:?} was not supplied; set its value", arg.name),
-                );
+                errors.push(FieldError::missing_argument(path, &arg.name));
                 // Register the name anyway, so that its placeholders are not reported a second time.
                 Some(ArgumentValue::Open)
             }

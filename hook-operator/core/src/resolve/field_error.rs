@@ -12,6 +12,27 @@ pub struct FieldError {
     pub path: String,
     /// Description, with the value and the remedy.
     pub message: String,
+    /// Argument of a run whose value is missing, if this is the error.
+    pub missing_argument: Option<String>,
+}
+
+impl FieldError {
+    /// Creates an error in this field.
+    pub fn new(path: impl Into<String>, message: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            message: message.into(),
+            missing_argument: None,
+        }
+    }
+
+    /// Creates the error that an argument of a run has no value.
+    pub(super) fn missing_argument(path: &str, name: &str) -> Self {
+        Self {
+            missing_argument: Some(name.to_owned()),
+            ..Self::new(path, format!("argument {name:?} was not supplied; set its value"))
+        }
+    }
 }
 
 impl fmt::Display for FieldError {
@@ -27,10 +48,12 @@ pub struct FieldErrors(Vec<FieldError>);
 impl FieldErrors {
     /// Adds an error.
     pub fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
-        self.0.push(FieldError {
-            path: path.into(),
-            message: message.into(),
-        });
+        self.push(FieldError::new(path, message));
+    }
+
+    /// Adds an error.
+    pub fn push(&mut self, error: FieldError) {
+        self.0.push(error);
     }
 
     /// Returns the value of a fallible step, or adds its error.

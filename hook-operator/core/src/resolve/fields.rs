@@ -173,10 +173,7 @@ pub(super) fn without_effect(spec: SpecParts<'_>) -> Vec<FieldError> {
     let fields = unknown(spec).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
     fields
-        .map(|field| FieldError {
-            path: field.path(),
-            message: "unknown field, without effect".to_owned(),
-        })
+        .map(|field| FieldError::new(field.path(), "unknown field, without effect"))
         .collect()
 }
 

@@ -29,10 +29,7 @@ fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
     let mut found = fields::without_effect(spec);
     for (index, metric) in spec.metrics.iter().enumerate().take(MAX_METRICS) {
         let mut add = |field: &str, message: String| {
-            found.push(FieldError {
-                path: format!("metrics[{index}]{field}"),
-                message,
-            });
+            found.push(FieldError::new(format!("metrics[{index}]{field}"), message));
         };
         of_conditions(metric, &mut add);
         of_times(metric, &mut add);
