@@ -50,8 +50,9 @@ impl Templates {
     /// Returns template names that resemble one in the files. Only a warning, because the template may exist
     /// in the cluster.
     pub(super) fn warnings(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
-        let near = |found: &Unresolved| found.blocker.message.contains("did you mean");
-        self.found(workload, document, ".templateName", near)
+        self.found(workload, document, ".templateName", |found| {
+            found.similar_template.is_some()
+        })
     }
 
     fn found(

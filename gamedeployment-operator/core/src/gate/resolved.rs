@@ -22,6 +22,8 @@ pub struct Unresolved {
     pub path: String,
     /// Cause and remedy.
     pub blocker: HookBlocker,
+    /// Existing template whose name is similar to that of the missing one.
+    pub similar_template: Option<String>,
 }
 
 /// Returns the hooks of a spec that cannot run; `None` if no hook is configured.
@@ -52,10 +54,23 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
     for (path, step, subject) in of_pods.chain(of_steps).chain(of_rollouts) {
         any = true;
         if let Some(blocker) = check(step, cluster, subject) {
-            unresolved.push(Unresolved { path, blocker });
+            let found = Unresolved {
+                path,
+                blocker,
+                similar_template: similar(cluster.template(&step.template_name)),
+            };
+            unresolved.push(found);
         }
     }
     any.then_some(unresolved)
+}
+
+/// Returns the name that a missing template's name resembles.
+fn similar(template: FoundTemplate<'_>) -> Option<String> {
+    match template {
+        FoundTemplate::Misspelt(near) => Some(near.to_owned()),
+        FoundTemplate::Found(_) | FoundTemplate::Missing | FoundTemplate::Unusable(_) => None,
+    }
 }
 
 /// Subject of a hook's run, which decides the arguments that the operator adds.
@@ -239,11 +254,18 @@ mod tests {
     }
 
     fn found(hook: Value, args: Value, problem: Option<&'static str>) -> Option<Vec<String>> {
+        let is_misspelt = hook["templateName"] == "aks";
         let template = serde_json::from_value(json!({"metrics": [], "args": args})).unwrap();
         let workload = workload(&[("/spec/preDeleteUpdateStrategy", json!({"hook": hook}))]);
         let unresolved = unresolved(&workload, &One(template, problem))?;
-        let words = unresolved.into_iter().map(|Unresolved { path, blocker }| {
+        let words = unresolved.into_iter().map(|found| {
+            let Unresolved {
+                path,
+                blocker,
+                similar_template,
+            } = found;
             assert_eq!(path, "spec.preDeleteUpdateStrategy.hook");
+            assert_eq!(similar_template.as_deref(), is_misspelt.then_some("ask"));
             format!("{}: {}", blocker.reason, blocker.message)
         });
         Some(words.collect())
