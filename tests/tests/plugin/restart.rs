@@ -28,6 +28,9 @@ async fn a_restart_replaces_every_pod_after_its_hook_and_in_place_none() {
     for pod in busy.values() {
         fleet.nodes.pod(pod).set_players(0);
     }
+    fleet
+        .until_pods(|pods| !busy.values().any(|pod| pods.contains_key(pod)))
+        .await;
     let last = fleet.asked(1).await;
     let last = last.values().next().unwrap();
     assert!(before.contains(last) && !busy.values().any(|pod| pod == last));
