@@ -53,11 +53,12 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
     let mut unresolved = Vec::new();
     for (path, step, subject) in of_pods.chain(of_steps).chain(of_rollouts) {
         any = true;
-        if let Some(blocker) = check(step, cluster, subject) {
+        let template = cluster.template(&step.template_name);
+        if let Some(blocker) = check(step, template, cluster, subject) {
             let found = Unresolved {
                 path,
                 blocker,
-                similar_template: similar(cluster.template(&step.template_name)),
+                similar_template: similar(template),
             };
             unresolved.push(found);
         }
@@ -84,9 +85,14 @@ enum Subject {
     Rollout,
 }
 
-fn check(step: &HookStep, cluster: &dyn Cluster, subject: Subject) -> Option<HookBlocker> {
+fn check(
+    step: &HookStep,
+    template: FoundTemplate<'_>,
+    cluster: &dyn Cluster,
+    subject: Subject,
+) -> Option<HookBlocker> {
     let name = &step.template_name;
-    let template = match find(step, cluster.template(name)) {
+    let template = match find(step, template) {
         Ok(template) => template,
         Err(blocker) => return Some(blocker),
     };
