@@ -138,9 +138,8 @@ impl World<'_> {
     }
 }
 
-/// Checks that hook-operator's part of the time is as short as before, if it is optimized: otherwise, it takes a second
-/// to parse a million numbers. The API server takes seconds of the processor to store a large object, and sends nothing
-/// meanwhile.
+/// Checks that hook-operator's part of the time is as short as before, if it is optimized: otherwise, it takes seconds to
+/// parse large objects. While the API server stores such objects, it sends events to every client seconds late.
 pub(crate) fn operator_is_on_time(before: &Lag, beside: &Lag, about: &str) {
     let ms = |time: Duration| time.as_millis();
     played(

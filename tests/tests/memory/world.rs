@@ -19,8 +19,8 @@ use crate::PATIENCE;
 use crate::api::RawApi;
 use crate::printer::Printer;
 
-/// Operators without optimization.
-const DEBUG: Programs = Programs {
+/// Operators that cargo built for this suite, in its profile.
+const OF_SUITE: Programs = Programs {
     workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
     hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
 };
@@ -61,7 +61,7 @@ pub(crate) fn programs() -> Programs {
     if are_optimized() && cfg!(debug_assertions) {
         *RELEASE
     } else {
-        DEBUG
+        OF_SUITE
     }
 }
 
