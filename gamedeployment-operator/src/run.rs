@@ -160,7 +160,7 @@ impl Loop {
                 let took = begun.elapsed.saturating_sub(decided);
                 self.metrics.reconciled(&key, !failed, took);
             }
-            DriverOutput::WriteFinished(act, outcome) => self.metrics.acted(act, outcome),
+            DriverOutput::WriteFinished(kind, outcome) => self.metrics.acted(kind.as_str(), outcome),
             DriverOutput::EmitWarnings(target, warnings) => self.caller.warn(&target, warnings),
             DriverOutput::EmitEvents(target, done) => self.caller.emit_events(&target, done),
             DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),

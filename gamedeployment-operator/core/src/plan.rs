@@ -9,11 +9,11 @@ use shared_api::GameDeploymentStatus;
 use shared_api::json_text::JsonText;
 use shared_api::reason::WorkloadReason;
 
-mod action_name;
 mod gated_write;
+mod write_kind;
 
-pub use action_name::{CREATE_POD, CREATE_REVISION, DELETE_RUN, DRY_RUN_POD, STATUS};
 pub use gated_write::GatedWrite;
+pub use write_kind::WriteKind;
 
 use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::hook_kind::HookKind;

@@ -109,7 +109,7 @@ pub(crate) fn keep(run: &mut HookRun) {
 
 /// Returns the names of a plan's actions, sorted.
 pub(crate) fn names(plan: &Plan) -> Vec<&'static str> {
-    let mut names: Vec<_> = plan.actions.iter().map(Action::name).collect();
+    let mut names: Vec<_> = plan.actions.iter().map(|action| action.kind().as_str()).collect();
     names.sort_unstable();
     names
 }

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::plan::{Action, CREATE_POD, CREATE_REVISION, DRY_RUN_POD, Plan, STATUS};
+use crate::plan::{Action, Plan, WriteKind};
 use crate::view::WriteErrors;
 
 /// First back-off; it doubles with every consecutive rejection.
@@ -28,8 +28,8 @@ const REMEMBERED: Duration = Duration::from_mins(1);
 /// Outcome of one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteResult {
-    /// Kind of write: [`Action::name`].
-    pub act: &'static str,
+    /// Kind of the write.
+    pub kind: WriteKind,
     /// Name of the object.
     pub object: String,
     /// Whether the write concerns the number of pods.
@@ -53,7 +53,7 @@ pub struct WriteBackoff {
     generation: Option<i64>,
     /// Number of consecutive names for a new revision that were already taken.
     collisions: i32,
-    acts: BTreeMap<&'static str, ActionBackoff>,
+    acts: BTreeMap<WriteKind, ActionBackoff>,
 }
 
 /// Rejections of one kind of write, by object.
@@ -167,14 +167,14 @@ impl WriteBackoff {
     /// changed. A write whose verdict expired in the meantime is kept while its hook runs again.
     pub fn retain_planned(&mut self, plan: &Plan, now: Duration) -> bool {
         let before = self.count();
-        self.acts.retain(|name, act| {
-            if *name == STATUS {
+        self.acts.retain(|kind, act| {
+            if *kind == WriteKind::Status {
                 return plan.status.is_some();
             }
             let wanted: Vec<&str> = plan
                 .actions
                 .iter()
-                .filter(|action| action.name() == *name)
+                .filter(|action| action.kind() == *kind)
                 .map(object)
                 .collect();
             act.objects.retain(|known, rejection| {
@@ -199,11 +199,11 @@ impl WriteBackoff {
             return;
         }
         plan.actions.retain(|action| {
-            let act = self.acts.get(action.name());
+            let act = self.acts.get(&action.kind());
             act.is_none_or(|act| !act.holds(object(action), now))
         });
-        for (name, act) in self.acts.iter().filter(|(_, act)| act.is_general()) {
-            let of_these = |action: &Action| action.name() == *name;
+        for (kind, act) in self.acts.iter().filter(|(_, act)| act.is_general()) {
+            let of_these = |action: &Action| action.kind() == *kind;
             let objects = plan.actions.iter().filter(|action| of_these(action)).map(object);
             let mut objects: Vec<String> = objects.map(str::to_owned).collect();
             objects.sort_by_key(|object| act.times(object));
@@ -211,7 +211,11 @@ impl WriteBackoff {
             plan.actions
                 .retain(|action| !of_these(action) || objects.iter().any(|one| one == object(action)));
         }
-        if self.acts.get(STATUS).is_some_and(|act| act.holds("", now)) {
+        if self
+            .acts
+            .get(&WriteKind::Status)
+            .is_some_and(|act| act.holds("", now))
+        {
             plan.status = None;
             plan.warnings.clear();
         }
@@ -221,23 +225,23 @@ impl WriteBackoff {
     pub fn record(&mut self, tried: Vec<WriteResult>, now: Duration) {
         let (refused, done): (Vec<_>, Vec<_>) = tried.into_iter().partition(|one| one.failure.is_some());
         let of = |tried: &WriteResult| {
-            if tried.act == CREATE_POD {
+            if tried.kind == WriteKind::CreatePod {
                 String::new()
             } else {
                 tried.object.clone()
             }
         };
         for one in &done {
-            if let Some(act) = self.acts.get_mut(one.act) {
+            if let Some(act) = self.acts.get_mut(&one.kind) {
                 act.objects.remove(&of(one));
                 act.consecutive_failures = 0;
             }
         }
         self.acts.retain(|_, act| !act.objects.is_empty());
-        let mut names: Vec<&'static str> = refused.iter().map(|one| one.act).collect();
+        let kinds: BTreeSet<WriteKind> = refused.iter().map(|one| one.kind).collect();
         for one in refused {
             let object = of(&one);
-            let act = self.acts.entry(one.act).or_default();
+            let act = self.acts.entry(one.kind).or_default();
             act.scales = one.scales;
             let times = act.times(&object).saturating_add(1);
             let Some(failure) = one.failure else { continue };
@@ -249,11 +253,9 @@ impl WriteBackoff {
             };
             act.objects.insert(object, rejection);
         }
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            let all_failed = done.iter().all(|one| one.act != name);
-            if let Some(act) = self.acts.get_mut(name).filter(|_| all_failed) {
+        for kind in kinds {
+            let all_failed = done.iter().all(|one| one.kind != kind);
+            if let Some(act) = self.acts.get_mut(&kind).filter(|_| all_failed) {
                 act.consecutive_failures = act.consecutive_failures.saturating_add(1);
                 act.until = now.saturating_add(backoff(act.consecutive_failures));
             }
@@ -274,17 +276,24 @@ impl WriteBackoff {
     pub fn write_errors(&self) -> Option<WriteErrors> {
         let first = |scales: bool| {
             let mut acts = self.acts.iter();
-            acts.find_map(|(name, act)| {
-                let others = act.scales == scales && ![CREATE_REVISION, DRY_RUN_POD].contains(name);
+            acts.find_map(|(kind, act)| {
+                let has_own_field = [WriteKind::CreateRevision, WriteKind::DryRunPod].contains(kind);
+                let others = act.scales == scales && !has_own_field;
                 others.then(|| act.message())?
             })
         };
         let write_errors = WriteErrors {
             scaling: first(true),
-            revision: self.acts.get(CREATE_REVISION).and_then(ActionBackoff::message),
+            revision: self
+                .acts
+                .get(&WriteKind::CreateRevision)
+                .and_then(ActionBackoff::message),
             updating: first(false),
-            creating: self.acts.contains_key(CREATE_POD),
-            pod: self.acts.get(DRY_RUN_POD).and_then(ActionBackoff::message),
+            creating: self.acts.contains_key(&WriteKind::CreatePod),
+            pod: self
+                .acts
+                .get(&WriteKind::DryRunPod)
+                .and_then(ActionBackoff::message),
             collisions: self.collisions,
             unread_pods: BTreeSet::new(),
         };

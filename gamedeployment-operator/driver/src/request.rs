@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
-use gamedeployment_core::plan::{Action, RunRef, Warning};
+use gamedeployment_core::plan::{Action, RunRef, Warning, WriteKind};
 use gamedeployment_core::pod::Pod;
 use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, GameDeploymentStatus};
@@ -196,8 +196,8 @@ pub enum DriverOutput {
         /// Whether a write failed.
         failed: bool,
     },
-    /// Name and result class of a write.
-    WriteFinished(&'static str, &'static str),
+    /// Kind and result class of a write.
+    WriteFinished(WriteKind, &'static str),
     /// Emit warnings.
     EmitWarnings(Arc<ReconcileTarget>, Vec<Warning>),
     /// Emit events about completed actions and their objects.

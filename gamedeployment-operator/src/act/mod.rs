@@ -106,7 +106,7 @@ impl Caller {
         until: Option<Duration>,
     ) -> Result<Response, CallError> {
         let span = tracing::info_span!(
-            target: TARGET, "act", action = action.name(), namespace = target.key.0,
+            target: TARGET, "act", action = action.kind().as_str(), namespace = target.key.0,
             gamedeployment = target.key.1, name = action.object()
         );
         let (timed, begun) = (Timed::of(&action), Instant::now());

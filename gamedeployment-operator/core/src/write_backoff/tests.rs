@@ -53,7 +53,7 @@ impl Story {
                 let object = action.object().unwrap().to_owned();
                 let failure = is_protected(&object).then(|| format!("{object} is protected"));
                 WriteResult {
-                    act: action.name(),
+                    kind: action.kind(),
                     object,
                     scales: action.scales(),
                     failure: failure.map(WriteFailure::Rejected),
@@ -131,14 +131,17 @@ fn an_edit_of_the_spec_ends_every_pause() {
 #[test]
 fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
     let mut write_backoff = WriteBackoff::default();
-    let refused = |act, object: &str| WriteResult {
-        act,
+    let refused = |kind, object: &str| WriteResult {
+        kind,
         object: object.to_owned(),
         scales: true,
         failure: Some(WriteFailure::Rejected("no".to_owned())),
     };
     write_backoff.record(
-        vec![refused("delete_revision", "a"), refused(STATUS, "")],
+        vec![
+            refused(WriteKind::DeleteRevision, "a"),
+            refused(WriteKind::Status, ""),
+        ],
         Duration::ZERO,
     );
     assert_eq!(write_backoff.next_retry(), Some(INITIAL_BACKOFF));
@@ -157,7 +160,7 @@ fn what_is_not_to_be_done_any_more_is_forgotten_and_a_status_waits_too() {
 fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
     let mut write_backoff = WriteBackoff::default();
     let refused = || WriteResult {
-        act: "delete_revision",
+        kind: WriteKind::DeleteRevision,
         object: "a".to_owned(),
         scales: false,
         failure: Some(WriteFailure::Rejected("it is protected".to_owned())),
@@ -204,7 +207,7 @@ fn a_write_that_is_never_stored_as_written_backs_off_although_other_writes_come_
             created += 1;
             exists = true;
             let result = WriteResult {
-                act: "delete_revision",
+                kind: WriteKind::DeleteRevision,
                 object: "a".to_owned(),
                 scales: false,
                 failure: Some(WriteFailure::NotStored("not there".to_owned())),

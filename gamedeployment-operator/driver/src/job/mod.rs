@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gamedeployment_core::plan::{Action, Plan, STATUS, Warning};
+use gamedeployment_core::plan::{Action, Plan, Warning, WriteKind};
 use gamedeployment_core::write_backoff::{WriteFailure, WriteResult};
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::WorkloadReason;
@@ -313,7 +313,7 @@ impl Job {
 
     fn finish(&mut self, write: Write, result: Result<Effect, FailedWrite>, out: &mut JobOutput) {
         let Write {
-            act,
+            kind,
             object,
             scales,
             events,
@@ -329,7 +329,7 @@ impl Job {
                 ));
             }
         }
-        self.note(act, object, scales, result, out);
+        self.note(kind, object, scales, result, out);
     }
 
     fn recorded(&mut self, expected: &Expected, answer: Result<Response, RequestError>, out: &mut JobOutput) {
@@ -358,12 +358,12 @@ impl Job {
             out.output
                 .push(DriverOutput::EmitWarnings(self.target.clone(), warnings));
         }
-        self.note(STATUS, String::new(), false, result, out);
+        self.note(WriteKind::Status, String::new(), false, result, out);
     }
 
     fn note(
         &mut self,
-        act: &'static str,
+        kind: WriteKind,
         object: String,
         scales: bool,
         result: Result<Effect, FailedWrite>,
@@ -372,7 +372,7 @@ impl Job {
         let class = result
             .as_ref()
             .map_or_else(|failure| failure.error.class(), |_| "done");
-        out.output.push(DriverOutput::WriteFinished(act, class));
+        out.output.push(DriverOutput::WriteFinished(kind, class));
         let failure = match result {
             Ok(effect) => {
                 self.outcome.had_effect = true;
@@ -406,7 +406,7 @@ impl Job {
             }
         };
         self.outcome.tried.push(WriteResult {
-            act,
+            kind,
             object,
             scales,
             failure,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use gamedeployment_core::plan::{DELETE_RUN, RunRef};
+use gamedeployment_core::plan::{RunRef, WriteKind};
 
 use super::effect::{Effect, FailedWrite, Target};
 use super::{CallLimits, Job, JobOutput};
@@ -90,7 +90,7 @@ impl Job {
                             vec![*stale_warning],
                         ));
                     }
-                    self.note(DELETE_RUN, run.name, false, Ok(effect), out);
+                    self.note(WriteKind::DeleteRun, run.name, false, Ok(effect), out);
                 }
             }
             Err(error @ RequestError::Unknown(_)) => {
@@ -102,7 +102,7 @@ impl Job {
                         scales: false,
                     };
                     let failure = FailedWrite::new(error.clone(), target.after(&error));
-                    self.note(DELETE_RUN, run.name, false, Err(failure), out);
+                    self.note(WriteKind::DeleteRun, run.name, false, Err(failure), out);
                 }
             }
             Ok(_) | Err(_) => self.removals.singly.extend(runs),

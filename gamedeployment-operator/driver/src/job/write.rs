@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::{CurrentReport, OpenReason};
-use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, Warning};
+use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, Warning, WriteKind};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
@@ -17,8 +17,8 @@ use runtime_core::clock::Now;
 /// Write under way.
 #[derive(Debug)]
 pub(super) struct Write {
-    /// [`Action::name`].
-    pub(super) act: &'static str,
+    /// Kind of the write.
+    pub(super) kind: WriteKind,
     /// Object for which refusals are recorded.
     pub(super) object: String,
     /// Whether the write concerns the number of pods.
@@ -101,7 +101,7 @@ impl Write {
             None
         };
         Self {
-            act: action.name(),
+            kind: action.kind(),
             object: action.object().unwrap_or_default().to_owned(),
             scales: action.scales(),
             events: event_of(&action),

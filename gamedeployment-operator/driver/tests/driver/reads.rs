@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gamedeployment_core::plan::{Action, CREATE_REVISION, GatedWrite};
+use gamedeployment_core::plan::{Action, GatedWrite, WriteKind};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, RequestError, Response};
 use gamedeployment_driver::watch_event::{Event, NodeFacts, WatchEvent, Workload};
@@ -125,7 +125,7 @@ fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
                     answers.pop().unwrap_or(Ok(found))
                 }
                 ApiCall::Act(action) => {
-                    created.push(action.name());
+                    created.push(action.kind());
                     Err(unknown())
                 }
                 _ => Err(unknown()),
@@ -134,7 +134,7 @@ fn a_late_answer_of_a_direct_read_takes_away_nothing_that_a_watch_has_shown() {
         }
     }
     assert!(answers.is_empty() && !created.is_empty());
-    assert!(!created.contains(&CREATE_REVISION), "{created:?}");
+    assert!(!created.contains(&WriteKind::CreateRevision), "{created:?}");
 }
 
 #[test]
