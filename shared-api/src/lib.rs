@@ -10,6 +10,7 @@
 //! | [`execution_hook`] | the ExecutionHook kind |
 //! | [`json_text`] | JSON values of manifests, kept as their text |
 //! | [`unknown_fields`] | unknown fields of an object |
+//! | [`defaults`] | times that apply where a metric sets none |
 //! | [`limits`] | limits of the size of objects |
 //! | [`parsed`] | objects that may not parse as their kind |
 //! | [`unparsed`] | objects of a list, each of which is parsed when its turn comes |
@@ -32,6 +33,7 @@
 )]
 
 pub mod crd;
+pub mod defaults;
 pub mod execution_hook;
 pub mod game_deployment;
 pub mod hook_action;

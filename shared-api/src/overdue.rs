@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::defaults::{ERROR_RETRY, EXEC_TIMEOUT, EXEC_WAIT, PROMETHEUS_TIMEOUT, WEB_TIMEOUT};
 use crate::hook_run::{HookRun, HookRunSpec, HookRunStatus, MetricResult};
 use crate::metric::{Metric, Provider};
 use crate::reason::HookRunReason;
@@ -15,19 +16,8 @@ use crate::time::Time;
 /// Time that hook-operator has after a measurement is due.
 pub const GRACE: SignedDuration = SignedDuration::from_secs(30);
 
-/// Delay before the next measurement after an error, if the metric has no interval.
-const ERROR_RETRY: Duration = Duration::from_secs(10);
-/// Default timeout of a web request in seconds.
-const WEB_TIMEOUT: i64 = 10;
-/// Default timeout of a Prometheus query in seconds.
-const PROMETHEUS_TIMEOUT: i64 = 30;
-/// Default timeout of a command in seconds.
-const EXEC_TIMEOUT: i64 = 10;
-/// Time that a command may wait for its turn, in seconds.
-const EXEC_WAIT: i64 = 30;
-/// Time of the calls to the API server of one measurement, in seconds: two for the kind of the object, and one for the
-/// object.
-const API_TIMEOUT: i64 = 30;
+/// Time of the calls to the API server of one measurement: two for the kind of the object, and one for the object.
+const API_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Returns the time from which the run counts as not being measured, unless progress is recorded before.
 /// Returns `None` if the run has ended, is being deleted, or waits for memory, as its status says.
@@ -104,6 +94,7 @@ fn length(text: Option<&String>) -> Duration {
 
 /// Returns the timeout of one measurement; `None` for a Job, which may take any time.
 fn timeout(metric: &Metric) -> Option<Duration> {
+    const NO_WAIT: Duration = Duration::ZERO;
     let Provider {
         web,
         prometheus,
@@ -113,16 +104,16 @@ fn timeout(metric: &Metric) -> Option<Duration> {
         unknown: _,
     } = &metric.provider;
     let (seconds, default, wait) = match (web, prometheus, job, kubernetes, exec) {
-        (Some(web), _, _, _, _) => (web.timeout_seconds, WEB_TIMEOUT, 0),
-        (None, Some(prometheus), _, _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT, 0),
+        (Some(web), _, _, _, _) => (web.timeout_seconds, WEB_TIMEOUT, NO_WAIT),
+        (None, Some(prometheus), _, _, _) => (prometheus.timeout_seconds, PROMETHEUS_TIMEOUT, NO_WAIT),
         (None, None, Some(_), _, _) => return None,
-        (None, None, None, Some(_), _) => (None, API_TIMEOUT, 0),
+        (None, None, None, Some(_), _) => (None, API_TIMEOUT, NO_WAIT),
         (None, None, None, None, Some(exec)) => (exec.timeout_seconds, EXEC_TIMEOUT, EXEC_WAIT),
-        (None, None, None, None, None) => (None, 0, 0),
+        (None, None, None, None, None) => (None, Duration::ZERO, NO_WAIT),
     };
-    let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(default);
-    let seconds = seconds.saturating_add(wait);
-    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or_default()))
+    let seconds = seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let set = seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs);
+    Some(set.unwrap_or(default).saturating_add(wait))
 }
 
 fn after(at: Timestamp, wait: Duration) -> Timestamp {

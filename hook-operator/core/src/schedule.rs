@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
-
-/// Pause before the retry after an error, for a metric without an interval.
-pub const ERROR_RETRY: Duration = Duration::from_secs(10);
+use shared_api::defaults::ERROR_RETRY;
 
 /// Shortest interval; a shorter one is raised to it. Every measurement is a write, and one tenant's typo must
 /// not take the API server's capacity from all others.

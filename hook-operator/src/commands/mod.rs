@@ -5,11 +5,10 @@
 //! | `connection` | the handshake and the frames of a connection |
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{
-    FailureKind, KEPT_OF_STREAM, MAX_ANSWER_BYTES, MeasurementFailure, Transcript, check_end, pod_uid,
+    KEPT_OF_STREAM, MAX_ANSWER_BYTES, MeasurementFailure, FailureKind, Transcript, check_end, pod_uid,
     running_container,
 };
 use hook_core::request::{ExecRequest, ObjectName};
@@ -18,6 +17,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use operator_runtime::calls::{CallLimiter, LATE};
 use operator_runtime::clock;
+use shared_api::defaults::EXEC_WAIT;
 use shared_api::{HookRun, parsed};
 
 use crate::account;
@@ -31,8 +31,6 @@ use connection::Socket;
 pub const MAX_COMMANDS: usize = 64;
 /// Bytes reserved for the output of a command, as received and as text.
 const RESERVED: usize = 4 * KEPT_OF_STREAM;
-/// Longest wait for a turn.
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs commands.
 pub struct Commands {
@@ -69,11 +67,11 @@ impl Commands {
         reservation: &mut MemoryReservation,
     ) -> Result<Transcript, MeasurementFailure> {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
-        let turn = tokio::time::timeout(LONGEST_WAIT, self.turns.take(namespace)).await;
+        let turn = tokio::time::timeout(EXEC_WAIT, self.turns.take(namespace)).await;
         let Ok(_turn) = turn else {
             let message = format!(
                 "no turn within {}s: {MAX_COMMANDS} commands run already, or as many of this namespace as it may run",
-                LONGEST_WAIT.as_secs()
+                EXEC_WAIT.as_secs()
             );
             return Err(MeasurementFailure::new(FailureKind::NotAsked, message));
         };

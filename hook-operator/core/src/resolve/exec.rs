@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use placeholder::Template;
+use shared_api::defaults::EXEC_TIMEOUT;
 use shared_api::metric::ExecProvider;
 
 use super::kubernetes::{check_secrets, name_of_pod};
@@ -12,7 +13,6 @@ use super::provider::Parser;
 const MAX_ITEMS: usize = 64;
 /// Longest name of a container, in bytes.
 const MAX_NAME_BYTES: usize = 63;
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Command with open placeholders.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ pub(super) fn resolve(path: &str, exec: &ExecProvider, parser: &mut Parser<'_>) 
         timeout_seconds,
         unknown: _,
     } = exec;
-    let timeout = parser.timeout(path, *timeout_seconds, DEFAULT_TIMEOUT);
+    let timeout = parser.timeout(path, *timeout_seconds, EXEC_TIMEOUT);
     if !is_container_name(container) {
         let message = if container.is_empty() {
             "must be set; name a container of the pod".to_owned()

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use json_path::JsonPath;
 use placeholder::Template;
+use shared_api::defaults::{PROMETHEUS_TIMEOUT, WEB_TIMEOUT};
 use shared_api::metric::{Header, PrometheusProvider, Provider, WebProvider};
 
 use super::argument::{Reference, check_reference};
@@ -13,10 +14,8 @@ use super::kubernetes::{self, ResolvedKubernetes};
 use super::{Arguments, FieldErrors, target};
 use crate::request::{CaBundle, Method, Tls};
 
-const DEFAULT_WEB_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest timeout. A call holds one of a limited number of slots until it ends.
 const MAX_TIMEOUT: Duration = Duration::from_hours(1);
-const DEFAULT_PROMETHEUS_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest `caBundle`, in bytes. A client keeps the certificates.
 const MAX_CA_BUNDLE_BYTES: usize = 64 * 1024;
 
@@ -190,7 +189,7 @@ impl Parser<'_> {
         let method = self.method(&format!("{path}.method"), web.method.as_deref());
         let headers = self.headers(&path, web.headers.as_deref());
         let body = self.body(&path, web, method);
-        let timeout = self.timeout(&path, web.timeout_seconds, DEFAULT_WEB_TIMEOUT);
+        let timeout = self.timeout(&path, web.timeout_seconds, WEB_TIMEOUT);
         let bundle = web.ca_bundle.as_deref().filter(|text| !text.is_empty());
         if let Some(text) = bundle {
             self.check_bundle(&format!("{path}.caBundle"), text);
@@ -232,7 +231,7 @@ impl Parser<'_> {
         }
         let query = self.template(&format!("{path}.query"), &prometheus.query);
         let headers = self.headers(&path, prometheus.headers.as_deref());
-        let timeout = self.timeout(&path, prometheus.timeout_seconds, DEFAULT_PROMETHEUS_TIMEOUT);
+        let timeout = self.timeout(&path, prometheus.timeout_seconds, PROMETHEUS_TIMEOUT);
         Some(ResolvedPrometheus {
             accept_partial: prometheus.accept_partial.unwrap_or_default(),
             address: address?,
