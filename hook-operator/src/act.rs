@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use hook_core::answer::{FailureKind, MeasurementFailure, Transcript};
+use hook_core::answer::{MeasurementFailure, MeasurementReason, Transcript};
 use hook_core::decide::{Delay, DelayCause, MeasurementKey};
 use hook_core::request::{AnnotateRequest, ExecRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference, run_unreadable};
@@ -375,7 +375,7 @@ impl ClusterProviders for ApiBackend {
             Some(jobs) => jobs.run(run, key, request, active).await,
             // Such a run is refused before its first measurement.
             None => Err(MeasurementFailure::new(
-                FailureKind::JobRefused,
+                MeasurementReason::JobRefused,
                 "provider.job is off",
             )),
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use hook_core::resolve::Reference;
 use hook_providers::MemoryReservation;
 use kube::Client;
@@ -60,7 +60,7 @@ pub(crate) async fn read(
         Err(error) => Err(format!("{reference} could not be read: {error}")),
     };
     reservation.hold_only(before);
-    found.map_err(|message| MeasurementFailure::new(FailureKind::InvalidRequest, message))
+    found.map_err(|message| MeasurementFailure::new(MeasurementReason::InvalidRequest, message))
 }
 
 /// Returns the text of a key of an object.

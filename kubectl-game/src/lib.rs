@@ -63,18 +63,19 @@ enum Command {
     Get(get::Get),
     /// List GameDeployments with their current activity
     ///
-    /// STATUS is the reason of the condition that needs a person, or else of Progressing. WAITING counts the
-    /// pods that wait for a hook.
+    /// STATUS is the reason of the condition that needs a person, also of a hook that cannot run, or else of
+    /// Progressing. WAITING counts the pods that wait for a hook.
     List(list::List),
     /// Explain why a pod or GameDeployment waits, and which command to run next
     Why(command::why::Why),
     /// Wait until a rollout or a scale change is complete
     ///
     /// A GameDeployment is complete when all pods covered by the update are updated, the desired number of
-    /// pods is available, and no pod waits for a hook. The command also waits while an update is paused.
+    /// pods is available, no pod waits for a hook, and every hook can run. The command also waits while an update is
+    /// paused, and while a hook keeps failing with errors.
     ///
-    /// Exit code: 0 complete, 1 a person must act (a hook failed, the spec is invalid), 2 usage error or the
-    /// cluster cannot be queried, 3 not complete in time.
+    /// Exit code: 0 complete, 1 a person must act (a hook failed, cannot run or cannot succeed, the spec is invalid),
+    /// 2 usage error or the cluster cannot be queried, 3 not complete in time.
     Status(status::Status),
     /// Retry hooks that ended without success
     ///

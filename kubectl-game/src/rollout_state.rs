@@ -2,11 +2,12 @@
 //! `status`. Pure.
 
 use gamedeployment_core::hook_kind::HookKind;
-use shared_api::GameDeployment;
 use shared_api::game_deployment::HookStrategy;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::{GameDeployment, GameDeploymentStatus};
 
-use crate::view::state::{condition, held, unseen};
+use crate::view::state::{condition, held, unresolved, unseen};
+use crate::view::waits::{Cause, causes, is_about, message_of, summary};
 use crate::view::{PodCounts, status_of};
 
 /// State of a workload, for somebody who waits for it.
@@ -14,7 +15,7 @@ use crate::view::{PodCounts, status_of};
 pub(crate) enum RolloutState {
     /// The workload matches its spec.
     Complete(String),
-    /// The workload continues automatically, or after it is resumed.
+    /// The workload continues automatically, or after it is resumed. Hooks with errors may recover.
     Waiting(String),
     /// A person must act.
     Blocked(String),
@@ -36,20 +37,8 @@ impl RolloutState {
             ));
         }
         let status = status_of(game);
-        for kind in [
-            WorkloadCondition::InvalidSpec,
-            WorkloadCondition::ScaleBlocked,
-            WorkloadCondition::UpdateBlocked,
-        ] {
-            if let Some(found) = held(&status, kind) {
-                let words = format!("{}: {}", found.reason, found.message);
-                let itself = WorkloadReason::named(&found.reason).is_some_and(is_retried);
-                return if itself {
-                    Self::Waiting(words)
-                } else {
-                    Self::Blocked(words)
-                };
-            }
+        if let Some(blocked) = blocked(&status, &causes(game)) {
+            return blocked;
         }
         let Some(progressing) = condition(&status, WorkloadCondition::Progressing) else {
             return Self::Waiting(
@@ -64,8 +53,39 @@ impl RolloutState {
     }
 }
 
-/// The update is complete. Checks the rest: as many pods exist and are available as desired, and none waits
-/// for a hook.
+/// Returns the state that the conditions of a blocked workload report, if any. Waits only if that may end every one of
+/// them.
+fn blocked(status: &GameDeploymentStatus, causes: &[Cause]) -> Option<RolloutState> {
+    let mut waiting = None;
+    for kind in [
+        WorkloadCondition::InvalidSpec,
+        WorkloadCondition::ScaleBlocked,
+        WorkloadCondition::UpdateBlocked,
+    ] {
+        let Some(found) = held(status, kind) else { continue };
+        // A condition has the reason of one pod only.
+        let cause = causes
+            .iter()
+            .find(|cause| !cause.reason.is_some_and(is_retried))
+            .filter(|_| is_about(found, causes));
+        if let Some(cause) = cause {
+            let reason = match cause.reason {
+                Some(reason) => reason.as_str(),
+                None => found.reason.as_str(),
+            };
+            return Some(RolloutState::Blocked(format!("{reason}: {}", summary(causes))));
+        }
+        let words = format!("{}: {}", found.reason, message_of(found, causes));
+        if !WorkloadReason::named(&found.reason).is_some_and(is_retried) {
+            return Some(RolloutState::Blocked(words));
+        }
+        waiting.get_or_insert(RolloutState::Waiting(words));
+    }
+    waiting
+}
+
+/// The update is complete. Checks the rest: as many pods exist and are available as desired, none waits for a hook, and
+/// every hook can run.
 fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = PodCounts::of(game);
     if counts.waiting > 0 {
@@ -78,14 +98,20 @@ fn complete(game: &GameDeployment, words: String) -> RolloutState {
             "{available} of {desired} pods are available, {there} are there"
         ));
     }
-    RolloutState::Complete(words)
+    match unresolved(&status_of(game)) {
+        Some(found) => RolloutState::Blocked(format!("{}: {}", found.reason, found.message)),
+        None => RolloutState::Complete(words),
+    }
 }
 
-/// Returns whether the operator retries automatically, so that waiting makes sense.
+/// Returns whether the operators retry automatically, so that waiting makes sense.
 fn is_retried(reason: WorkloadReason) -> bool {
     matches!(
         reason,
-        WorkloadReason::WriteFailed | WorkloadReason::RevisionNotRecorded | WorkloadReason::PodAddressMissing
+        WorkloadReason::WriteFailed
+            | WorkloadReason::RevisionNotRecorded
+            | WorkloadReason::PodAddressMissing
+            | WorkloadReason::HookErrors
     )
 }
 
@@ -171,5 +197,51 @@ mod tests {
             "waiting",
             "the status is about the answer before"
         );
+    }
+
+    #[test]
+    fn errors_of_a_hook_are_waited_for_and_a_hook_that_cannot_succeed_is_not() {
+        let error = "connection refused by 10.0.0.7:9091";
+        let game = |reason| samples::erroring(reason, "Unreachable", error).game;
+        let (state, words) = judged(&game("HookErrors"));
+        assert_eq!(state, "waiting");
+        assert!(
+            words.starts_with("HookErrors: pod arena-x7k2p: HookRun ") && words.ends_with(error),
+            "{words}"
+        );
+        let (state, words) = judged(&game("HookCannotSucceed"));
+        assert_eq!(state, "blocked");
+        assert!(words.starts_with("HookCannotSucceed: "), "{words}");
+        assert_eq!(judged(&game("Measuring")).0, "waiting");
+    }
+
+    #[test]
+    fn one_pod_that_needs_a_person_is_enough() {
+        let mut game = samples::erroring("HookErrors", "Unreachable", "connection refused").game;
+        let refused = samples::refused().game.status.unwrap();
+        let entries = &mut game.status.as_mut().unwrap().pre_delete_hook_condition;
+        let mut entry = refused.pre_delete_hook_condition[0].clone();
+        entry.pod_name = "arena-b4n8c".to_owned();
+        entries.push(entry);
+        let (state, words) = judged(&game);
+        assert_eq!(state, "blocked");
+        assert!(words.starts_with("HookUnsuccessful: "), "{words}");
+        assert!(words.contains("; pod arena-b4n8c: HookRun "), "{words}");
+    }
+
+    #[test]
+    fn a_complete_rollout_with_a_hook_that_cannot_run_needs_a_person() {
+        let mut game = samples::unresolved("HookTemplateMissing").game;
+        let (state, words) = judged(&game);
+        assert_eq!(state, "blocked");
+        assert!(words.starts_with("HookTemplateMissing: spec."), "{words}");
+        game.status.as_mut().unwrap().available_replicas = 2;
+        assert_eq!(judged(&game).0, "waiting", "a pod is missing");
+    }
+
+    #[test]
+    fn the_words_hold_the_cause_without_remedies() {
+        let (_, words) = judged(&samples::refused().game);
+        assert!(words.ends_with("; the pod stays as it is"), "{words}");
     }
 }

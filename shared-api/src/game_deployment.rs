@@ -631,7 +631,13 @@ pub struct HookCondition {
     /// HookRun of the same name with another UID.
     #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
     pub hook_run_uid: Option<Box<str>>,
-    /// Reason for the wait, and the action that would end it.
+    /// Machine-readable reason for the wait, one word. Unset while the hook runs without trouble.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Name of the HookRun that prevents the creation of one for the pod, because it has its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicting_hook_run: Option<String>,
+    /// Explanation of the wait. Remedies are in the message of the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -137,6 +137,9 @@ pub struct Measurement {
     /// Successful, Failed, Inconclusive or Error.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
+    /// Machine-readable reason why no condition decided, one word; absent if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Explanation of the phase; absent if the value is explanation enough.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -152,6 +155,36 @@ pub struct Measurement {
     /// Measured value as text, truncated to 1 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
+}
+
+/// Number of consecutive errors of a metric that are reported. The default of `consecutiveErrorLimit` ends a run at the
+/// same number.
+pub const REPORTED_ERRORS: i64 = 5;
+
+impl HookRunStatus {
+    /// Returns the metric with the most consecutive errors, among those without a verdict whose newest measurement is
+    /// an error. From [`REPORTED_ERRORS`] on, their number does not count: of several such metrics, always the same one
+    /// is returned.
+    #[must_use]
+    pub fn erroring_metric(&self) -> Option<&MetricResult> {
+        let erroring = self
+            .metric_results
+            .iter()
+            .filter(|result| result.last_error().is_some());
+        // Of equals, the first in the order of the spec.
+        erroring
+            .rev()
+            .max_by_key(|result| result.consecutive_error.min(REPORTED_ERRORS))
+    }
+}
+
+impl MetricResult {
+    /// Returns the newest measurement if it is an error and the metric has no verdict.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&Measurement> {
+        let last = self.measurements.last().filter(|_| !self.phase.is_final())?;
+        (last.phase == Phase::Error).then_some(last)
+    }
 }
 
 /// State of a run, a metric or a measurement. Unknown text parses as [`Phase::Unset`], so that it can never

@@ -39,6 +39,11 @@ reasons! {
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
+        /// The last 5 or more measurements of a metric are errors; the run goes on, and continues when one is not.
+        HookErrors,
+        /// No measurement can make the run Successful, because a metric has neither `count` nor a success limit, or
+        /// because the egress policy forbade its address 5 times in a row; the run goes on until it fails.
+        HookCannotSucceed,
         /// No request can be sent now, because the namespace uses its share; the run continues and retries.
         NotAskedYet,
         /// The specs of other open HookRuns take up the memory for specs; the run starts when some have ended.
@@ -67,6 +72,52 @@ reasons! {
         Terminated,
         /// Events only: the status cannot be written; the message explains why.
         StatusNotRecorded,
+    }
+}
+
+reasons! {
+    /// Reasons of measurements without a verdict of a condition
+    /// (`status.metricResults[].measurements[].reason` of a HookRun), and of failed calls in metrics and traces.
+    MeasurementReason {
+        /// A placeholder, Secret or ConfigMap could not be resolved, or a rendered value is not usable.
+        InvalidRequest,
+        /// The egress policy forbids the address.
+        Forbidden,
+        /// Name resolution, connection or TLS failed.
+        Unreachable,
+        /// The answer took longer than the timeout.
+        Timeout,
+        /// The answer's status is not 2xx (or a redirect that is not followed).
+        Status,
+        /// The answer is too large, not JSON, or not of the expected shape.
+        MalformedAnswer,
+        /// `jsonPath` found nothing.
+        PathNotFound,
+        /// The server reports that the query failed (Prometheus).
+        QueryFailed,
+        /// The server reports an incomplete answer (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
+        PartialAnswer,
+        /// The answer holds no data, and no condition handles that: `onNoData` decided.
+        NoData,
+        /// A condition cannot be evaluated on the answer.
+        ConditionFailed,
+        /// The request was sent and its answer was not read because capacity ran out; it may have changed something, so
+        /// it is not repeated at once.
+        AnswerDropped,
+        /// The API server refused the Job, or a Job of that name belongs to somebody else.
+        JobRefused,
+        /// The Job was deleted before it ended, or the API server does not say how it ended.
+        JobLost,
+        /// The API server refused to read or annotate the object or to run the command, or knows no such kind.
+        ApiRefused,
+        /// The object does not exist, or another pod has its name.
+        ObjectGone,
+        /// The command did not start, or its container does not run.
+        CommandNotRun,
+        /// The connection, the container or the pod ended before the command did.
+        CommandLost,
+        /// Metrics only: no call was made because capacity ran out; this does not count as a measurement and is retried.
+        NotAsked,
     }
 }
 
@@ -257,6 +308,11 @@ reasons! {
         HookRunNameInvalid,
         /// A hook cannot run: the pod has no IP address yet.
         PodAddressMissing,
+        /// A hook keeps failing with errors: a metric has 5 or more in a row; it continues when a measurement is no error,
+        /// for example after its HookTemplate is corrected.
+        HookErrors,
+        /// A hook can never succeed: it has no success limit, or its address is forbidden.
+        HookCannotSucceed,
         /// A HookRun is not being measured: hook-operator has recorded nothing for 30 s after it was due.
         HookNotTakenUp,
         /// A hook's success is older than `freshForSeconds` or has no usable time: the hook runs again.

@@ -176,6 +176,8 @@ mod canary_hook_tests;
 #[cfg(test)]
 mod ended_tests;
 #[cfg(test)]
+mod erroring_run_tests;
+#[cfg(test)]
 mod floor_tests;
 #[cfg(test)]
 mod held_pod_event_tests;

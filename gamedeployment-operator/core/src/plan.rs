@@ -288,6 +288,8 @@ pub struct HookWaits {
     pub refused: PodGroup,
     /// The hook cannot run.
     pub blocked: PodGroup,
+    /// The hook runs, but keeps failing with errors or cannot succeed.
+    pub erroring: PodGroup,
 }
 
 /// A group of pods in the same state.

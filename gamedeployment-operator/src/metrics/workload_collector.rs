@@ -57,7 +57,7 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "hook_waiting_pods",
-        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot be asked, or nobody measures)",
+        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot run, or is not measured), erroring (only errors, or cannot succeed)",
         |report, series| waits(report, series, |group| number(group.pods)),
     ),
     (
@@ -178,6 +178,7 @@ fn waits(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -
             ("asking", waits.asking),
             ("refused", waits.refused),
             ("blocked", waits.blocked),
+            ("erroring", waits.erroring),
         ];
         for (state, group) in states {
             series(&[("state", state), ("hook", hook.word())], value(group))?;

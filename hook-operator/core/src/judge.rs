@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use redact::{Redactor, printable};
 use shared_api::Phase;
 
-use crate::answer::{HIDDEN, MeasurementFailure, ProviderResponse};
+use crate::answer::{HIDDEN, MeasurementFailure, MeasurementReason, ProviderResponse};
 use crate::value::{MetricValue, cut};
 
 /// Longest value and longest message that a status keeps, in bytes.
@@ -34,9 +34,11 @@ pub struct Rules<'a> {
 pub struct MeasurementResult {
     /// Successful, Failed, Inconclusive or Error.
     pub phase: Phase,
+    /// Reason why no condition decided; `None` if one did, or for a success.
+    pub reason: Option<MeasurementReason>,
     /// Value as text, cut at [`KEPT_BYTES`]; `None` if nothing was measured.
     pub value: Option<String>,
-    /// Reason, cut at [`KEPT_BYTES`].
+    /// Explanation, cut at [`KEPT_BYTES`].
     pub message: Option<String>,
 }
 
@@ -48,11 +50,13 @@ pub fn judge(
     now: Timestamp,
     redactor: &Redactor,
 ) -> MeasurementResult {
-    let verdict = |phase, value: Option<Shown>, message: String| MeasurementResult {
+    let because = |reason, phase, value: Option<Shown>, message: String| MeasurementResult {
         phase,
+        reason: reason_of(reason, phase),
         value: value.and_then(|shown| Some(cut(&shown.0?, KEPT_BYTES))),
         message: (!message.is_empty()).then(|| cut(&printable(&redactor.clean(&message)), KEPT_BYTES)),
     };
+    let verdict = |phase, value, message| because(None, phase, value, message);
     let shown =
         |result: &MetricValue| Shown((!redactor.hides()).then(|| printable(&redactor.clean(&result.text()))));
     let (result, origin, empty) = match outcome {
@@ -74,12 +78,13 @@ pub fn judge(
             };
             return verdict(phase, value.as_ref().map(shown), message.clone());
         }
-        Err(failure) => return verdict(Phase::Error, None, failure.message.clone()),
+        Err(failure) => return because(Some(failure.kind), Phase::Error, None, failure.message.clone()),
     };
     let value = shown(result);
     let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
+    let is_no_data = Some(MeasurementReason::NoData);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
-        return verdict(rules.on_no_data, Some(value), no_data(message));
+        return because(is_no_data, rules.on_no_data, Some(value), no_data(message));
     }
     if let Some(held) = rules.unhandled_number(result) {
         let message = format!("the answer holds {held}: {}", value.quoted());
@@ -89,9 +94,15 @@ pub fn judge(
     // A successCondition can be vacuously true (`all` of an empty vector). That is not a measurement, even if
     // failureCondition handles emptiness.
     if let Some(message) = empty.filter(|_| phase == Phase::Successful && !rules.succeed_on_empty()) {
-        return verdict(rules.on_no_data, Some(value), no_data(message));
+        return because(is_no_data, rules.on_no_data, Some(value), no_data(message));
     }
-    verdict(phase, Some(value), message)
+    let failed = (phase == Phase::Error).then_some(MeasurementReason::ConditionFailed);
+    because(failed, phase, Some(value), message)
+}
+
+/// Returns the reason to record: a success needs none.
+fn reason_of(reason: Option<MeasurementReason>, phase: Phase) -> Option<MeasurementReason> {
+    reason.filter(|_| phase != Phase::Successful)
 }
 
 impl Rules<'_> {

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use expr_conditions::Condition;
-use placeholder::Template;
+use placeholder::{PlaceholderError, Template};
 use redact::Redactor;
 use shared_api::syntax::is_subdomain;
 
-use crate::answer::{FailureKind, MeasurementFailure};
+use crate::answer::{MeasurementFailure, MeasurementReason};
 use crate::request::{
-    AnnotateRequest, Body, ExecRequest, HttpRequest, JobRequest, ObjectKind, ObjectName, OutputReads,
+    AnnotateRequest, Body, ExecRequest, HttpRequest, JobRequest, Method, ObjectKind, ObjectName, OutputReads,
     PrometheusRequest, ProviderRequest, ReadRequest, WebRequest,
 };
 use crate::resolve::{
@@ -144,7 +144,7 @@ pub fn render(
     for (reference, text) in references {
         reference
             .check_size(text)
-            .map_err(|message| MeasurementFailure::new(FailureKind::InvalidRequest, message))?;
+            .map_err(|message| MeasurementFailure::new(MeasurementReason::InvalidRequest, message))?;
     }
     let redactor = Redactor::new(references.iter().filter_map(|(reference, text)| match reference {
         Reference::Secret { .. } => Some(text.as_str()),
@@ -186,9 +186,84 @@ pub fn render(
         Ok(rendered)
     };
     parts().map_err(|message: String| MeasurementFailure {
-        kind: FailureKind::InvalidRequest,
+        kind: MeasurementReason::InvalidRequest,
         message: redactor.clean(&message),
     })
+}
+
+/// Request of a metric as a text for users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestText {
+    /// Method and URL, query, object or command.
+    pub text: String,
+    /// URL of the endpoint, or address of the Prometheus server; `None` for other providers.
+    pub url: Option<String>,
+}
+
+/// Describes the request of a metric without reading references: values of the spec are filled in, and the placeholders
+/// of Secrets and `ConfigMaps` stay.
+pub fn describe(metric: &ResolvedMetric, arguments: &Arguments) -> RequestText {
+    let shown = |template: &Template, render: Render| {
+        let lookup = |name: &str| match arguments.get(name)? {
+            ArgumentValue::Text(text) => Some(text.clone()),
+            ArgumentValue::Reference(_) | ArgumentValue::Open => None,
+        };
+        render(template, &lookup).unwrap_or_else(|_| fill_known(template, &lookup))
+    };
+    let (text, url) = match &metric.provider {
+        ResolvedProvider::Web(web) => {
+            let method = match web.method {
+                Method::Get => "GET",
+                Method::Post => "POST",
+                Method::Put => "PUT",
+            };
+            let url = shown(&web.url, Template::render_url);
+            (format!("{method} {url}"), Some(url))
+        }
+        ResolvedProvider::Prometheus(prometheus) => {
+            let address = shown(&prometheus.address, Template::render_url);
+            let query = shown(&prometheus.query, Template::render_promql);
+            (format!("query {query} of {address}"), Some(address))
+        }
+        ResolvedProvider::Job(_) => ("a Job".to_owned(), None),
+        ResolvedProvider::Kubernetes(object) => {
+            let name = shown(&object.name, Template::render);
+            let parts: Vec<String> = match &object.function {
+                ResolvedFunction::Get(fields) => fields.iter().map(|(path, _)| path.to_string()).collect(),
+                ResolvedFunction::Patch(annotations) => annotations
+                    .iter()
+                    .map(|(key, _)| format!("metadata.annotations.{key}"))
+                    .collect(),
+            };
+            let text = format!("{} of {} {name}", parts.join(", "), object.kind.kind);
+            (text, None)
+        }
+        ResolvedProvider::Exec(exec) => {
+            let command = exec.command.iter().map(|item| shown(item, Template::render));
+            let command = command.collect::<Vec<_>>().join(" ");
+            let pod = shown(&exec.pod, Template::render);
+            let text = format!("command {command} in container {} of Pod {pod}", exec.container);
+            (text, None)
+        }
+    };
+    RequestText { text, url }
+}
+
+/// Renderer of a template, from the values of its arguments.
+type Render = fn(&Template, &dyn Fn(&str) -> Option<String>) -> Result<String, PlaceholderError>;
+
+/// Fills in the known values of a template. Other placeholders stay.
+fn fill_known(template: &Template, lookup: &dyn Fn(&str) -> Option<String>) -> String {
+    let mut parts = template.source().split("{{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (tag, rest) = part.split_once("}}").unwrap_or((part, ""));
+        let name = tag.trim().strip_prefix("args.").unwrap_or_default();
+        let value = lookup(name).unwrap_or_else(|| format!("{{{{ args.{name} }}}}"));
+        text.push_str(&value);
+        text.push_str(rest);
+    }
+    text
 }
 
 struct Filler<'a> {
@@ -493,8 +568,52 @@ mod tests {
             ),
         ] {
             let failure = rendered(secret, map).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::InvalidRequest);
+            assert_eq!(failure.kind, MeasurementReason::InvalidRequest);
             assert!(failure.message.starts_with(words), "{failure}");
+        }
+    }
+
+    #[test]
+    fn a_described_request_has_the_values_of_the_spec_and_no_others() {
+        let reference = json!({ "secretKeyRef": { "name": "n", "key": "k" } });
+        let table = [
+            (
+                json!({ "web": { "url": "http://{{ args.PodIP }}:9091/{{args.room}}", "method": "POST" } }),
+                "POST http://10.0.0.7:9091/a%20b",
+                Some("http://10.0.0.7:9091/a%20b"),
+            ),
+            (
+                json!({ "web": { "url": "http://{{ args.PodIP }}/?token={{ args.token }}&room=1" } }),
+                "GET http://10.0.0.7/?token={{ args.token }}&room=1",
+                Some("http://10.0.0.7/?token={{ args.token }}&room=1"),
+            ),
+            (
+                json!({ "prometheus": { "address": "http://prom:9090", "query": "p{pod=\"{{ args.PodName }}\"}" } }),
+                "query p{pod=\"arena-0\"} of http://prom:9090",
+                Some("http://prom:9090"),
+            ),
+            (
+                json!({ "kubernetes": { "function": "get", "fields": [{ "path": "{.status.phase}", "value": "Running" }] } }),
+                "{.status.phase} of Pod arena-0",
+                None,
+            ),
+            (
+                json!({ "exec": { "container": "game", "command": ["count", "{{ args.room }}"] } }),
+                "command count a b in container game of Pod arena-0",
+                None,
+            ),
+        ];
+        for (provider, text, url) in table {
+            let spec = json!({
+                "args": [
+                    { "name": "PodName", "value": "arena-0" }, { "name": "PodIP", "value": "10.0.0.7" },
+                    { "name": "room", "value": "a b" }, { "name": "token", "valueFrom": reference }
+                ],
+                "metrics": [{ "name": "m", "provider": provider }],
+            });
+            let run = resolve_run(&serde_json::from_value(spec).unwrap()).unwrap();
+            let described = describe(&run.metrics[0], &run.arguments);
+            assert_eq!((described.text.as_str(), described.url.as_deref()), (text, url));
         }
     }
 

@@ -326,6 +326,7 @@ impl Session {
             finished_at: now.wall,
             verdict: MeasurementResult {
                 phase: Phase::Error,
+                reason: None,
                 value: None,
                 message: Some("the measurement ended in a defect of hook-operator; its log says more".into()),
             },

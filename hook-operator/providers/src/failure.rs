@@ -3,7 +3,7 @@
 
 use std::{error::Error, io, iter, time::Duration};
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use url::Url;
 
 use crate::{client::MAX_HEAD_BYTES, egress::Refusal, resolver::LookupFailed};
@@ -18,12 +18,12 @@ pub(crate) fn place(url: &Url) -> String {
 }
 
 pub(crate) fn forbidden(refusal: &Refusal) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::Forbidden, refusal.to_string())
+    MeasurementFailure::new(MeasurementReason::Forbidden, refusal.to_string())
 }
 
 pub(crate) fn timed_out(timeout: Duration, place: &str) -> MeasurementFailure {
     MeasurementFailure::new(
-        FailureKind::Timeout,
+        MeasurementReason::Timeout,
         format!("timed out after {timeout:?} waiting for {place}"),
     )
 }
@@ -31,7 +31,7 @@ pub(crate) fn timed_out(timeout: Duration, place: &str) -> MeasurementFailure {
 /// Explains why an answer does not count: it was read after so much more time than the timeout that it may be old.
 pub(crate) fn read_late(timeout: Duration, took: Duration, place: &str) -> MeasurementFailure {
     MeasurementFailure::new(
-        FailureKind::Timeout,
+        MeasurementReason::Timeout,
         format!(
             "the answer of {place} was read {}s after the call, whose timeout is {timeout:?}: this process or its \
              machine stood still meanwhile, or its clock was set",
@@ -46,7 +46,7 @@ pub(crate) fn explain_body(error: &io::Error, url: &Url) -> MeasurementFailure {
         return explain(error, url);
     }
     MeasurementFailure::new(
-        FailureKind::MalformedAnswer,
+        MeasurementReason::MalformedAnswer,
         format!("the answer's body cannot be decoded: {}", root_cause(error)),
     )
 }
@@ -65,7 +65,7 @@ pub(crate) fn explain(error: &(dyn Error + 'static), url: &Url) -> MeasurementFa
         let protocol = cause.downcast_ref::<hyper::Error>();
         if protocol.is_some_and(hyper::Error::is_parse_too_large) {
             return MeasurementFailure::new(
-                FailureKind::MalformedAnswer,
+                MeasurementReason::MalformedAnswer,
                 format!(
                     "the head of the answer is larger than {} KiB, or has more than 100 headers",
                     MAX_HEAD_BYTES / 1024
@@ -95,7 +95,7 @@ pub(crate) fn io_sentence(error: &io::Error, place: &str) -> String {
 }
 
 pub(crate) fn unreachable(message: String) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::Unreachable, message)
+    MeasurementFailure::new(MeasurementReason::Unreachable, message)
 }
 
 /// Returns the innermost error's message; the outer messages only report a failure.

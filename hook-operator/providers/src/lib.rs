@@ -99,7 +99,7 @@ impl Providers {
     /// the call and closes its connection.
     ///
     /// # Errors
-    /// The reason why there is no value; see [`hook_core::answer::FailureKind`]. Nothing is retried.
+    /// The reason why there is no value; see [`hook_core::answer::MeasurementReason`]. Nothing is retried.
     pub async fn measure(
         &self,
         namespace: &str,

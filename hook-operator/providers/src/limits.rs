@@ -12,7 +12,7 @@ use std::{
 };
 
 use fair_share::semaphore::{FairSemaphore, Permit};
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use tokio::time::{Instant, timeout_at};
 
 /// Limits on concurrent calls.
@@ -129,7 +129,7 @@ impl ProviderLimiter {
 /// Builds the failure for a call that was not made because capacity ran out. It does not count as a
 /// measurement.
 pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::NotAsked, format!("not asked yet: {why}"))
+    MeasurementFailure::new(MeasurementReason::NotAsked, format!("not asked yet: {why}"))
 }
 
 impl HostGuard {
@@ -192,7 +192,7 @@ mod tests {
         let slots = slots(9, 1);
         let held = slots.take("games", "slow:80").await.unwrap();
         let failure = slots.take("games", "slow:80").await.err().unwrap();
-        assert_eq!(failure.kind, FailureKind::NotAsked);
+        assert_eq!(failure.kind, MeasurementReason::NotAsked);
         assert_eq!(
             failure.message,
             "not asked yet: waited 3s for a free slot: the share of this namespace in 1 calls to slow:80 is in use"

@@ -13,7 +13,7 @@ use std::sync::{
 use std::time::Duration;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use tokio::sync::Notify;
 
 use crate::limits::{ProviderLimits, not_asked};
@@ -220,7 +220,7 @@ impl OutOfMemory {
             return self.into();
         }
         let message = format!("the request was sent and its answer was not read: {}", self.why());
-        MeasurementFailure::new(FailureKind::AnswerDropped, message)
+        MeasurementFailure::new(MeasurementReason::AnswerDropped, message)
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
                 Err(full) => break MeasurementFailure::from(full),
             }
         };
-        assert_eq!(refused.kind, FailureKind::NotAsked);
+        assert_eq!(refused.kind, MeasurementReason::NotAsked);
         // 12 MiB of the pool and two large reservations of 2 MiB each.
         assert_eq!(crowd.len(), 14);
         let mut few = memory.reserve("few");

@@ -4,7 +4,7 @@
 
 use std::future::Future;
 
-use hook_core::answer::{FailureKind, MeasurementFailure, ProviderResponse, Transcript};
+use hook_core::answer::{MeasurementFailure, MeasurementReason, ProviderResponse, Transcript};
 use hook_core::decide::{Delay, MeasurementKey};
 use hook_core::request::{AnnotateRequest, ExecRequest, JobRequest, ReadRequest};
 use hook_core::resolve::{OptionalProviders, Reference};
@@ -76,7 +76,7 @@ pub trait ClusterProviders {
         _request: JobRequest,
         _active: &(dyn Fn(String) + Send + Sync),
     ) -> impl Future<Output = Result<EndedJob, MeasurementFailure>> + Send {
-        let failure = MeasurementFailure::new(FailureKind::JobRefused, "provider.job is off");
+        let failure = MeasurementFailure::new(MeasurementReason::JobRefused, "provider.job is off");
         std::future::ready(Err(failure))
     }
 
@@ -122,12 +122,12 @@ pub trait ClusterProviders {
 
 /// Returns the failure of a call without its provider. Such a run is refused before its first measurement.
 pub fn kubernetes_is_off() -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::ApiRefused, "provider.kubernetes is off")
+    MeasurementFailure::new(MeasurementReason::ApiRefused, "provider.kubernetes is off")
 }
 
 /// Returns the failure of a command without its provider. Such a run is refused before its first measurement.
 pub fn exec_is_off() -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::ApiRefused, "provider.exec is off")
+    MeasurementFailure::new(MeasurementReason::ApiRefused, "provider.exec is off")
 }
 
 /// Receiver of events for users.

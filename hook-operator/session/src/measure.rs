@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, MeasurementFailure, ProviderResponse, annotated, interpret_command, interpret_object,
+    MeasurementFailure, MeasurementReason, ProviderResponse, annotated, interpret_command, interpret_object,
     pod_uid,
 };
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
@@ -82,11 +82,10 @@ impl<B: Backend> Measurer<B> {
         let provider = metric.provider.name();
         let span = tracing::Span::current();
         span.record("provider", provider);
-        let kind = failure.as_ref().map(|failure| failure.kind);
-        if let Some(kind) = kind {
-            span.record("failure", kind.as_str());
+        if let Some(reason) = verdict.reason {
+            span.record("failure", reason.as_str());
         }
-        if let Some(failure) = failure.filter(|failure| failure.kind == FailureKind::NotAsked) {
+        if let Some(failure) = failure.filter(|failure| failure.kind == MeasurementReason::NotAsked) {
             self.observer.not_asked(provider);
             let why = format!(
                 "metric {}: {failure}; it is asked as soon as there is room",
@@ -95,7 +94,8 @@ impl<B: Backend> Measurer<B> {
             return Err(NotAsked { key, why });
         }
         span.record("phase", verdict.phase.as_str());
-        self.observer.measured(provider, verdict.phase, kind, took);
+        self.observer
+            .measured(provider, verdict.phase, verdict.reason, took);
         Ok(MeasurementOutcome {
             key,
             started_at,
@@ -185,8 +185,12 @@ impl<B: Backend> Measurer<B> {
         run: &SharedRun,
         reservation: &mut MemoryReservation,
     ) -> Result<Rendered, MeasurementFailure> {
-        let unknown =
-            || MeasurementFailure::new(FailureKind::InvalidRequest, "the metric is not there any more");
+        let unknown = || {
+            MeasurementFailure::new(
+                MeasurementReason::InvalidRequest,
+                "the metric is not there any more",
+            )
+        };
         let resolved = run.as_ref().as_ref().map_err(|_| unknown())?;
         let metric = resolved.metric(&key.metric).ok_or_else(unknown)?;
         let wanted = references(metric, &resolved.arguments);
@@ -195,7 +199,10 @@ impl<B: Backend> Measurer<B> {
                 "refers to {} keys of Secrets and ConfigMaps; the limit is {MAX_REFERENCES}",
                 wanted.len()
             );
-            return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
+            return Err(MeasurementFailure::new(
+                MeasurementReason::InvalidRequest,
+                message,
+            ));
         }
         reservation.grow_to(wanted.len() * REFERENCE_RESERVATION).await?;
         let mut values = References::new();
@@ -232,7 +239,10 @@ fn check_namespace(request: &ProviderRequest, namespace: &str) -> Result<(), Mea
         Some(other) if other != namespace => {
             let message =
                 format!("argument {POD_NAMESPACE} is {other:?}; hooks act in their own namespace alone");
-            Err(MeasurementFailure::new(FailureKind::InvalidRequest, message))
+            Err(MeasurementFailure::new(
+                MeasurementReason::InvalidRequest,
+                message,
+            ))
         }
         Some(_) | None => Ok(()),
     }

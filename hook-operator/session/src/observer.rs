@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hook_core::answer::FailureKind;
+use hook_core::answer::MeasurementReason;
 use hook_core::decide::MeasurementOutcome;
 use shared_api::{HookRun, Phase};
 
@@ -20,8 +20,14 @@ pub trait Observer: Send + Sync + 'static {
     /// A call was not made because capacity ran out.
     fn not_asked(&self, provider: &'static str);
 
-    /// A measurement by this provider was judged.
-    fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration);
+    /// A measurement by this provider was judged, or has no verdict for this reason.
+    fn measured(
+        &self,
+        provider: &'static str,
+        phase: Phase,
+        failure: Option<MeasurementReason>,
+        took: Duration,
+    );
 
     /// A measurement of a run ended with this outcome.
     fn measurement_finished(&self, run: &HookRun, outcome: &MeasurementOutcome);
@@ -50,7 +56,7 @@ impl Observer for () {
         &self,
         _provider: &'static str,
         _phase: Phase,
-        _failure: Option<FailureKind>,
+        _failure: Option<MeasurementReason>,
         _took: Duration,
     ) {
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::{SinkExt as _, StreamExt as _};
-use hook_core::answer::{FailureKind, MeasurementFailure, Transcript};
+use hook_core::answer::{MeasurementFailure, MeasurementReason, Transcript};
 use hook_core::request::ExecRequest;
 use hook_core::value::cut;
 use http::header::{
@@ -64,7 +64,7 @@ pub(super) async fn open(
 ) -> Result<Socket, MeasurementFailure> {
     let key = ring::rand::generate::<[u8; 16]>(&SystemRandom::new()).map_err(|_| {
         let message = "the system has no random numbers for a connection";
-        MeasurementFailure::new(FailureKind::Unreachable, message)
+        MeasurementFailure::new(MeasurementReason::Unreachable, message)
     })?;
     let key = STANDARD.encode(key.expose());
     let path = path(namespace, request);
@@ -73,7 +73,10 @@ pub(super) async fn open(
             "the command is {} bytes long as part of a URL; the limit is {MAX_PATH}",
             path.len()
         );
-        return Err(MeasurementFailure::new(FailureKind::InvalidRequest, message));
+        return Err(MeasurementFailure::new(
+            MeasurementReason::InvalidRequest,
+            message,
+        ));
     }
     let upgrade = Request::get(path)
         .header(CONNECTION, "Upgrade")
@@ -84,7 +87,7 @@ pub(super) async fn open(
         .body(Body::empty());
     let upgrade = upgrade.map_err(|error| {
         let message = format!("the command is no part of a request: {error}");
-        MeasurementFailure::new(FailureKind::InvalidRequest, message)
+        MeasurementFailure::new(MeasurementReason::InvalidRequest, message)
     })?;
     // The turn ends with the head of the answer: a command may take an hour.
     let answer = limiter
@@ -97,7 +100,7 @@ pub(super) async fn open(
     check_handshake(answer.headers(), &key)?;
     let upgraded = hyper::upgrade::on(answer).await.map_err(|error| {
         let message = format!("the connection is not upgraded: {}", root_cause(&error));
-        MeasurementFailure::new(FailureKind::Unreachable, message)
+        MeasurementFailure::new(MeasurementReason::Unreachable, message)
     })?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE))
@@ -126,7 +129,7 @@ pub(super) async fn transcript(
 ) -> Result<Transcript, MeasurementFailure> {
     let lost = |why: &str| {
         let message = format!("connection to the {request} ended before the exit status: {why}");
-        MeasurementFailure::new(FailureKind::CommandLost, message)
+        MeasurementFailure::new(MeasurementReason::CommandLost, message)
     };
     let mut transcript = Transcript::default();
     let mut silent = Duration::ZERO;
@@ -156,7 +159,10 @@ pub(super) async fn transcript(
             Message::Close(_) => return Err(lost("the kubelet closed it")),
             Message::Text(_) | Message::Frame(_) => {
                 let message = "the kubelet sends a frame that no command sends";
-                return Err(MeasurementFailure::new(FailureKind::MalformedAnswer, message));
+                return Err(MeasurementFailure::new(
+                    MeasurementReason::MalformedAnswer,
+                    message,
+                ));
             }
         }
     }
@@ -180,7 +186,10 @@ fn check_handshake(headers: &HeaderMap, key: &str) -> Result<(), MeasurementFail
         return Ok(());
     }
     let message = format!("the answer is no handshake of WebSocket with subprotocol {V4}");
-    Err(MeasurementFailure::new(FailureKind::MalformedAnswer, message))
+    Err(MeasurementFailure::new(
+        MeasurementReason::MalformedAnswer,
+        message,
+    ))
 }
 
 /// Returns the failure of an answer without a connection, which may come from the API server or, as plain text, from the
@@ -195,14 +204,17 @@ async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFa
     let why = format!("{} ({code})", cut(message.trim(), QUOTED_BYTES));
     let about = request.to_string();
     let (kind, message) = match code {
-        400 => (FailureKind::CommandNotRun, format!("{about} is not run: {why}")),
-        404 => (FailureKind::ObjectGone, format!("{about}: {why}")),
-        429 => (FailureKind::Unreachable, format!("{about}: {why}")),
+        400 => (
+            MeasurementReason::CommandNotRun,
+            format!("{about} is not run: {why}"),
+        ),
+        404 => (MeasurementReason::ObjectGone, format!("{about}: {why}")),
+        429 => (MeasurementReason::Unreachable, format!("{about}: {why}")),
         401..500 => (
-            FailureKind::ApiRefused,
+            MeasurementReason::ApiRefused,
             format!("{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT}: {why}"),
         ),
-        _ => (FailureKind::Unreachable, format!("{about}: {why}")),
+        _ => (MeasurementReason::Unreachable, format!("{about}: {why}")),
     };
     MeasurementFailure::new(kind, message)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use fair_share::semaphore::{FairSemaphore, Permit};
 use hook_core::answer::{
-    KEPT_OF_STREAM, MAX_ANSWER_BYTES, MeasurementFailure, FailureKind, Transcript, check_end, pod_uid,
+    KEPT_OF_STREAM, MAX_ANSWER_BYTES, MeasurementFailure, MeasurementReason, Transcript, check_end, pod_uid,
     running_container,
 };
 use hook_core::request::{ExecRequest, ObjectName};
@@ -73,7 +73,7 @@ impl Commands {
                 "no turn within {}s: {MAX_COMMANDS} commands run already, or as many of this namespace as it may run",
                 EXEC_WAIT.as_secs()
             );
-            return Err(MeasurementFailure::new(FailureKind::NotAsked, message));
+            return Err(MeasurementFailure::new(MeasurementReason::NotAsked, message));
         };
         // Reserved after the wait: those that wait take no memory of others.
         reservation.grow_to(reservation.held() + RESERVED).await?;
@@ -86,7 +86,7 @@ impl Commands {
                     "{request} has no exit status within {}s; it may still run there",
                     request.timeout.as_secs()
                 );
-                Err(MeasurementFailure::new(FailureKind::Timeout, message))
+                Err(MeasurementFailure::new(MeasurementReason::Timeout, message))
             });
         // Timers stand still while the machine is suspended.
         let took = clock::elapsed().saturating_sub(begun);
@@ -97,7 +97,7 @@ impl Commands {
                 took.as_secs(),
                 request.timeout.as_secs()
             );
-            return Err(MeasurementFailure::new(FailureKind::Timeout, message));
+            return Err(MeasurementFailure::new(MeasurementReason::Timeout, message));
         }
         measured
     }
@@ -167,7 +167,7 @@ impl Commands {
         text.and_then(|text| parsed::parse(std::str::from_utf8(&text).ok()?).0.ok())
             .ok_or_else(|| {
                 let message = format!("the answer of the API server is not {pod}");
-                MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+                MeasurementFailure::new(MeasurementReason::MalformedAnswer, message)
             })
     }
 }

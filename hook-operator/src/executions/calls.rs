@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, MeasurementFailure, RunningContainer, check_end, check_same_container, interpret_command,
-    running_container,
+    MeasurementFailure, MeasurementReason, RunningContainer, check_end, check_same_container,
+    interpret_command, running_container,
 };
 use hook_core::execution::{Attempt, FoundPod, Operation, TryOutcome, address, conclude, failed, outcome_of};
 use hook_core::request::ObjectName;
@@ -183,7 +183,7 @@ impl Calls {
                     TryOutcome::Found(found)
                 }
             }
-            Err(failure) if failure.kind == FailureKind::ObjectGone => {
+            Err(failure) if failure.kind == MeasurementReason::ObjectGone => {
                 missing(format!("there is no pod {}", pod.name))
             }
             Err(failure) => failed(failure),
@@ -239,7 +239,7 @@ impl Calls {
         };
         match tried.await {
             Ok(outcome) => outcome,
-            Err(failure) if failure.kind == FailureKind::ObjectGone => {
+            Err(failure) if failure.kind == MeasurementReason::ObjectGone => {
                 TryOutcome::Gone(format!("pod {} was deleted or replaced", name.name))
             }
             Err(failure) => failed(failure),
@@ -262,7 +262,7 @@ impl Calls {
                 let timeout = attempt.timeout;
                 let message =
                     format!("{request} has no exit status within {timeout:.1?}; it may still run there");
-                Err(MeasurementFailure::new(FailureKind::Timeout, message))
+                Err(MeasurementFailure::new(MeasurementReason::Timeout, message))
             })?;
         let after = self.pod_after(namespace, &request.pod).await?;
         let uid = Some(attempt.pod_uid.as_str());
@@ -290,7 +290,8 @@ impl Calls {
         loop {
             match self.commands.pod(namespace, name).await {
                 Err(failure)
-                    if failure.kind == FailureKind::Unreachable && pause.failures() < CONFIRM_RETRIES =>
+                    if failure.kind == MeasurementReason::Unreachable
+                        && pause.failures() < CONFIRM_RETRIES =>
                 {
                     tokio::time::sleep(pause.fail()).await;
                 }

@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use hook_core::answer::{
-    FailureKind, JobEnd, MeasurementFailure, ProviderResponse, interpret_job, pod_state,
+    JobEnd, MeasurementFailure, MeasurementReason, ProviderResponse, interpret_job, pod_state,
 };
 use hook_core::decide::MeasurementKey;
 use hook_core::job::{job_name, job_of};
@@ -133,7 +133,7 @@ impl Jobs {
         let name = job_name(run, key);
         let refused = |why: String| {
             let message = format!("Job {name} is not created by ServiceAccount {HOOKS_ACCOUNT}: {why}");
-            MeasurementFailure::new(FailureKind::JobRefused, message)
+            MeasurementFailure::new(MeasurementReason::JobRefused, message)
         };
         let object = job_of(run, key, request);
         let mut retry = Backoff::new(Duration::from_secs(1), Duration::from_secs(8));
@@ -180,7 +180,7 @@ impl Jobs {
         let (name, uid) = (job.name_any(), job.uid().unwrap_or_default());
         let lost = || {
             let message = format!("Job {name} was deleted before it ended");
-            MeasurementFailure::new(FailureKind::JobLost, message)
+            MeasurementFailure::new(MeasurementReason::JobLost, message)
         };
         let mut watch = self.watches.open(namespace);
         let mut pause = FIRST_LOOK;
@@ -226,7 +226,7 @@ impl Jobs {
             (None, None) => Vec::new(),
             (None, Some(_)) => self.pods(namespace, job).await.map_err(|error| {
                 let message = format!("the end of Job {} cannot be read: {error}", job.name_any());
-                MeasurementFailure::new(FailureKind::JobLost, message)
+                MeasurementFailure::new(MeasurementReason::JobLost, message)
             })?,
             // The Job has failed, whether its pods can be read or not.
             (Some(_), _) => self.pods(namespace, job).await.unwrap_or_default(),

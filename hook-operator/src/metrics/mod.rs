@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hook_core::answer::FailureKind;
+use hook_core::answer::MeasurementReason;
 use hook_core::decide::MeasurementOutcome;
 use hook_core::resolve::ResolvedProvider;
 use hook_session::observer::{Observer, time_of};
@@ -136,7 +136,7 @@ impl Metrics {
                     .measurements
                     .get_or_create(&MeasurementLabels { provider, phase });
             }
-            for kind in FailureKind::ALL {
+            for kind in MeasurementReason::ALL {
                 let kind = kind.as_str();
                 let _ = self.failures.get_or_create(&FailureLabels { provider, kind });
             }
@@ -213,7 +213,13 @@ impl Observer for Metrics {
         self.lag.observe(lag.as_secs_f64());
     }
 
-    fn measured(&self, provider: &'static str, phase: Phase, failure: Option<FailureKind>, took: Duration) {
+    fn measured(
+        &self,
+        provider: &'static str,
+        phase: Phase,
+        failure: Option<MeasurementReason>,
+        took: Duration,
+    ) {
         self.measurements
             .get_or_create(&MeasurementLabels {
                 provider,
@@ -234,7 +240,7 @@ impl Observer for Metrics {
     }
 
     fn not_asked(&self, provider: &'static str) {
-        let kind = FailureKind::NotAsked.as_str();
+        let kind = MeasurementReason::NotAsked.as_str();
         self.failures
             .get_or_create(&FailureLabels { provider, kind })
             .inc();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use hook_core::request::ObjectKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIResource, APIResourceList};
 use kube::Client;
@@ -209,13 +209,13 @@ fn namespaced<'r>(kind: &ObjectKind, resource: &'r APIResource) -> Result<&'r st
         "objects of kind {} belong to no namespace, so no hook may read them",
         kind.kind
     );
-    Err(MeasurementFailure::new(FailureKind::ApiRefused, message))
+    Err(MeasurementFailure::new(MeasurementReason::ApiRefused, message))
 }
 
 /// Returns the failure of a lookup, which the operator makes as itself.
 fn undiscovered(kind: &ObjectKind, error: &CallError) -> MeasurementFailure {
     let message = format!("kind {} is not looked up: {error}", kind.kind);
-    MeasurementFailure::new(FailureKind::Unreachable, message)
+    MeasurementFailure::new(MeasurementReason::Unreachable, message)
 }
 
 fn unknown(kind: &ObjectKind) -> MeasurementFailure {
@@ -229,5 +229,5 @@ fn unknown(kind: &ObjectKind) -> MeasurementFailure {
         "the API server has no kind {} in {group}; correct target, or install its CRD",
         kind.kind
     );
-    MeasurementFailure::new(FailureKind::ApiRefused, message)
+    MeasurementFailure::new(MeasurementReason::ApiRefused, message)
 }

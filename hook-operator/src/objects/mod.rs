@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures::AsyncReadExt as _;
-use hook_core::answer::{FailureKind, MAX_ANSWER_BYTES, MeasurementFailure, pod_uid};
+use hook_core::answer::{MAX_ANSWER_BYTES, MeasurementFailure, MeasurementReason, pod_uid};
 use hook_core::request::{AnnotateRequest, ObjectName, ReadRequest};
 use hook_core::value::cut;
 use hook_providers::MemoryReservation;
@@ -79,7 +79,7 @@ impl Objects {
         let read = read.map_err(|error| failed(&request.object.to_string(), error))?;
         let bytes = read.ok_or_else(|| {
             let message = format!("{} is larger than 1 MiB", request.object);
-            MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+            MeasurementFailure::new(MeasurementReason::MalformedAnswer, message)
         })?;
         reservation.hold_only(before + bytes.len());
         Ok(bytes)
@@ -173,7 +173,7 @@ fn another_pod(pod: &ObjectName) -> MeasurementFailure {
     let message = format!(
         "{pod} is not annotated: it is not the pod of this run any more, or it was changed at the same time"
     );
-    MeasurementFailure::new(FailureKind::ObjectGone, message)
+    MeasurementFailure::new(MeasurementReason::ObjectGone, message)
 }
 
 /// Returns the failure of a call that was made as the account of the namespace.
@@ -181,7 +181,7 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
     match error {
         CallError::Gone => {
             let message = format!("{about} does not exist in the namespace of this run");
-            MeasurementFailure::new(FailureKind::ObjectGone, message)
+            MeasurementFailure::new(MeasurementReason::ObjectGone, message)
         }
         // A server that is too busy says nothing about rights.
         CallError::Refused {
@@ -192,7 +192,7 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
             let message = format!(
                 "{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"
             );
-            MeasurementFailure::new(FailureKind::ApiRefused, message)
+            MeasurementFailure::new(MeasurementReason::ApiRefused, message)
         }
         error @ (CallError::Conflict | CallError::Lapsed | CallError::Unknown { .. }) => {
             unreachable(about, &error.to_string())
@@ -202,7 +202,7 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
 
 pub(crate) fn unreachable(about: &str, why: &str) -> MeasurementFailure {
     let message = format!("{about}: {}", cut(why, QUOTED_BYTES));
-    MeasurementFailure::new(FailureKind::Unreachable, message)
+    MeasurementFailure::new(MeasurementReason::Unreachable, message)
 }
 
 #[cfg(test)]
@@ -221,21 +221,29 @@ mod tests {
             message: "no answer within 10s".to_owned(),
         };
         for (error, kind, words) in [
-            (CallError::Gone, FailureKind::ObjectGone, "Pod a does not exist"),
+            (
+                CallError::Gone,
+                MeasurementReason::ObjectGone,
+                "Pod a does not exist",
+            ),
             (
                 refused(403, "no"),
-                FailureKind::ApiRefused,
+                MeasurementReason::ApiRefused,
                 "hookgate-hooks to read an object: no",
             ),
             (
                 refused(422, &"x".repeat(9000)),
-                FailureKind::ApiRefused,
+                MeasurementReason::ApiRefused,
                 "xxx… (cut)",
             ),
-            (refused(429, "busy"), FailureKind::Unreachable, "Pod a: busy"),
-            (CallError::Conflict, FailureKind::Unreachable, "Pod a: "),
-            (CallError::Lapsed, FailureKind::Unreachable, "Pod a: "),
-            (unknown, FailureKind::Unreachable, "no answer within 10s"),
+            (
+                refused(429, "busy"),
+                MeasurementReason::Unreachable,
+                "Pod a: busy",
+            ),
+            (CallError::Conflict, MeasurementReason::Unreachable, "Pod a: "),
+            (CallError::Lapsed, MeasurementReason::Unreachable, "Pod a: "),
+            (unknown, MeasurementReason::Unreachable, "no answer within 10s"),
         ] {
             let failure = failed("Pod a", error);
             assert_eq!(failure.kind, kind, "{failure}");

@@ -30,7 +30,7 @@ pub(crate) struct Get {
 /// Lists HookRuns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct List {
-    /// List only HookRuns that ended without success
+    /// List only HookRuns that ended without success, keep failing with errors, or cannot succeed
     #[arg(long)]
     failing: bool,
 
@@ -99,7 +99,7 @@ impl List {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
             let which = if failing {
-                "HookRun that ended without success"
+                "HookRun that ended without success or keeps failing with errors"
             } else {
                 "HookRun"
             };

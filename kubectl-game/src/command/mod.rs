@@ -44,8 +44,9 @@ use std::process::ExitCode;
 
 use crate::cluster::{Failure, Flags};
 use crate::draw::document::OutputFormat;
-use crate::draw::text::{clean, clean_lines, wrap};
+use crate::draw::text::{clean, clean_lines, with_purpose, wrap};
 use crate::paint::Paint;
+use crate::why::{Explanation, Next};
 
 /// Exit code of a command, or the reason why it failed.
 pub(crate) type Outcome = Result<ExitCode, Failure>;
@@ -126,21 +127,50 @@ pub(crate) fn print_lines(lines: &[String]) {
 
 /// Prints a paragraph, wrapped to the terminal's width, and the commands to run next.
 pub(crate) fn print_answer(text: &str, next: &[String]) {
-    print_lines(&answer(
-        text,
-        next,
-        crate::draw::screen::style(Paint::PLAIN).width,
-    ));
+    print_explanation(&Explanation {
+        paragraphs: vec![text.to_owned()],
+        next: next.iter().cloned().map(Next::from).collect(),
+        runbook: None,
+    });
 }
 
-fn answer(text: &str, next: &[String], width: Option<usize>) -> Vec<String> {
-    // The text may quote a game server: remove terminal control characters.
-    let text = clean(text);
-    let mut lines = width.map_or_else(|| vec![text.clone()], |width| wrap(&text, width));
+/// Prints an explanation: its paragraphs, wrapped to the terminal's width, the commands to run next, and the link to the
+/// runbook.
+pub(crate) fn print_explanation(explanation: &Explanation) {
+    let width = crate::draw::screen::style(Paint::PLAIN).width;
+    print_lines(&lines(explanation, width));
+}
+
+fn lines(explanation: &Explanation, width: Option<usize>) -> Vec<String> {
+    let Explanation {
+        paragraphs,
+        next,
+        runbook,
+    } = explanation;
+    let mut lines = Vec::new();
+    for text in paragraphs {
+        // The text may quote a game server: remove terminal control characters.
+        let text = clean(text);
+        match width {
+            Some(width) => lines.extend(wrap(&text, width)),
+            None => lines.push(text),
+        }
+    }
     if !next.is_empty() {
         lines.push(String::new());
         lines.push("Next:".to_owned());
-        lines.extend(next.iter().map(|command| format!("  {}", clean(command))));
+        for Next { command, purpose } in next {
+            let command = vec![format!("  {}", clean(command))];
+            lines.extend(with_purpose(
+                command,
+                &clean(purpose),
+                width.unwrap_or(usize::MAX),
+            ));
+        }
+    }
+    if let Some(link) = runbook {
+        lines.push(String::new());
+        lines.push(format!("Runbook: {link}"));
     }
     lines
 }
@@ -150,9 +180,49 @@ pub(crate) const DONE: Outcome = Ok(ExitCode::SUCCESS);
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
     fn an_answer_of_a_game_server_cannot_command_the_terminal() {
-        let lines = super::answer("it said \x1b]0;owned\x07", &["kubectl get".to_owned()], Some(40));
-        assert_eq!(lines, ["it said ]0;owned", "", "Next:", "  kubectl get"]);
+        let explanation = Explanation {
+            paragraphs: vec!["it said \x1b]0;owned\x07".to_owned()],
+            next: vec![Next {
+                command: "kubectl get".to_owned(),
+                purpose: "once http://\x1b[2J answers".to_owned(),
+            }],
+            runbook: None,
+        };
+        assert_eq!(
+            lines(&explanation, Some(80)),
+            [
+                "it said ]0;owned",
+                "",
+                "Next:",
+                "  kubectl get  # once http:// [2J answers"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_link_to_the_runbook_is_the_last_line() {
+        let explanation = Explanation {
+            paragraphs: vec!["It is blocked.".to_owned(), "The hook failed.".to_owned()],
+            next: vec![Next::from("kubectl game retry arena".to_owned())],
+            runbook: Some("https://example.com/runbook.md#hookerrors".to_owned()),
+        };
+        assert_eq!(
+            lines(&explanation, Some(10)),
+            [
+                "It is",
+                "blocked.",
+                "The hook",
+                "failed.",
+                "",
+                "Next:",
+                "  kubectl game retry arena",
+                "",
+                "Runbook: https://example.com/runbook.md#hookerrors"
+            ]
+        );
     }
 }

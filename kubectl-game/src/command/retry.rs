@@ -14,11 +14,9 @@ use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
 use crate::view::state::rollback;
+use crate::view::waits::{Wait, some};
 use crate::view::{entries, hook_name, status_of};
 use crate::why::{flag_of, is_paused};
-
-/// Maximum number of pods named in a message.
-const MAX_NAMES: usize = 5;
 
 /// Retries hooks.
 #[derive(Debug, Clone, Args)]
@@ -188,20 +186,27 @@ fn of_rollout(
 /// Returns the message that there is nothing to retry, and what the workload waits for instead.
 fn nothing(game: &GameDeployment, flags: &str) -> String {
     let (name, status) = (game.name_any(), status_of(game));
-    let open = |wanted: fn(&HookCondition) -> bool| {
+    let open = |wanted: &dyn Fn(&HookCondition) -> bool| {
         let entries = HookKind::ALL.into_iter().flat_map(|kind| entries(&status, kind));
         let entries = entries.filter(|entry| !entry.phase.is_final() && wanted(entry));
         entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
     };
-    let (asking, blocked) = (
-        open(|entry| entry.hook_run.is_some()),
-        open(|entry| entry.hook_run.is_none()),
-    );
+    let is_running = |entry: &HookCondition| Wait::of(&status, entry) == Wait::Running;
+    let asking = open(&is_running);
+    let in_trouble = open(&|entry: &HookCondition| entry.hook_run.is_some() && !is_running(entry));
+    let blocked = open(&|entry: &HookCondition| entry.hook_run.is_none());
     let mut words = vec![format!(
         "no hook of a pod of {name} has said no, so there is nothing to ask again"
     )];
     if !asking.is_empty() {
         words.push(format!("being asked right now: {}", some(&asking)));
+    }
+    if !in_trouble.is_empty() {
+        words.push(format!(
+            "the hook of {} has not ended, and continues without a retry once its trouble is over: kubectl game why \
+             gd/{name}{flags}",
+            some(&in_trouble)
+        ));
     }
     if !blocked.is_empty() {
         words.push(format!(
@@ -211,19 +216,6 @@ fn nothing(game: &GameDeployment, flags: &str) -> String {
     }
     words.push("--force sets retry all the same".to_owned());
     words.join("; ")
-}
-
-fn some(pods: &[String]) -> String {
-    let shown = pods
-        .iter()
-        .take(MAX_NAMES)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(", ");
-    match pods.len().checked_sub(MAX_NAMES) {
-        None | Some(0) => shown,
-        Some(more) => format!("{shown} and {more} more"),
-    }
 }
 
 #[cfg(test)]
@@ -372,6 +364,10 @@ mod tests {
             words.contains("cannot be asked, and goes on by itself"),
             "{words}"
         );
+        let erroring = samples::erroring("HookErrors", "Unreachable", "connection refused");
+        let words = refused(&erroring.game);
+        let trouble = "the hook of arena-x7k2p has not ended, and continues without a retry";
+        assert!(words.contains(trouble) && !words.contains("right now"), "{words}");
         assert_eq!(
             refused(&samples::without_hook().game),
             "arena has no hook: its gates are open"

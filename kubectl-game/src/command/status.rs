@@ -10,7 +10,6 @@ use super::{Outcome, complain, print};
 use crate::cluster::{ClusterConnection, Failure, Flags, LiveList, News, interrupted, name_of};
 use crate::draw::text::clean;
 use crate::rollout_state::RolloutState;
-use crate::why::brief;
 
 /// Exit code: a person must act.
 const BLOCKED: u8 = 1;
@@ -123,6 +122,6 @@ fn say(verdict: &RolloutState) -> Option<FinalState> {
         RolloutState::Waiting(words) => ("waiting", words, None),
         RolloutState::Blocked(words) => ("blocked", words, Some(FinalState::Blocked)),
     };
-    print(&format!("{what}: {}\n", clean(&brief(words))));
+    print(&format!("{what}: {}\n", clean(words)));
     said
 }

@@ -9,7 +9,7 @@ use shared_api::GameDeployment;
 use shared_api::parsed::Parsed;
 use shared_api::reason::WorkloadReason;
 
-use super::{DONE, Outcome, print_answer};
+use super::{DONE, Outcome, print_explanation};
 use crate::cluster::{ClusterConnection, Failure, Flags, Kind, name_of};
 use crate::why;
 
@@ -55,7 +55,7 @@ impl Why {
                 Err(other) => return Err(other),
             },
         };
-        print_answer(&answer.text, &answer.next);
+        print_explanation(&answer);
         DONE
     }
 }

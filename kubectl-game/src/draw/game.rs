@@ -4,7 +4,7 @@ use super::Style;
 use super::lifecycle;
 use super::run::{info, message, phase};
 use super::table::{self, Cell, Note, Row};
-use super::text::{clean, command, wrap};
+use super::text::{clean, command, with_purpose, wrap};
 use crate::paint::Tone;
 use crate::view::GameView;
 use crate::view::pod::PodView;
@@ -32,7 +32,10 @@ pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
         lines.push(String::new());
         lines.push(style.paint.bold("Next:"));
         let columns = style.width.unwrap_or(usize::MAX);
-        lines.extend(view.next.iter().flat_map(|next| command(next, columns)));
+        for next in &view.next {
+            let lines_of_command = command(&clean(&next.command), columns);
+            lines.extend(with_purpose(lines_of_command, &clean(&next.purpose), columns));
+        }
     }
     lines
 }
@@ -101,7 +104,7 @@ fn broken(text: &str, style: Style) -> Vec<String> {
 
 /// Shortens the operator's message to a few lines; `why` shows it in full.
 fn message_lines(message: &str, style: Style) -> Vec<String> {
-    let mut lines = broken(&crate::why::brief(message), style);
+    let mut lines = broken(message, style);
     if lines.len() > MAX_MESSAGE_LINES {
         lines.truncate(MAX_MESSAGE_LINES);
         if let Some(last) = lines.last_mut() {

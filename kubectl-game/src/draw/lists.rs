@@ -1,10 +1,11 @@
 //! Tables of workloads, HookRuns and revisions.
 
 use kube::ResourceExt;
+use shared_api::reason::HookRunReason;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::Style;
-use super::run::{info, not_taken_up, phase};
+use super::run::{phase, summary};
 use super::table::{self, Cell, Row};
 use crate::cluster::{ListResult, UnreadableObject};
 use crate::paint::Tone;
@@ -78,10 +79,18 @@ fn game_row(game: &GameDeployment, everywhere: bool, style: Style) -> Row {
     row(cells)
 }
 
-/// Returns whether a run ended without success.
+/// Returns whether a run ended without success, keeps failing with errors, or cannot succeed.
 pub(crate) fn is_failing(run: &HookRun) -> bool {
-    let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
-    phase.is_final() && phase != Phase::Successful
+    let Some(status) = &run.status else { return false };
+    let reason = status.reason.as_deref();
+    let is_in_trouble = [HookRunReason::HookErrors, HookRunReason::HookCannotSucceed]
+        .iter()
+        .any(|trouble| reason == Some(trouble.as_str()));
+    if status.phase.is_final() {
+        status.phase != Phase::Successful
+    } else {
+        is_in_trouble
+    }
 }
 
 /// Renders `kubectl game hook list`.
@@ -95,17 +104,12 @@ pub(crate) fn runs(
     let mut rows: Vec<Row> = runs
         .iter()
         .map(|run| {
-            let metrics = run
-                .metrics
-                .iter()
-                .map(|metric| format!("{}: {}", metric.name, info(metric, style)));
-            let said: Vec<String> = not_taken_up(run, style).into_iter().chain(metrics).collect();
             let mut cells = vec![
                 Cell::new(run.name.clone()),
                 Cell::new(run.kind.clone()),
                 phase(run),
                 Cell::new(style.age(run.created)),
-                Cell::new(said.join("; ")),
+                Cell::new(summary(run, style)),
             ];
             if everywhere {
                 cells.insert(0, Cell::new(run.namespace.clone()));

@@ -1,14 +1,14 @@
-//! Rendering of a HookRun: its measurements, its last value and the time of its next measurement.
+//! Rendering of a HookRun: its measurements, its last value or error, and the time of its next measurement.
 
 use shared_api::Phase;
-use shared_api::reason::WorkloadReason;
+use shared_api::reason::{HookRunReason, WorkloadReason};
 
 use super::Style;
 use super::table::{self, Cell, Note, Row};
 use crate::paint::Tone;
 use crate::view::run::{MetricView, Outcomes, RunView};
 
-/// Summarizes the measurements of a metric: `1/3 ✔1 ✖1 last "3", next in 4s`.
+/// Summarizes the measurements of a metric: `1/3 ✔1 ✖1 last "3" next 4s`, or `0/1 ⚠3 next 4s error: timed out`.
 pub(crate) fn info(metric: &MetricView, style: Style) -> String {
     let MetricView { done, wanted, .. } = metric;
     let mut words = vec![match wanted {
@@ -17,10 +17,12 @@ pub(crate) fn info(metric: &MetricView, style: Style) -> String {
     }];
     let outcomes = outcomes(metric.outcomes, style);
     words.extend((!outcomes.is_empty()).then_some(outcomes));
-    words.extend(metric.last.as_ref().map(|last| format!("last {last:?}")));
+    let last = metric.last.as_ref().filter(|_| metric.error.is_none());
+    words.extend(last.map(|last| format!("last {last:?}")));
     if let Some(next) = metric.next.filter(|_| style.now.is_some()) {
         words.push(format!("next {}", style.until(next)));
     }
+    words.extend(metric.error.as_ref().map(|error| format!("error: {error}")));
     words.join(" ")
 }
 
@@ -104,7 +106,15 @@ fn metric_row(metric: &MetricView, lead: &str, style: Style) -> Row {
             Cell::toned(Tone::from(metric.phase), word),
             Cell::new(info(metric, style)),
         ],
-        notes: vec![],
+        notes: metric.request.iter().map(|request| note("  ", request)).collect(),
+    }
+}
+
+fn note(lead: &str, text: &str) -> Note {
+    Note {
+        lead: lead.to_owned(),
+        text: text.to_owned(),
+        faint: false,
     }
 }
 
@@ -113,17 +123,43 @@ pub(crate) fn message(run: &RunView, lead: &str, style: Style) -> Vec<Note> {
     // A success needs no explanation.
     let said = run.message.clone().filter(|_| run.phase != Phase::Successful);
     let texts = not_taken_up(run, style).into_iter().chain(said);
-    texts
-        .map(|text| Note {
-            lead: lead.to_owned(),
-            text,
-            faint: false,
-        })
-        .collect()
+    texts.map(|text| note(lead, &text)).collect()
+}
+
+/// Summarizes a run: its metrics, and its message where the metrics do not show the cause.
+pub(crate) fn summary(run: &RunView, style: Style) -> String {
+    let reason = run.reason.as_deref().and_then(HookRunReason::named);
+    let message = run.message.clone();
+    let (message, metrics) = match reason {
+        // No metric was measured.
+        Some(HookRunReason::InvalidSpec | HookRunReason::OwnerMissing) => (message, [].as_slice()),
+        Some(HookRunReason::HookCannotSucceed | HookRunReason::TimedOut) => (message, run.metrics.as_slice()),
+        Some(
+            HookRunReason::Measuring
+            | HookRunReason::HookErrors
+            | HookRunReason::NotAskedYet
+            | HookRunReason::NoRoomForSpec
+            | HookRunReason::JobActive
+            | HookRunReason::JobsLeft
+            | HookRunReason::AllMetricsSuccessful
+            | HookRunReason::FailureLimitExceeded
+            | HookRunReason::SuccessLimitNotReached
+            | HookRunReason::InconclusiveLimitExceeded
+            | HookRunReason::ErrorLimitExceeded
+            | HookRunReason::Terminated
+            | HookRunReason::StatusNotRecorded,
+        )
+        | None => (None, run.metrics.as_slice()),
+    };
+    let metrics = metrics
+        .iter()
+        .map(|metric| format!("{}: {}", metric.name, info(metric, style)));
+    let parts = not_taken_up(run, style).into_iter().chain(message).chain(metrics);
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the message for a run that hook-operator does not measure.
-pub(crate) fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
+fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
     let since = run
         .not_taken_up_at
         .filter(|at| style.now.is_some_and(|now| *at <= now))?;

@@ -93,7 +93,8 @@ fn pods_of_an_aborted_rollout_go_back() {
     }
     assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
     assert_eq!(role(&drawn, "# revision 1"), Some("current"));
-    let next = "Next:\n  kubectl game retry arena\n  kubectl game undo arena";
+    let next = "Next:\n  kubectl game retry arena  # begin the rollout again\n  kubectl game undo arena  # restore the \
+                earlier template";
     assert!(drawn.ends_with(next), "{drawn}");
     let history = lists::history(&revision::history(&snapshot), style).join("\n");
     assert_eq!(role(&history, "arena-7d4b9c"), Some("aborted"));
@@ -187,6 +188,99 @@ fn tables_of_workloads_runs_and_revisions() {
         lists::history(&revision::history(&samples::paused()), style),
     ];
     insta::assert_snapshot!(tables.map(|lines| lines.join("\n")).join("\n\n"));
+}
+
+#[test]
+fn a_run_shows_its_last_error_and_its_request() {
+    let style = style(Paint::PLAIN, None);
+    let error = "connection refused by 10.0.0.7:9091";
+    let snapshot = samples::erroring("HookErrors", "Unreachable", error);
+    let run = RunView::of(&snapshot.runs[0]);
+    let table = lists::runs(std::slice::from_ref(&run), &[], false, style).join("\n");
+    let words = "players: 0/1 !160 next 0s error: connection refused by 10.0.0.7:9091";
+    assert!(table.ends_with(words), "{table}");
+    let lines = run::lines(&run, style);
+    assert!(
+        lines.iter().any(|line| line == "  GET http://10.0.0.7:9091"),
+        "{lines:?}"
+    );
+    assert!(
+        lines
+            .iter()
+            .any(|line| line.ends_with(words.trim_start_matches("players: "))),
+        "{lines:?}"
+    );
+    // The value of a measurement without an error is shown as before.
+    let refused = RunView::of(&samples::refused().runs[0]);
+    let table = lists::runs(&[refused], &[], false, style).join("\n");
+    assert!(table.ends_with("players: 1/1 x1 last \"3\""), "{table}");
+}
+
+#[test]
+fn a_run_that_was_not_measured_is_listed_with_its_message() {
+    let style = style(Paint::PLAIN, None);
+    let said = "hook spec invalid: metrics[0].successCondition: unexpected `=` (1:15)";
+    let metric = serde_json::json!({ "name": "players" });
+    let invalid = samples::ended("Error", "InvalidSpec", said, metric);
+    let table = |snapshot: &Snapshot| {
+        let run = RunView::of(&snapshot.runs[0]);
+        lists::runs(&[run], &[], false, style).join("\n")
+    };
+    let listed = table(&invalid);
+    assert!(
+        listed.ends_with(said) && !listed.contains("players: 0"),
+        "{listed}"
+    );
+    let endless = table(&samples::endless());
+    assert!(endless.contains("metric players has neither count"), "{endless}");
+}
+
+#[test]
+fn runs_without_success_and_runs_with_trouble_are_failing() {
+    let error = |reason: &str| samples::erroring(reason, "Unreachable", "connection refused");
+    let table = [
+        (samples::refused(), true),
+        (samples::ended_in_error("Timeout", "timed out"), true),
+        (error("HookErrors"), true),
+        (error("HookCannotSucceed"), true),
+        (samples::endless(), true),
+        (error("Measuring"), false),
+        (samples::asking(), false),
+    ];
+    for (snapshot, expected) in table {
+        let run = &snapshot.runs[0];
+        assert_eq!(lists::is_failing(run), expected, "{:?}", run.status);
+    }
+}
+
+#[test]
+fn a_workload_with_a_hook_that_cannot_run_is_listed_with_the_reason() {
+    let games = ListResult {
+        objects: vec![samples::unresolved("HookTemplateMissing").game],
+        unreadable: vec![],
+    };
+    let listed = lists::games(&games, false, style(Paint::PLAIN, None)).join("\n");
+    assert!(listed.contains("x HookTemplateMissing"), "{listed}");
+    let drawn = tree(
+        &samples::unresolved("HookTemplateMissing"),
+        style(Paint::PLAIN, Some(80)),
+    );
+    let words =
+        "x HookTemplateMissing for 2m\n            spec.preDeleteUpdateStrategy.hook: HookTemplate empty has";
+    assert!(drawn.contains(words), "{drawn}");
+}
+
+#[test]
+fn purposes_of_commands_fit_narrow_terminals() {
+    let snapshot = samples::erroring("HookErrors", "Unreachable", "connection refused by 10.0.0.7:9091");
+    for width in [44, 60, 72] {
+        let drawn = tree(&snapshot, style(Paint::PLAIN, Some(width)));
+        let (_, next) = drawn.split_once("\nNext:\n").unwrap();
+        assert!(
+            next.starts_with("  kubectl edit hooktemplate empty\n    # if "),
+            "{next}"
+        );
+    }
 }
 
 #[test]

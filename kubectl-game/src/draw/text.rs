@@ -96,6 +96,25 @@ pub(crate) fn command(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Adds the purpose of a command to its lines: as a comment of the shell at the end of the only line, or else on lines
+/// of its own.
+pub(crate) fn with_purpose(mut lines: Vec<String>, purpose: &str, columns: usize) -> Vec<String> {
+    const LEAD: &str = "    # ";
+    if purpose.is_empty() {
+        return lines;
+    }
+    if let [line] = lines.as_mut_slice() {
+        let comment = format!("  # {purpose}");
+        if width(line) + width(&comment) <= columns {
+            line.push_str(&comment);
+            return lines;
+        }
+    }
+    let comments = wrap(purpose, columns.saturating_sub(LEAD.len()));
+    lines.extend(comments.into_iter().map(|line| format!("{LEAD}{line}")));
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,6 +142,32 @@ mod tests {
         assert_eq!(
             command("kubectl game get arena -n games", 20),
             ["  kubectl game get \\", "    arena -n games"]
+        );
+    }
+
+    #[test]
+    fn a_purpose_is_a_comment_beside_or_below_its_command() {
+        let lines = |purpose: &str, columns: usize| {
+            let command = command("kubectl game retry arena", columns);
+            with_purpose(command, purpose, columns)
+        };
+        assert_eq!(lines("", 80), ["  kubectl game retry arena"]);
+        assert_eq!(
+            lines("once it answers", 80),
+            ["  kubectl game retry arena  # once it answers"]
+        );
+        assert_eq!(
+            lines("once it answers in time", 30),
+            ["  kubectl game retry arena", "    # once it answers in time"]
+        );
+        assert_eq!(
+            lines("once it answers", 20),
+            [
+                "  kubectl game \\",
+                "    retry arena",
+                "    # once it",
+                "    # answers"
+            ]
         );
     }
 

@@ -240,6 +240,7 @@ fn samples(text: &str) -> Option<String> {
 fn error(failure: &MeasurementFailure) -> MeasurementResult {
     MeasurementResult {
         phase: Phase::Error,
+        reason: Some(failure.kind),
         value: None,
         message: Some(failure.message.clone()),
     }

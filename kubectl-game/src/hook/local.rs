@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use hook_core::resolve::Reference;
 use hook_core::schedule::Schedule;
 use hook_driver::StoreError;
@@ -145,10 +145,9 @@ impl ReferenceSource for LocalBackend {
         reference: &Reference,
         _reservation: &mut MemoryReservation,
     ) -> Result<String, MeasurementFailure> {
-        self.references
-            .get(reference)
-            .cloned()
-            .ok_or_else(|| MeasurementFailure::new(FailureKind::InvalidRequest, how_to_supply(reference)))
+        self.references.get(reference).cloned().ok_or_else(|| {
+            MeasurementFailure::new(MeasurementReason::InvalidRequest, how_to_supply(reference))
+        })
     }
 }
 

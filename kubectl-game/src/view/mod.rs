@@ -9,6 +9,7 @@
 //! | [`run`] | a HookRun with its measurements |
 //! | [`lifecycle`] | the hooks of a rollout, in the order of their points |
 //! | [`execution`] | an ExecutionHook with its containers |
+//! | [`waits`] | causes for which pods wait for their hooks |
 //! | [`age`] | durations in kubectl's format |
 
 pub(crate) mod age;
@@ -20,6 +21,7 @@ pub(crate) mod pod;
 pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod state;
+pub(crate) mod waits;
 
 use gamedeployment_core::hook_kind::HookKind;
 use jiff::Timestamp;
@@ -31,6 +33,7 @@ use shared_api::names::hook_run_label;
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 
 use crate::cluster::Snapshot;
+use crate::why::Next;
 use lifecycle::LifecycleHookView;
 use revision::RevisionView;
 use run::RunView;
@@ -64,7 +67,7 @@ pub(crate) struct GameView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) unreadable: Vec<String>,
     /// Commands that may help now.
-    pub(crate) next: Vec<String>,
+    pub(crate) next: Vec<Next>,
 }
 
 /// Numbers of pods.

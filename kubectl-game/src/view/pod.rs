@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use kube::ResourceExt;
 use serde::Serialize;
-use shared_api::Phase;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
 
 use super::run::RunView;
+use super::waits::Wait;
 use super::{entries, hook_name, runs_of, status_of};
 use crate::cluster::Snapshot;
 use crate::paint::Tone;
@@ -48,7 +48,10 @@ impl PodView {
         let pod = Pod::read(object);
         let waiting = waiting(snapshot, &pod.name);
         let runs: Vec<RunView> = runs_of(snapshot, &pod.uid).map(RunView::of).collect();
-        let (word, tone) = word(&pod, waiting.as_ref());
+        let state = waiting
+            .as_ref()
+            .map(|(kind, entry)| (*kind, tone(snapshot, entry)));
+        let (word, tone) = word(&pod, state);
         // The message of a run is more precise than the entry in the status.
         let of_hook = waiting
             .as_ref()
@@ -92,7 +95,17 @@ pub(crate) fn waiting(snapshot: &Snapshot, pod: &str) -> Option<(HookKind, HookC
     })
 }
 
-fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone) {
+/// Returns the significance of a wait.
+fn tone(snapshot: &Snapshot, entry: &HookCondition) -> Tone {
+    let phase = entry.phase;
+    match Wait::of(&status_of(&snapshot.game), entry) {
+        // A success that does not open the gate had no successful measurement.
+        Wait::Blocked(_) if !phase.is_final() || Tone::from(phase) == Tone::Good => Tone::Bad,
+        Wait::Blocked(_) | Wait::Running => phase.into(),
+    }
+}
+
+fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>) -> (String, Tone) {
     let word = |word: &str, tone| (word.to_owned(), tone);
     if pod.terminating {
         return word("Terminating", Tone::Gone);
@@ -102,15 +115,8 @@ fn word(pod: &Pod, waiting: Option<&(HookKind, HookCondition)>) -> (String, Tone
         PodPhase::Failed => return word("Failed", Tone::Bad),
         PodPhase::Pending | PodPhase::Running | PodPhase::Unknown => {}
     }
-    if let Some((kind, entry)) = waiting {
-        let tone = match entry.phase {
-            // The entry names no HookRun: the hook cannot run.
-            Phase::Pending | Phase::Unset if entry.hook_run.is_none() => Tone::Bad,
-            // A success that does not open the gate had no successful measurement.
-            Phase::Successful => Tone::Bad,
-            phase => phase.into(),
-        };
-        return (hook_name(*kind).to_owned(), tone);
+    if let Some((kind, tone)) = waiting {
+        return word(hook_name(kind), tone);
     }
     if pod.annotation(DELETING) == Some("true") {
         return word("Chosen", Tone::Busy);

@@ -1,5 +1,6 @@
-//! View of a HookRun: progress, last value and time of the next measurement.
+//! View of a HookRun: progress, last value or error, and time of the next measurement.
 
+use hook_core::render::{RequestText, describe};
 use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
 use hook_core::tally;
 use jiff::Timestamp;
@@ -59,9 +60,15 @@ pub(crate) struct MetricView {
     pub(crate) counts_successes: bool,
     /// Measurements by outcome.
     pub(crate) outcomes: Outcomes,
+    /// Request of each measurement; `None` if the spec is invalid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<String>,
     /// Last measured value, or else the message of the last measurement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) last: Option<String>,
+    /// Message of the last measurement, if it ended in an error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) error: Option<String>,
     /// Time of the next measurement, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<Timestamp>,
@@ -98,19 +105,13 @@ impl RunView {
                 MetricView::of(&metric.name, &status, resolved)
             })
             .collect();
-        let pod = run
-            .spec
-            .args
-            .iter()
-            .flatten()
-            .find(|arg| arg.name == argument::POD_NAME);
         Self {
             name: run.name_any(),
             namespace: run.namespace().unwrap_or_default(),
             kind: kind
                 .map(|kind| shared_api::names::hook_kind::old_name(kind).to_owned())
                 .unwrap_or_default(),
-            pod: pod.and_then(|arg| arg.value.clone()),
+            pod: pod_of(run).map(str::to_owned),
             created: created(run),
             phase: status.phase,
             reason: status.reason,
@@ -130,6 +131,18 @@ impl RunView {
     }
 }
 
+/// Returns the name of the pod that a run is about.
+pub(crate) fn pod_of(run: &HookRun) -> Option<&str> {
+    let mut args = run.spec.args.iter().flatten();
+    args.find(|arg| arg.name == argument::POD_NAME)?.value.as_deref()
+}
+
+/// Describes the request of a metric; `None` if there is no such metric, or the spec is invalid.
+pub(crate) fn request_of(run: &HookRun, metric: &str) -> Option<RequestText> {
+    let resolved = resolve_run(&run.spec).ok()?;
+    Some(describe(resolved.metric(metric)?, &resolved.arguments))
+}
+
 impl MetricView {
     fn of(name: &str, status: &HookRunStatus, resolved: Option<(&ResolvedRun, &ResolvedMetric)>) -> Self {
         let known = status.metric_results.iter().find(|result| result.name == name);
@@ -143,6 +156,10 @@ impl MetricView {
             },
             None => (result.count, None, false),
         };
+        let newest = result.measurements.last();
+        let message = newest.and_then(|newest| newest.message.clone());
+        let is_error = newest.is_some_and(|newest| newest.phase == Phase::Error);
+        let value = newest.and_then(|newest| newest.value.clone());
         Self {
             name: name.to_owned(),
             phase: result.phase,
@@ -155,10 +172,9 @@ impl MetricView {
                 inconclusive: result.inconclusive,
                 error: result.error,
             },
-            last: result
-                .measurements
-                .last()
-                .and_then(|last| last.value.clone().or_else(|| last.message.clone())),
+            request: resolved.map(|(run, metric)| describe(metric, &run.arguments).text),
+            last: value.or_else(|| message.clone().filter(|_| !is_error)),
+            error: message.filter(|_| is_error),
             next: resolved.and_then(|(run, metric)| next(run, metric, status, &result)),
         }
     }

@@ -153,21 +153,26 @@ pub(crate) fn snapshot(game: GameDeployment, runs: Vec<HookRun>) -> Snapshot {
     Snapshot::of(game, pods, runs, revisions, "")
 }
 
-fn waits(phase: &str, run: Option<&str>, message: &str) -> Value {
+/// Builds the status entry of a pod that waits, and the number of such pods. `reason` is empty while the hook runs
+/// without trouble.
+fn waits(phase: &str, run: Option<&str>, reason: &str, message: &str) -> Value {
     let mut entry = json!({
         "podName": "arena-x7k2p", "phase": phase, "startTime": "2026-01-02T09:58:00Z", "message": message
     });
     if let Some(run) = run {
         entry["hookRun"] = json!(run);
     }
+    if !reason.is_empty() {
+        entry["reason"] = json!(reason);
+    }
     json!({ "preDeleteHookCondition": [entry], "hookPendingReplicas": 1 })
 }
 
 const SCALING: &str = "0 pods to create, 1 to delete";
 
-/// Builds the conditions of a workload that cannot delete a pod, with this reason.
-fn scaling_blocked(reason: &str, message: &str) -> Value {
-    let message = format!("pod arena-x7k2p: {message}");
+/// Builds the conditions of a workload that cannot delete a pod, with this reason and this remedy.
+fn scaling_blocked(reason: &str, message: &str, remedy: &str) -> Value {
+    let message = format!("pod arena-x7k2p: {message}{remedy}");
     json!([
         available(1),
         condition("Progressing", "True", "Scaling", SCALING),
@@ -178,20 +183,119 @@ fn scaling_blocked(reason: &str, message: &str) -> Value {
 /// Builds a snapshot whose hook failed.
 pub(crate) fn refused() -> Snapshot {
     let said = "metric players Failed: \"3\" does not satisfy asInt(result) == 0 (1 failed > failureLimit 0)";
-    let message = format!("HookRun {RUN} is Failed: {said}; the pod stays as it is");
-    let conditions = scaling_blocked("HookUnsuccessful", &message);
+    let metric = json!({
+        "name": "players", "phase": "Failed", "count": 1, "failed": 1, "measurements": [{
+            "phase": "Failed", "value": "3", "startedAt": "2026-01-02T09:58:00Z",
+            "finishedAt": "2026-01-02T09:58:00.012Z"
+        }]
+    });
+    ended("Failed", "FailureLimitExceeded", said, metric)
+}
+
+/// Builds a snapshot whose hook ended without success, with this metric result.
+pub(crate) fn ended(phase: &str, reason: &str, said: &str, metric: Value) -> Snapshot {
+    let message = format!("HookRun {RUN} is {phase}: {said}; the pod stays as it is");
+    let remedy =
+        ". To run the hook again, set spec.preDeleteUpdateStrategy.retry to true or delete the HookRun";
+    let conditions = scaling_blocked("HookUnsuccessful", &message, remedy);
     let status = json!({
-        "phase": "Failed", "reason": "FailureLimitExceeded", "message": said, "startedAt": "2026-01-02T09:58:00Z",
-        "completedAt": "2026-01-02T09:58:01Z",
+        "phase": phase, "reason": reason, "message": said, "startedAt": "2026-01-02T09:58:00Z",
+        "completedAt": "2026-01-02T09:58:01Z", "metricResults": [metric]
+    });
+    let game = game(&conditions, waits(phase, Some(RUN), "HookUnsuccessful", &message));
+    snapshot(game, vec![run(players(json!({})), status)])
+}
+
+/// Builds a snapshot whose hook ended because of an error, with this reason of its measurement.
+pub(crate) fn ended_in_error(reason: &str, message: &str) -> Snapshot {
+    let said = format!("metric players Error: {message} (5 errors in a row > consecutiveErrorLimit 4)");
+    ended(
+        "Error",
+        "ErrorLimitExceeded",
+        &said,
+        errors("Error", 5, reason, message),
+    )
+}
+
+/// Builds the result of a metric with errors, the last one with this reason.
+fn errors(phase: &str, count: i64, reason: &str, message: &str) -> Value {
+    json!({
+        "name": "players", "phase": phase, "error": count, "consecutiveError": count, "measurements": [{
+            "phase": "Error", "reason": reason, "message": message, "startedAt": "2026-01-02T09:59:56Z",
+            "finishedAt": "2026-01-02T09:59:56Z"
+        }]
+    })
+}
+
+/// Builds a snapshot whose hook runs and brings errors: `reason` is that of the HookRun, and `measurement` that of the
+/// last measurement. With `Measuring` the errors are too few for the operator to report them.
+pub(crate) fn erroring(reason: &str, measurement: &str, message: &str) -> Snapshot {
+    let is_reported = reason != "Measuring";
+    let count = if is_reported { 160 } else { 3 };
+    let status = json!({
+        "phase": "Running", "reason": reason, "startedAt": "2026-01-02T09:58:00Z",
+        "message": format!("metric players: last measurement Error: {message} ({count} errors in a row)"),
+        "metricResults": [errors("Running", count, measurement, message)]
+    });
+    let run = run(players(json!({ "interval": "3s", "successfulLimit": 1 })), status);
+    let game = if is_reported {
+        let message = format!("HookRun {RUN} keeps failing with errors: metric players: {message}");
+        let conditions = scaling_blocked(reason, &message, "");
+        game(&conditions, waits("Running", Some(RUN), reason, &message))
+    } else {
+        let message = format!("waits for the verdict of HookRun {RUN}");
+        let conditions = json!([available(1), condition("Progressing", "True", "Scaling", SCALING)]);
+        game(&conditions, waits("Running", Some(RUN), "", &message))
+    };
+    snapshot(game, vec![run])
+}
+
+/// Builds a snapshot whose hook has no success limit, and thus cannot succeed.
+pub(crate) fn endless() -> Snapshot {
+    let said = "metric players has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it never becomes \
+                Successful";
+    let status = json!({
+        "phase": "Running", "reason": "HookCannotSucceed", "startedAt": "2026-01-02T09:58:00Z", "message": said,
         "metricResults": [{
-            "name": "players", "phase": "Failed", "count": 1, "failed": 1, "measurements": [{
-                "phase": "Failed", "value": "3", "startedAt": "2026-01-02T09:58:00Z",
-                "finishedAt": "2026-01-02T09:58:00.012Z"
+            "name": "players", "phase": "Running", "count": 12, "successful": 12, "consecutiveSuccessful": 12,
+            "measurements": [{
+                "phase": "Successful", "value": "0", "startedAt": "2026-01-02T09:59:56Z",
+                "finishedAt": "2026-01-02T09:59:56Z"
             }]
         }]
     });
-    let game = game(&conditions, waits("Failed", Some(RUN), &message));
-    snapshot(game, vec![run(players(json!({})), status)])
+    let message = format!("HookRun {RUN} cannot succeed: {said}");
+    let conditions = scaling_blocked("HookCannotSucceed", &message, "");
+    let game = game(
+        &conditions,
+        waits("Running", Some(RUN), "HookCannotSucceed", &message),
+    );
+    snapshot(game, vec![run(players(json!({ "interval": "3s" })), status)])
+}
+
+/// Turns the one waiting pod of a snapshot into this many, all with the same cause: `arena-0`, `arena-1` and so on.
+pub(crate) fn many(mut snapshot: Snapshot, count: usize) -> Snapshot {
+    let status = snapshot.game.status.as_mut().unwrap();
+    let entry = status.pre_delete_hook_condition.remove(0);
+    let run = snapshot.runs.pop();
+    for number in 0..count {
+        let name = format!("arena-{number}");
+        let mut entry = entry.clone();
+        entry.pod_name.clone_from(&name);
+        if let Some(mut run) = run.clone() {
+            let of_pod = format!("pre-delete-hook-{name}");
+            entry.hook_run = Some(of_pod.clone());
+            run.metadata.name = Some(of_pod);
+            let uid = format!("u-{number}");
+            run.labels_mut()
+                .insert("tkex.tencent.com/pod-uid".to_owned(), uid);
+            snapshot.runs.push(run);
+        }
+        status.pre_delete_hook_condition.push(entry);
+        snapshot.pods.push(pod(&name, "arena-7d4b9c", json!({})));
+    }
+    status.hook_pending_replicas = i32::try_from(count).unwrap();
+    snapshot
 }
 
 /// Builds a snapshot whose hook is running.
@@ -211,7 +315,7 @@ pub(crate) fn asking() -> Snapshot {
         }]
     });
     let spec = players(json!({ "interval": "10s", "consecutiveSuccessfulLimit": 2 }));
-    let game = game(&conditions, waits("Running", Some(RUN), &message));
+    let game = game(&conditions, waits("Running", Some(RUN), "", &message));
     snapshot(game, vec![run(spec, status)])
 }
 
@@ -219,14 +323,24 @@ pub(crate) fn asking() -> Snapshot {
 pub(crate) fn blocked() -> Snapshot {
     because(
         "HookTemplateMissing",
-        "its hook cannot be asked: HookTemplate empty does not exist; create it",
+        "its hook cannot run: HookTemplate empty does not exist; create it",
     )
 }
 
 /// Builds a snapshot whose hook cannot run for this reason.
 pub(crate) fn because(reason: &str, message: &str) -> Snapshot {
-    let conditions = scaling_blocked(reason, message);
-    snapshot(game(&conditions, waits("Pending", None, message)), vec![])
+    let conditions = scaling_blocked(reason, message, "");
+    snapshot(game(&conditions, waits("Pending", None, reason, message)), vec![])
+}
+
+/// Builds a snapshot of a complete workload with a hook that cannot run, for this reason.
+pub(crate) fn unresolved(reason: &str) -> Snapshot {
+    let mut snapshot = complete();
+    let message = "spec.preDeleteUpdateStrategy.hook: HookTemplate empty has problems";
+    let status = snapshot.game.status.as_mut().unwrap();
+    let unresolved = condition("HooksResolved", "False", reason, message);
+    status.conditions.push(read(unresolved));
+    snapshot
 }
 
 /// Builds a snapshot of a complete workload.

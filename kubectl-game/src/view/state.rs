@@ -8,6 +8,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::status_of;
+use super::waits::{causes, message_of};
 use crate::paint::Tone;
 
 /// Word for a workload whose newest spec the operator has not observed.
@@ -21,7 +22,7 @@ pub(crate) struct State {
     pub(crate) word: String,
     /// Significance of the word.
     pub(crate) tone: Tone,
-    /// Message from the operator.
+    /// Message from the operator. Of pods with the same cause, it names the cause once.
     pub(crate) message: String,
     /// Condition that reports the state.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,6 +41,11 @@ pub(crate) fn condition(status: &GameDeploymentStatus, kind: WorkloadCondition) 
 /// Returns a condition if it is True.
 pub(crate) fn held(status: &GameDeploymentStatus, kind: WorkloadCondition) -> Option<&Condition> {
     condition(status, kind).filter(|condition| condition.status == "True")
+}
+
+/// Returns the condition that a hook of the spec cannot run, if so.
+pub(crate) fn unresolved(status: &GameDeploymentStatus) -> Option<&Condition> {
+    condition(status, WorkloadCondition::HooksResolved).filter(|found| found.status == "False")
 }
 
 /// Returns the rollback of the rollout to the update revision, if that rollout is aborted.
@@ -79,6 +85,7 @@ impl State {
             WorkloadCondition::UpdateBlocked,
         ];
         let bad = bad.into_iter().find_map(|kind| held(&status, kind));
+        let bad = bad.or_else(|| unresolved(&status));
         let found = bad
             .map(|condition| (condition, Tone::Bad))
             .or_else(|| condition(&status, WorkloadCondition::Progressing).map(|found| (found, tone(found))));
@@ -98,7 +105,7 @@ impl State {
         Self {
             word: condition.reason.clone(),
             tone,
-            message: condition.message.clone(),
+            message: message_of(condition, &causes(game)),
             condition: Some(condition.type_.clone()),
             since: Some(condition.last_transition_time.0),
         }
@@ -112,5 +119,55 @@ fn tone(progressing: &Condition) -> Tone {
         Some(WorkloadReason::PausedByStepBasedHook | WorkloadReason::InvalidSpec) => Tone::Bad,
         _ if progressing.status == "False" => Tone::Warn,
         _ => Tone::Busy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples;
+
+    fn state(game: &GameDeployment) -> (String, Tone) {
+        let State { word, tone, .. } = State::of(game);
+        (word, tone)
+    }
+
+    fn shown(word: &str, tone: Tone) -> (String, Tone) {
+        (word.to_owned(), tone)
+    }
+
+    #[test]
+    fn a_workload_with_a_hook_that_cannot_run_is_nowhere_green() {
+        assert_eq!(
+            state(&samples::complete().game),
+            shown("RolloutComplete", Tone::Good)
+        );
+        let game = samples::unresolved("HookTemplateInvalid").game;
+        assert_eq!(state(&game), shown("HookTemplateInvalid", Tone::Bad));
+        assert_eq!(State::of(&game).condition.as_deref(), Some("HooksResolved"));
+        // A pod that waits is more urgent.
+        let mut blocked = samples::refused().game;
+        let unresolved = game.status.unwrap().conditions.pop().unwrap();
+        blocked.status.as_mut().unwrap().conditions.push(unresolved);
+        assert_eq!(state(&blocked), shown("HookUnsuccessful", Tone::Bad));
+    }
+
+    #[test]
+    fn errors_of_a_hook_are_bad_once_the_operator_reports_them() {
+        for (reason, expected) in [
+            ("Measuring", shown("Scaling", Tone::Busy)),
+            ("HookErrors", shown("HookErrors", Tone::Bad)),
+            ("HookCannotSucceed", shown("HookCannotSucceed", Tone::Bad)),
+        ] {
+            let snapshot = samples::erroring(reason, "Unreachable", "connection refused by 10.0.0.7:9091");
+            assert_eq!(state(&snapshot.game), expected);
+        }
+    }
+
+    #[test]
+    fn the_message_holds_the_cause_without_remedies() {
+        let message = State::of(&samples::refused().game).message;
+        assert!(message.starts_with("pod arena-x7k2p: HookRun "), "{message}");
+        assert!(message.ends_with("; the pod stays as it is"), "{message}");
     }
 }

@@ -1,15 +1,18 @@
 //! Explains why a workload waits: everything that needs a person, or else its progress.
 
-use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
+use shared_api::GameDeploymentStatus;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
-use super::remedy::{self, About, flag_of};
-use super::{Explanation, brief, ours, sentence, watch};
+use super::hooks::{self, HookExplanation};
+use super::next::watch;
+use super::remedy::{self, About, Remedy};
+use super::{Explanation, sentence, template};
 use crate::cluster::Snapshot;
-use crate::view::state::{condition, held, rollback, unseen};
-use crate::view::{entries, status_of};
+use crate::view::state::{condition, held, unresolved, unseen};
+use crate::view::status_of;
+use crate::view::waits::{causes, is_about};
 
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
@@ -18,121 +21,166 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
         return Explanation::new(text, [watch(snapshot)]);
     }
     let status = status_of(&snapshot.game);
-    let mut answer = Explanation::default();
-    for (kind, what) in [
-        (WorkloadCondition::InvalidSpec, "cannot be worked on"),
-        (
-            WorkloadCondition::ScaleBlocked,
-            "cannot be scaled without a person",
-        ),
-        (
-            WorkloadCondition::UpdateBlocked,
-            "cannot be updated without a person",
-        ),
-    ] {
-        if let Some(condition) = held(&status, kind) {
-            explain_condition(snapshot, &mut answer, condition, what);
-        }
+    let mut answer = blocked(snapshot, &status);
+    let is_invalid = held(&status, WorkloadCondition::InvalidSpec).is_some();
+    let HookExplanation {
+        explanation: of_hooks,
+        skips,
+    } = if is_invalid {
+        HookExplanation::default()
+    } else {
+        hooks::explain(snapshot)
+    };
+    if answer.paragraphs.is_empty() {
+        let is_quiet = of_hooks.paragraphs.is_empty();
+        let Explanation {
+            paragraphs,
+            next,
+            runbook,
+        } = progress(snapshot, &status, is_quiet);
+        answer.paragraphs = paragraphs;
+        // Commands that end errors of hooks come first.
+        answer.extend(of_hooks);
+        answer.extend(Explanation {
+            next,
+            runbook,
+            ..Explanation::default()
+        });
+        explain_settings(snapshot, &status, &mut answer);
+    } else {
+        answer.extend(of_hooks);
     }
-    if !answer.text.is_empty() {
-        return answer;
-    }
-    let progressing = condition(&status, WorkloadCondition::Progressing);
-    let available = condition(&status, WorkloadCondition::Available).filter(|found| found.status == "False");
-    match progressing {
-        Some(found) if found.reason == WorkloadReason::RolloutComplete.as_str() => {
-            answer.text = format!("{name} does not wait: {}", sentence(&found.message));
-            if status.hook_pending_replicas > 0 {
-                answer.text = format!("{name} waits for hooks: {}", sentence(&found.message));
-            }
-        }
-        Some(found) => explain_condition(snapshot, &mut answer, found, "is on its way"),
-        None => answer.text = format!("{name}: gamedeployment-operator has not said anything about it yet."),
-    }
-    if let Some(found) = available {
-        explain_condition(snapshot, &mut answer, found, "has too few pods");
-    }
-    let hooks = condition(&status, WorkloadCondition::HooksResolved).filter(|found| found.status == "False");
-    if let Some(found) = hooks {
-        explain_condition(snapshot, &mut answer, found, "has a hook that could not be asked");
-    }
-    if let Some(found) = held(&status, WorkloadCondition::SpecWarning) {
-        explain_condition(snapshot, &mut answer, found, "has a setting to correct");
+    // A skip is for one pod. With more of them, it is suggested for each pod by itself.
+    if let [skip] = skips.as_slice() {
+        answer.add(skip.clone());
     }
     answer
 }
 
-fn explain_condition(snapshot: &Snapshot, answer: &mut Explanation, condition: &Condition, what: &str) {
+/// Explains the conditions that need a person. Of hooks of pods it names only the reason.
+fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Explanation {
     let name = snapshot.game.name_any();
-    let found = WorkloadReason::named(&condition.reason);
-    let about = About {
-        kind: found
-            .filter(|found| *found == WorkloadReason::HookUnsuccessful)
-            .and_then(|_| only_kind(snapshot)),
-        pod: None,
-    };
-    let mut remedy = found
-        .map(|found| remedy::of(found, snapshot, about))
-        .unwrap_or_default();
-    if about.kind.is_some() || found == Some(WorkloadReason::HookUnsuccessful) {
-        remedy.words = String::from("Ask again, or find out more about one pod.");
-        let refused = first_refused(snapshot);
-        remedy.commands = vec![retry(snapshot, refused.as_ref().map(|(kind, _)| *kind))];
-        remedy
-            .commands
-            .extend(refused.map(|(_, pod)| format!("kubectl game why {pod}{}", snapshot.flags)));
+    let causes = causes(&snapshot.game);
+    let mut answer = Explanation::default();
+    for (kind, headline) in [
+        (
+            WorkloadCondition::InvalidSpec,
+            format!("The spec of {name} is invalid"),
+        ),
+        (
+            WorkloadCondition::ScaleBlocked,
+            format!("Scaling of {name} is blocked and needs attention"),
+        ),
+        (
+            WorkloadCondition::UpdateBlocked,
+            format!("The update of {name} is blocked and needs attention"),
+        ),
+    ] {
+        let Some(found) = held(status, kind) else { continue };
+        // The hooks are explained from their entries and HookRuns.
+        if is_about(found, &causes) || hooks::explains_rollout(snapshot, &found.reason) {
+            answer.say(&format!("{headline} ({}).", found.reason));
+        } else {
+            let template = template::of_rollout(&snapshot.game, &found.reason);
+            let template = template.or_else(|| template::only(&snapshot.game));
+            explain_condition(snapshot, &mut answer, found, &headline, template);
+        }
     }
+    answer
+}
+
+/// Explains the progress. `is_quiet`: no hook brings errors.
+fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) -> Explanation {
+    let name = snapshot.game.name_any();
+    let Some(found) = condition(status, WorkloadCondition::Progressing) else {
+        let text = format!("{name}: gamedeployment-operator has not reported anything about it yet.");
+        return Explanation::new(text, []);
+    };
+    let message = sentence(&found.message);
+    let reason = WorkloadReason::named(&found.reason);
+    if reason == Some(WorkloadReason::RolloutComplete) {
+        let state = if status.hook_pending_replicas > 0 {
+            " waits for hooks"
+        } else if too_few(status).is_some() || unresolved(status).is_some() {
+            ": the rollout is complete"
+        } else {
+            " does not wait"
+        };
+        return Explanation::new(format!("{name}{state}: {message}"), []);
+    }
+    let headline = if reason == Some(WorkloadReason::Scaling) {
+        format!("{name} is scaling")
+    } else {
+        format!("{name} is being updated")
+    };
+    let is_automatic = matches!(reason, Some(WorkloadReason::Scaling | WorkloadReason::RollingOut));
+    // The errors of a hook need action.
+    if is_automatic && !is_quiet {
+        let text = format!("{headline} ({}): {message}", found.reason);
+        return Explanation::new(text, [watch(snapshot)]);
+    }
+    let mut answer = Explanation::default();
+    explain_condition(snapshot, &mut answer, found, &headline, None);
+    answer
+}
+
+/// Returns the condition that too few pods are available, if so.
+fn too_few(status: &GameDeploymentStatus) -> Option<&Condition> {
+    condition(status, WorkloadCondition::Available).filter(|found| found.status == "False")
+}
+
+/// Explains missing pods, hooks that cannot run, and settings to correct.
+fn explain_settings(snapshot: &Snapshot, status: &GameDeploymentStatus, answer: &mut Explanation) {
+    let name = snapshot.game.name_any();
+    if let Some(found) = too_few(status) {
+        let headline = format!("{name} has too few available pods");
+        explain_condition(snapshot, answer, found, &headline, None);
+    }
+    if let Some(found) = unresolved(status) {
+        let headline = format!("{name} has a hook that cannot run");
+        let template = template::only(&snapshot.game);
+        explain_condition(snapshot, answer, found, &headline, template);
+    }
+    if let Some(found) = held(status, WorkloadCondition::SpecWarning) {
+        let headline = format!("{name} has a setting to correct");
+        explain_condition(snapshot, answer, found, &headline, None);
+    }
+}
+
+/// Adds a condition with its remedy.
+fn explain_condition(
+    snapshot: &Snapshot,
+    answer: &mut Explanation,
+    condition: &Condition,
+    headline: &str,
+    template: Option<&str>,
+) {
+    let reason = WorkloadReason::named(&condition.reason);
+    let about = About {
+        template,
+        runs_named_in: Some(&condition.message),
+        ..About::default()
+    };
+    let Remedy { words, commands } = reason
+        .map(|reason| remedy::of(reason, snapshot, about))
+        .unwrap_or_default();
     let paused = matches!(
-        found,
+        reason,
         Some(
             WorkloadReason::Paused
                 | WorkloadReason::PausedByCanaryPauseStep
                 | WorkloadReason::PausedByStepBasedHook
         )
     );
-    let what = if paused { "is paused" } else { what };
-    let said = format!(
-        "{name} {what} ({}): {}",
+    let paused = paused.then(|| format!("{} is paused", snapshot.game.name_any()));
+    let headline = paused.as_deref().unwrap_or(headline);
+    answer.say(&format!(
+        "{headline} ({}): {} {words}",
         condition.reason,
-        sentence(&brief(&condition.message))
-    );
-    let words = [answer.text.as_str(), &said, &remedy.words];
-    answer.text = words
-        .into_iter()
-        .filter(|words| !words.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ");
-    remedy
-        .commands
-        .into_iter()
-        .for_each(|command| answer.and(command));
-}
-
-/// Returns the hook that pods wait for, if there is only one.
-fn only_kind(snapshot: &Snapshot) -> Option<HookKind> {
-    let status = status_of(&snapshot.game);
-    let mut kinds = HookKind::ALL
-        .into_iter()
-        .filter(|kind| !entries(&status, *kind).is_empty());
-    kinds.next().filter(|_| kinds.next().is_none())
-}
-
-/// Returns the command that runs hooks of pods again. Without `--hook`, it also begins an aborted rollout again.
-fn retry(snapshot: &Snapshot, kind: Option<HookKind>) -> String {
-    let command = ours(snapshot, "retry");
-    let is_rolled_back = rollback(&status_of(&snapshot.game)).is_some();
-    match kind.filter(|_| is_rolled_back) {
-        Some(kind) => format!("{command} --hook {}", flag_of(kind)),
-        None => command,
+        sentence(&condition.message)
+    ));
+    for command in commands {
+        answer.add(command);
     }
-}
-
-/// Returns the first pod whose hook ended without success, and the hook.
-fn first_refused(snapshot: &Snapshot) -> Option<(HookKind, String)> {
-    let status = status_of(&snapshot.game);
-    HookKind::ALL.into_iter().find_map(|kind| {
-        let mut entries = entries(&status, kind).iter();
-        let entry = entries.find(|entry| entry.phase.is_final())?;
-        Some((kind, format!("pod/{}", entry.pod_name)))
-    })
+    answer.link(reason, snapshot);
 }

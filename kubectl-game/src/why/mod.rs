@@ -1,54 +1,113 @@
-//! Explanations of waiting, in plain words: one paragraph, and the commands to run next. Pure.
+//! Explanations of waiting, in plain words: paragraphs, the commands to run next, and a link to the runbook. Pure.
 //!
 //! | module | job |
 //! | --- | --- |
 //! | [`mod@pod`] | explanations for one pod |
 //! | [`mod@game`] | explanations for a workload |
+//! | [`hooks`] | hooks that pods wait for: each cause once, with its pods |
+//! | [`run`] | a HookRun with trouble: its HookTemplate, its request and its last error |
+//! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
 //! | [`remedy`] | the remedy for each reason, with commands |
+//! | [`hook_remedy`] | remedies for hooks that cannot run or bring no success |
+//! | [`template`] | HookTemplates that the hooks of a workload name |
+//! | [`next`] | commands with their purposes |
 
 mod game;
+mod hook_remedy;
+mod hooks;
+mod next;
 mod pod;
 mod remedy;
+mod run;
+mod template;
+mod trouble;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod trouble_tests;
 
-pub(crate) use remedy::{flag_of, is_paused, pauses_for_a_time};
+pub(crate) use next::{Next, flag_of};
+pub(crate) use remedy::{is_paused, pauses_for_a_time};
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use kube::ResourceExt;
-
-use shared_api::names::pod::SKIP_HOOK;
+use shared_api::reason::WorkloadReason;
 
 use crate::cluster::Snapshot;
 use crate::view::age;
+use next::watch;
 
-/// A paragraph, and the commands to run next, the most likely first.
+/// Page of the runbook. It has a section for each reason that needs a person.
+const RUNBOOK: &str = "https://github.com/hookgate/hookgate/blob/main/docs/runbook.md";
+
+/// Text, and the commands to run next, the most likely first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Explanation {
-    /// Text of the paragraph.
-    pub(crate) text: String,
+    /// Paragraphs of the text.
+    pub(crate) paragraphs: Vec<String>,
     /// Commands to run next.
-    pub(crate) next: Vec<String>,
+    pub(crate) next: Vec<Next>,
+    /// Link to the runbook, if a person must act.
+    pub(crate) runbook: Option<String>,
 }
 
 impl Explanation {
-    fn new(text: impl Into<String>, next: impl IntoIterator<Item = String>) -> Self {
-        let mut answer = Self {
-            text: text.into(),
-            next: Vec::new(),
-        };
+    fn new(text: impl AsRef<str>, next: impl IntoIterator<Item = Next>) -> Self {
+        let mut answer = Self::default();
+        answer.say(text.as_ref());
         for command in next {
-            answer.and(command);
+            answer.add(command);
         }
         answer
     }
 
-    fn and(&mut self, command: String) {
-        if !command.is_empty() && !self.next.contains(&command) {
-            self.next.push(command);
+    /// Adds a paragraph, unless it is empty.
+    fn say(&mut self, text: &str) {
+        let text = text.trim();
+        if !text.is_empty() {
+            self.paragraphs.push(text.to_owned());
         }
+    }
+
+    /// Adds a command, unless it is there already.
+    fn add(&mut self, next: Next) {
+        if !self.next.iter().any(|known| known.command == next.command) {
+            self.next.push(next);
+        }
+    }
+
+    /// Links the section of a reason, if a person must act and no other section is linked.
+    fn link(&mut self, reason: Option<WorkloadReason>, snapshot: &Snapshot) {
+        let reason = reason.filter(|reason| remedy::needs_person(*reason, &snapshot.game));
+        let link = reason.map(|reason| format!("{RUNBOOK}#{}", reason.as_str().to_lowercase()));
+        self.runbook = self.runbook.take().or(link);
+    }
+
+    /// Adds another explanation.
+    fn extend(&mut self, other: Self) {
+        let Self {
+            paragraphs,
+            next,
+            runbook,
+        } = other;
+        self.paragraphs.extend(paragraphs);
+        for command in next {
+            self.add(command);
+        }
+        self.runbook = self.runbook.take().or(runbook);
+    }
+
+    /// Returns the paragraphs in one line.
+    #[cfg(test)]
+    fn text(&self) -> String {
+        self.paragraphs.join(" ")
+    }
+
+    /// Returns the commands without their purposes.
+    #[cfg(test)]
+    fn commands(&self) -> Vec<&str> {
+        self.next.iter().map(|next| next.command.as_str()).collect()
     }
 }
 
@@ -73,47 +132,11 @@ pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp
 }
 
 /// Returns the commands that may help a workload; none if no action is needed.
-pub(crate) fn commands(snapshot: &Snapshot) -> Vec<String> {
+pub(crate) fn commands(snapshot: &Snapshot) -> Vec<Next> {
     let mut commands = game::answer(snapshot).next;
     // The reader of this output is already watching.
-    commands.retain(|command| *command != watch(snapshot));
+    commands.retain(|next| *next != watch(snapshot));
     commands
-}
-
-/// Builds a command of this program for the workload: `kubectl game retry arena -n games`.
-fn ours(snapshot: &Snapshot, word: &str) -> String {
-    format!(
-        "kubectl game {word} {}{}",
-        snapshot.game.name_any(),
-        snapshot.flags
-    )
-}
-
-/// Builds the command that shows the progress.
-fn watch(snapshot: &Snapshot) -> String {
-    format!(
-        "kubectl game get {} -w{}",
-        snapshot.game.name_any(),
-        snapshot.flags
-    )
-}
-
-/// Removes the operator's remedies for users of plain kubectl from its message; the plugin suggests commands
-/// instead.
-pub(crate) fn brief(message: &str) -> String {
-    const FROM: &str = ". To ask again, set spec.";
-    let last = format!("annotate the pod with {SKIP_HOOK}=");
-    let mut rest = message;
-    let mut brief = String::new();
-    while let Some((before, after)) = rest.split_once(FROM) {
-        let Some((_, uid)) = after.split_once(&last) else {
-            break;
-        };
-        brief.push_str(before);
-        let end = uid.find([',', ' ']).unwrap_or(uid.len());
-        rest = uid.split_at(end).1;
-    }
-    brief + rest
 }
 
 /// Adds a full stop to a text that is not empty and has none.

@@ -2,22 +2,22 @@
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::Pod;
-use gamedeployment_core::status::is_not_taken_up;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use shared_api::game_deployment::HookCondition;
+use shared_api::GameDeploymentStatus;
 use shared_api::names::hook_run_annotation::INTENT;
 use shared_api::names::pod::{DELETING, REVISION, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
-use shared_api::{GameDeploymentStatus, Phase};
 
+use super::hooks::HookWait;
+use super::next::{Next, watch};
 use super::remedy::{self, About};
-use super::{Explanation, sentence, watch};
+use super::{Explanation, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
 use crate::view::state::{condition, held, rollback, unseen};
-use crate::view::{hook_name, runs_of, status_of};
+use crate::view::{runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     let pod = Pod::read(object);
@@ -37,7 +37,9 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         answer = answer.or_else(|| asked(snapshot, &status, &pod));
     }
     let mut answer = answer.unwrap_or_else(|| content(snapshot, &status, &pod));
-    answer.text.push_str(&skipping(&pod));
+    if let Some(last) = answer.paragraphs.last_mut() {
+        last.push_str(&skipping(&pod));
+    }
     answer
 }
 
@@ -68,103 +70,21 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
     let invalid = held(status, WorkloadCondition::InvalidSpec)?;
     let remedy = remedy::of(WorkloadReason::InvalidSpec, snapshot, About::default());
     let text = format!(
-        "Nothing is done to pod {}: the spec of {game} cannot be worked on. {} {}",
+        "Nothing is done to pod {}: the spec of {game} is invalid. {} {}",
         pod.name,
         sentence(&invalid.message),
         remedy.words
     );
-    Some(Explanation::new(text, remedy.commands))
+    let mut answer = Explanation::new(text, remedy.commands);
+    answer.link(Some(WorkloadReason::InvalidSpec), snapshot);
+    Some(answer)
 }
 
 /// The pod's hook is running, has failed, or cannot run.
 fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let (kind, entry) = waiting(snapshot, &pod.name)?;
-    let hook = hook_name(kind);
     let begun = format!("Pod {} waits: {}", pod.name, intent(snapshot, pod, kind));
-    if entry.hook_run.is_none() || is_not_taken_up(&entry) {
-        return Some(blocked(snapshot, status, pod, kind, &entry, &begun));
-    }
-    let run = entry.hook_run.clone().unwrap_or_default();
-    let look = format!("kubectl game hook get {run}{}", snapshot.flags);
-    let said = runs_of(snapshot, &pod.uid)
-        .find(|known| known.metadata.name.as_deref() == Some(run.as_str()))
-        .and_then(|known| known.status.as_ref()?.message.clone());
-    if !entry.phase.is_final() {
-        let so_far = said
-            .map(|said| format!(" So far: {}", sentence(&said)))
-            .unwrap_or_default();
-        let text = format!(
-            "{begun} and its {hook} hook is being asked by HookRun {run}.{so_far} It goes on by itself when the hook says \
-             yes; until then the pod serves on."
-        );
-        return Some(Explanation::new(
-            text,
-            [format!("kubectl game hook get {run} -w{}", snapshot.flags)],
-        ));
-    }
-    let verdict = if entry.phase == Phase::Successful {
-        "is Successful without a measured success, which opens nothing".to_owned()
-    } else {
-        let said = said.map(|said| format!(": {said}")).unwrap_or_default();
-        format!("is {}{said}", entry.phase)
-    };
-    let consequence = match kind {
-        HookKind::PreDelete | HookKind::PreInplace => "The pod serves on as it is.",
-        HookKind::PostInplace => "It serves on, and no further pod is updated.",
-    };
-    let about = About {
-        kind: Some(kind),
-        pod: Some(&pod.name),
-    };
-    let remedy = remedy::of(WorkloadReason::HookUnsuccessful, snapshot, about);
-    let said = sentence(&format!(
-        "{begun} and its {hook} hook did not say yes. HookRun {run} {verdict}"
-    ));
-    let text = format!("{said} {consequence} {}", remedy.words);
-    Some(Explanation::new(text, remedy.commands.into_iter().chain([look])))
-}
-
-fn blocked(
-    snapshot: &Snapshot,
-    status: &GameDeploymentStatus,
-    pod: &Pod,
-    kind: HookKind,
-    entry: &HookCondition,
-    begun: &str,
-) -> Explanation {
-    let message = entry.message.clone().unwrap_or_default();
-    let about = About {
-        kind: Some(kind),
-        pod: Some(&pod.name),
-    };
-    // The condition carries the reason of the pod that has waited longest; other pods may have other reasons.
-    let conditions = [WorkloadCondition::ScaleBlocked, WorkloadCondition::UpdateBlocked];
-    let mut conditions = conditions.into_iter().filter_map(|kind| held(status, kind));
-    let named = conditions.find(|condition| {
-        condition
-            .message
-            .contains(&format!("pod {}: {message}", pod.name))
-    });
-    let found = named.and_then(|condition| WorkloadReason::named(&condition.reason));
-    let remedy = found
-        .or(is_not_taken_up(entry).then_some(WorkloadReason::HookNotTakenUp))
-        .map(|reason| remedy::of(reason, snapshot, about))
-        .unwrap_or_default();
-
-    let text = format!(
-        "{begun} and {} The gate stays closed. {}",
-        sentence(&message),
-        remedy.words
-    );
-    // Inserts the name of the conflicting run.
-    let taken = message
-        .split_once(" exists and does not belong")
-        .and_then(|(before, _)| before.rsplit(' ').next());
-    let commands = remedy.commands.into_iter().map(|command| match taken {
-        Some(run) => command.replace("hookrun NAME", &format!("hookrun {run}")),
-        None => command,
-    });
-    Explanation::new(text.trim_end(), commands)
+    Some(HookWait::of(snapshot, status, kind, entry).explain_pod(&begun))
 }
 
 /// Describes the planned action on the pod, with a trailing comma.
@@ -177,12 +97,12 @@ fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
     let (act, rest) = intent.split_once([':', '@']).unwrap_or((&intent, ""));
     let to = rest.split('@').next().unwrap_or_default();
     match (act, kind) {
-        ("delete", _) => "it is to be deleted,".to_owned(),
-        ("recreate", _) => format!("it is to be deleted and created again at revision {to},"),
-        ("in-place", _) => format!("it is to be updated in place to revision {to},"),
+        ("delete", _) => "it is selected for deletion,".to_owned(),
+        ("recreate", _) => format!("it is selected for an update, by a new pod at revision {to},"),
+        ("in-place", _) => format!("it is selected for an in-place update to revision {to},"),
         ("confirm", _) | (_, HookKind::PostInplace) => "it was updated in place,".to_owned(),
-        (_, HookKind::PreInplace) => "it is to be updated in place,".to_owned(),
-        (_, HookKind::PreDelete) => "it is to be deleted or updated,".to_owned(),
+        (_, HookKind::PreInplace) => "it is selected for an in-place update,".to_owned(),
+        (_, HookKind::PreDelete) => "it is selected for deletion or an update,".to_owned(),
     }
 }
 
@@ -217,18 +137,22 @@ fn explain_condition(
     reason: WorkloadReason,
 ) -> Explanation {
     let about = About {
-        kind: None,
         pod: Some(&pod.name),
+        template: template::of_rollout(&snapshot.game, &found.reason),
+        runs_named_in: Some(&found.message),
+        ..About::default()
     };
     let remedy = remedy::of(reason, snapshot, about);
     let text = format!(
         "Pod {} waits ({}): {} {}",
         pod.name,
         found.reason,
-        sentence(&super::brief(&found.message)),
+        sentence(&found.message),
         remedy.words
     );
-    Explanation::new(text, remedy.commands)
+    let mut answer = Explanation::new(text, remedy.commands);
+    answer.link(Some(reason), snapshot);
+    answer
 }
 
 /// The pod is selected for deletion, and no hook blocks it.
@@ -243,11 +167,11 @@ fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Opti
             String::new()
         };
         let text = format!(
-            "Pod {} waits for its turn: it is chosen to be deleted, and goes when its hook says yes and enough other pods \
-             are available.{more} {progress}",
+            "Pod {} waits for its turn: it is selected for deletion, and is deleted once its hook succeeds and enough other \
+             pods are available.{more} {progress}",
             pod.name
         );
-        Explanation::new(text.trim_end(), [watch(snapshot)])
+        Explanation::new(text, [watch(snapshot)])
     })
 }
 
@@ -259,7 +183,7 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
             "Pod {} is being updated in place: it is out of service until its containers run the new images. {progress}",
             pod.name
         );
-        Explanation::new(text.trim_end(), [watch(snapshot)])
+        Explanation::new(text, [watch(snapshot)])
     })
 }
 
@@ -275,13 +199,11 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
         );
         let patch = r#"{"spec":{"updateStrategy":{"partition":0}}}"#;
         let name = snapshot.game.name_any();
-        return Some(Explanation::new(
-            text,
-            [format!(
-                "kubectl patch gd {name} --type=merge -p '{patch}'{}",
-                snapshot.flags
-            )],
-        ));
+        let lower = format!(
+            "kubectl patch gd {name} --type=merge -p '{patch}'{}",
+            snapshot.flags
+        );
+        return Some(Explanation::new(text, [Next::new(lower, "updates all pods")]));
     }
     Some(explain_condition(snapshot, pod, found, reason))
 }
@@ -296,11 +218,11 @@ fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<E
         .complaint()
         .unwrap_or_else(|| "its containers are starting, or their readiness probes fail".to_owned());
     let text = format!(
-        "Pod {} waits to be ready: {} No hook keeps it.",
+        "Pod {} waits to be ready: {} It is not waiting for a hook.",
         pod.name,
         sentence(&why)
     );
-    Some(Explanation::new(text, [describe]))
+    Some(Explanation::new(text, [Next::new(describe, "its events")]))
 }
 
 /// The pod does not wait.

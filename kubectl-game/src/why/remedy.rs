@@ -1,16 +1,19 @@
 //! Remedy for each reason: what would end the wait, and which command does it.
 
 use gamedeployment_core::hook_kind::HookKind;
+use gamedeployment_core::pod::Pod;
 use kube::ResourceExt;
 use shared_api::GameDeployment;
 use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
 use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::WorkloadReason;
 
-use super::{ours, watch};
+use super::hook_remedy;
+use super::next::{Next, edit, ours, watch};
+use super::run::TroubledRun;
 use crate::cluster::Snapshot;
 use crate::view::state::rollback;
-use crate::view::{hook_name, status_of};
+use crate::view::status_of;
 
 /// Remedy for a reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,15 +21,22 @@ pub(super) struct Remedy {
     /// Description; empty if nothing waits.
     pub(super) words: String,
     /// Commands to run.
-    pub(super) commands: Vec<String>,
+    pub(super) commands: Vec<Next>,
 }
 
 /// Subject of a reason.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct About<'a> {
-    /// Hook, if the reason concerns a hook of a pod.
-    pub(super) kind: Option<HookKind>,
+    /// Name of the pod, if the reason concerns one.
     pub(super) pod: Option<&'a str>,
+    /// Name of the HookTemplate, if the reason concerns a hook.
+    pub(super) template: Option<&'a str>,
+    /// Hook of pods, if the reason concerns one.
+    pub(super) kind: Option<HookKind>,
+    /// Message that names a HookRun with the reason.
+    pub(super) runs_named_in: Option<&'a str>,
+    /// HookRun that has the name of the one to create.
+    pub(super) conflicting_run: Option<&'a str>,
 }
 
 pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
@@ -55,11 +65,11 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::HookVolumesIgnored
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => say(
-            "It mends itself when these pods are ready; why one is not, its events tell.",
-            [describe(snapshot, about)],
+            "This clears once these pods are ready; see the events of a pod for the cause.",
+            [on_pod(snapshot, about, |pod| pod.is_active() && !pod.is_ready())],
         ),
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
-            say("It goes on by itself; nothing is to be done.", [watch(snapshot)])
+            say("Continues automatically. No action needed.", [watch(snapshot)])
         }
         WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
@@ -67,47 +77,36 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::ProgressDeadlineExceeded => deadline_exceeded(snapshot),
         WorkloadReason::RolloutAborted => rolled_back(snapshot, "Begin the rollout again"),
         WorkloadReason::HookContainerMissing => container_missing(snapshot),
-        WorkloadReason::Paused => say("It goes on when it is resumed.", [ours(snapshot, "resume")]),
+        WorkloadReason::Paused => say(
+            "Continues once it is resumed.",
+            [Next::from(ours(snapshot, "resume"))],
+        ),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
         WorkloadReason::PausedByStepBasedHook => canary_hook(snapshot),
-        WorkloadReason::WaitingForDeletion => say(
-            "With OnDelete a pod is updated when somebody deletes it; no hook is asked then.",
-            [on_pod("delete", snapshot, about)],
-        ),
-        WorkloadReason::HookUnsuccessful => unsuccessful(snapshot, about),
-        WorkloadReason::HookTemplateMissing
-        | WorkloadReason::HookTemplateInvalid
-        | WorkloadReason::HookArgumentsUnresolved
-        | WorkloadReason::HookRunNameInvalid
-        | WorkloadReason::PodAddressMissing => unaskable(reason, snapshot, about),
-        WorkloadReason::HookNotTakenUp => not_taken_up(snapshot),
-        WorkloadReason::NotInPlaceUpdatable => say(
-            "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
-             spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
-            [ours(snapshot, "undo"), edit(snapshot)],
-        ),
-        WorkloadReason::InPlaceStalled => {
-            let image = format!("{} CONTAINER=IMAGE", ours(snapshot, "set image"));
-            say(
-                "It goes on by itself as soon as its containers run the new images.",
-                [image, ours(snapshot, "undo"), describe(snapshot, about)],
-            )
+        WorkloadReason::WaitingForDeletion => waiting_for_deletion(snapshot, about),
+        WorkloadReason::HookUnsuccessful => hook_remedy::unsuccessful(snapshot, about),
+        WorkloadReason::HookErrors => {
+            hook_remedy::corrected(snapshot, about, "correct the hook, if it is wrong")
         }
+        WorkloadReason::HookCannotSucceed => hook_remedy::corrected(snapshot, about, "correct the hook"),
+        WorkloadReason::HookTemplateMissing => hook_remedy::template_missing(snapshot, about),
+        WorkloadReason::HookTemplateInvalid => hook_remedy::template_invalid(snapshot, about),
+        WorkloadReason::HookArgumentsUnresolved => hook_remedy::arguments_unresolved(snapshot, about),
+        WorkloadReason::HookRunNameInvalid => hook_remedy::name_invalid(snapshot, about),
+        WorkloadReason::PodAddressMissing => say(
+            "Continues automatically once the pod has an address.",
+            [on_pod(snapshot, about, |pod| pod.is_active() && pod.ip.is_none())],
+        ),
+        WorkloadReason::HookNotTakenUp => hook_remedy::not_taken_up(snapshot),
+        WorkloadReason::HookRunTerminating => hook_remedy::terminating(snapshot, about),
+        WorkloadReason::NotInPlaceUpdatable => not_in_place_updatable(snapshot),
+        WorkloadReason::InPlaceStalled => in_place_stalled(snapshot, about),
         WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
-        WorkloadReason::PodsEndAtOnce => say(
-            "They are replaced with a back-off. The pods that ended stay until then: look at one of them, mend the cause, or \
-             take the change back.",
-            [describe(snapshot, about), ours(snapshot, "undo")],
-        ),
-        WorkloadReason::HookRunTerminating => say(
-            "Look for metadata.finalizers of that HookRun, and mend what should remove them. The gate stays closed until \
-             it is gone.",
-            [watch(snapshot)],
-        ),
+        WorkloadReason::PodsEndAtOnce => pods_end_at_once(snapshot, about),
         WorkloadReason::RevisionNotRecorded => say(
             "It is tried again, after 30 s at the latest, and pods are healed and scaled at the recorded revision. If it \
              stays so, the cause is in these words: a quota, an admission webhook, rights of the operator.",
-            [watch(snapshot), ours(snapshot, "undo")],
+            [watch(snapshot), take_back(snapshot)],
         ),
         WorkloadReason::PodRefused => say(
             "Correct the template, or what refuses its pods: a limit range, a quota, pod security, an admission webhook. \
@@ -121,75 +120,163 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         ),
         WorkloadReason::PausedInManifest => say(
             "Remove the field from the manifest, then from the object.",
-            [edit(snapshot)],
+            [edit(snapshot, "remove spec.updateStrategy.paused")],
         ),
         WorkloadReason::InvalidSpec => say(
             "Correct the spec. Until then nothing is done to any pod; where only spec.template has problems, no pod is updated.",
-            [edit(snapshot)],
+            [edit(snapshot, "correct the spec")],
         ),
     }
 }
 
-fn say<const N: usize>(words: &str, commands: [String; N]) -> Remedy {
+/// Returns whether a wait for this reason ends only if a person acts. The runbook has a section for each such reason.
+pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> bool {
+    match reason {
+        WorkloadReason::Paused
+        | WorkloadReason::PausedByStepBasedHook
+        | WorkloadReason::WaitingForDeletion
+        | WorkloadReason::LifecycleHookAborted
+        | WorkloadReason::ProgressDeadlineExceeded
+        | WorkloadReason::RolloutAborted
+        | WorkloadReason::HookContainerMissing
+        | WorkloadReason::HookUnsuccessful
+        | WorkloadReason::HookErrors
+        | WorkloadReason::HookCannotSucceed
+        | WorkloadReason::HookTemplateMissing
+        | WorkloadReason::HookTemplateInvalid
+        | WorkloadReason::HookArgumentsUnresolved
+        | WorkloadReason::HookRunNameInvalid
+        | WorkloadReason::HookNotTakenUp
+        | WorkloadReason::HookRunTerminating
+        | WorkloadReason::NotInPlaceUpdatable
+        | WorkloadReason::InPlaceStalled
+        | WorkloadReason::IndexesExhausted
+        | WorkloadReason::PodRefused
+        | WorkloadReason::WriteFailed
+        | WorkloadReason::RevisionNotRecorded
+        | WorkloadReason::PodsEndAtOnce
+        | WorkloadReason::PausedInManifest
+        | WorkloadReason::InvalidSpec => true,
+        WorkloadReason::PausedByCanaryPauseStep => waits_for_promotion(game),
+        WorkloadReason::MinimumPodsAvailable
+        | WorkloadReason::MinimumPodsUnavailable
+        | WorkloadReason::RolloutComplete
+        | WorkloadReason::RollingOut
+        | WorkloadReason::Scaling
+        | WorkloadReason::HooksResolved
+        | WorkloadReason::LifecycleHooksSucceeded
+        | WorkloadReason::LifecycleHookIgnored
+        | WorkloadReason::LifecycleHookRunning
+        | WorkloadReason::LifecycleHookWaiting
+        | WorkloadReason::LifecycleHookFailed
+        | WorkloadReason::AbortRejected
+        | WorkloadReason::HookVolumesIgnored
+        | WorkloadReason::PodAddressMissing
+        | WorkloadReason::HookVerdictExpired
+        | WorkloadReason::HookRunEdited
+        | WorkloadReason::PodsCreated
+        | WorkloadReason::HooksAsked
+        | WorkloadReason::PodsDeleted
+        | WorkloadReason::PodsAdopted
+        | WorkloadReason::PodsReleased
+        | WorkloadReason::UnreadableObject
+        | WorkloadReason::DeletionCostPartial
+        | WorkloadReason::PodDeleted
+        | WorkloadReason::PodUpdateStarted
+        | WorkloadReason::PodUpdated
+        | WorkloadReason::HookSkipped
+        | WorkloadReason::PromotedDespiteFailure => false,
+    }
+}
+
+/// Builds a remedy.
+pub(super) fn say<const N: usize>(words: &str, commands: [Next; N]) -> Remedy {
     Remedy {
         words: words.to_owned(),
         commands: commands.into(),
     }
 }
 
-fn edit(snapshot: &Snapshot) -> String {
-    format!("kubectl edit gd {}{}", snapshot.game.name_any(), snapshot.flags)
+/// Builds the command that restores the earlier template.
+fn take_back(snapshot: &Snapshot) -> Next {
+    Next::new(ours(snapshot, "undo"), "take the change back")
 }
 
-fn describe(snapshot: &Snapshot, about: About<'_>) -> String {
-    on_pod("describe", snapshot, about)
-}
-
-fn on_pod(verb: &str, snapshot: &Snapshot, about: About<'_>) -> String {
-    format!(
-        "kubectl {verb} pod {}{}",
-        about.pod.unwrap_or("POD"),
-        snapshot.flags
-    )
-}
-
-/// Returns the remedy for a hook that cannot run: the gate stays closed until the cause is gone, then
-/// continues automatically.
-fn unaskable(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) -> Remedy {
-    let flags = &snapshot.flags;
-    match reason {
-        WorkloadReason::HookTemplateMissing => say(
-            "It goes on by itself as soon as the HookTemplate is there and can be read.",
-            [
-                format!("kubectl apply -f TEMPLATE.yaml{flags}"),
-                format!("kubectl get hooktemplates{flags}"),
-            ],
+/// Builds the command that describes the pod of a reason, or else the first pod that `concerns` selects.
+fn on_pod(snapshot: &Snapshot, about: About<'_>, concerns: fn(&Pod) -> bool) -> Next {
+    let first = || find(snapshot, concerns).map(|pod| pod.name);
+    match about.pod.map(str::to_owned).or_else(first) {
+        Some(pod) => Next::new(
+            format!("kubectl describe pod {pod}{}", snapshot.flags),
+            "its events",
         ),
-        WorkloadReason::HookTemplateInvalid => say(
-            "It goes on by itself as soon as the HookTemplate is correct.",
-            [format!("kubectl edit hooktemplate NAME{flags}")],
-        ),
-        WorkloadReason::HookArgumentsUnresolved => say(
-            "Give these arguments a value, in the workload's hook.args or in the template; it goes on by itself then.",
-            [edit(snapshot)],
-        ),
-        WorkloadReason::HookRunNameInvalid => say(
-            "Delete the HookRun that has the name, or give the template a shorter name; it goes on by itself then.",
-            [format!("kubectl delete hookrun NAME{flags}")],
-        ),
-        _ => say(
-            "It goes on by itself as soon as the pod has an address.",
-            [describe(snapshot, about)],
-        ),
+        None => Next::new(ours(snapshot, "get"), "its pods"),
     }
 }
 
-fn not_taken_up(snapshot: &Snapshot) -> Remedy {
+fn find(snapshot: &Snapshot, concerns: fn(&Pod) -> bool) -> Option<Pod> {
+    snapshot.pods.iter().map(Pod::read).find(concerns)
+}
+
+fn waiting_for_deletion(snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    let command = match about.pod {
+        Some(pod) => Next::new(
+            format!("kubectl delete pod {pod}{}", snapshot.flags),
+            "updates this pod: no hook runs, and its players are disconnected",
+        ),
+        None => Next::new(ours(snapshot, "get"), "its pods, by revision"),
+    };
     say(
-        "It goes on by itself as soon as hook-operator measures the HookRun.",
+        "With OnDelete a pod is updated when somebody deletes it; no hook runs then.",
+        [command],
+    )
+}
+
+fn not_in_place_updatable(snapshot: &Snapshot) -> Remedy {
+    say(
+        "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
+         spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
+        [take_back(snapshot), edit(snapshot, "set fallback to Recreate")],
+    )
+}
+
+fn pods_end_at_once(snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    say(
+        "They are replaced with a back-off. The pods that ended stay until then: look at one of them, fix the cause, or take \
+         the change back.",
+        [on_pod(snapshot, about, Pod::is_finished), take_back(snapshot)],
+    )
+}
+
+fn in_place_stalled(snapshot: &Snapshot, about: About<'_>) -> Remedy {
+    let named = snapshot
+        .pods
+        .iter()
+        .find(|pod| Some(pod.name_any().as_str()) == about.pod);
+    let pod = match named {
+        Some(pod) => Some(Pod::read(pod)),
+        None => find(snapshot, Pod::is_out_of_service),
+    };
+    let containers = pod.iter().flat_map(|pod| &pod.containers);
+    let containers: Vec<_> = containers.collect();
+    let mut waiting = containers
+        .iter()
+        .filter(|container| container.complaint().is_some());
+    let container = match (waiting.next(), containers.as_slice()) {
+        (Some(container), _) | (None, [container]) => container.name.as_str(),
+        (None, _) => "CONTAINER",
+    };
+    let image = format!(
+        "kubectl game set image {} {container}=IMAGE{}",
+        snapshot.game.name_any(),
+        snapshot.flags
+    );
+    say(
+        "Continues automatically once its containers run the new images.",
         [
-            "kubectl get pods -A -l app.kubernetes.io/name=hook-operator".to_owned(),
-            format!("kubectl game hook list{}", snapshot.flags),
+            Next::new(image, "set an image that can be pulled and started"),
+            take_back(snapshot),
+            on_pod(snapshot, about, Pod::is_out_of_service),
         ],
     )
 }
@@ -197,68 +284,52 @@ fn not_taken_up(snapshot: &Snapshot) -> Remedy {
 fn container_missing(snapshot: &Snapshot) -> Remedy {
     say(
         "Correct execNewPod.containerName of the hook, or the name of the container in the template.",
-        [edit(snapshot)],
+        [edit(snapshot, "correct the name of the container")],
     )
-}
-
-fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
-    let (name, flags) = (snapshot.game.name_any(), &snapshot.flags);
-    let hook = about
-        .kind
-        .map(|kind| format!(" --hook {}", flag_of(kind)))
-        .unwrap_or_default();
-    let words = match about.kind {
-        Some(kind) => format!(
-            "Ask its {} hook again, or let this one pod pass without asking.",
-            hook_name(kind)
-        ),
-        None => "Ask again.".to_owned(),
-    };
-    let skip = about
-        .pod
-        .map(|pod| format!("kubectl game skip {pod} --reason 'WHY'{flags}"));
-    Remedy {
-        words,
-        commands: [format!("kubectl game retry {name}{hook}{flags}")]
-            .into_iter()
-            .chain(skip)
-            .collect(),
-    }
-}
-
-/// Returns the value of `--hook` for a hook.
-pub(crate) fn flag_of(kind: HookKind) -> &'static str {
-    match kind {
-        HookKind::PreDelete => "pre-delete",
-        HookKind::PreInplace => "pre-inplace",
-        HookKind::PostInplace => "post-inplace",
-    }
 }
 
 fn canary_pause(snapshot: &Snapshot) -> Remedy {
-    if is_paused(&snapshot.game) || !pauses_for_a_time(&snapshot.game) {
-        return Remedy {
-            words: "It goes on when somebody promotes it.".to_owned(),
-            commands: vec![ours(snapshot, "promote")],
-        };
-    }
-    Remedy {
-        words: "It goes on by itself when the time is over.".to_owned(),
-        commands: vec![watch(snapshot)],
+    if waits_for_promotion(&snapshot.game) {
+        say(
+            "Continues once it is promoted.",
+            [Next::from(ours(snapshot, "promote"))],
+        )
+    } else {
+        say(
+            "Continues automatically once the time is over.",
+            [watch(snapshot)],
+        )
     }
 }
 
+/// Returns whether the current canary step pauses until a person ends it.
+fn waits_for_promotion(game: &GameDeployment) -> bool {
+    is_paused(game) || !pauses_for_a_time(game)
+}
+
+/// Returns the remedy for the failed hook of a canary step.
 fn canary_hook(snapshot: &Snapshot) -> Remedy {
+    let status = status_of(&snapshot.game);
+    let name = status.canary.and_then(|canary| canary.current_step_hook_run);
+    let mut runs = snapshot.runs.iter();
+    let run = runs.find(|run| run.metadata.name.is_some() && run.metadata.name == name);
+    let trouble = run.and_then(|run| TroubledRun::of_rollout(snapshot, run));
+    let mut commands = trouble.map_or_else(Vec::new, |trouble| trouble.commands(None, true));
     let promote = ours(snapshot, "promote");
-    say(
-        "Remove the cause, then run the hook again; or go on despite the failure, with a reason; or go back: undo, then \
-         resume.",
-        [
-            ours(snapshot, "retry"),
+    commands.extend([
+        Next::new(ours(snapshot, "retry"), "run the hook again"),
+        Next::new(
             format!("{promote} --despite-failure --reason 'WHY'"),
-            ours(snapshot, "undo"),
-        ],
-    )
+            "continue despite the failure",
+        ),
+        Next::new(ours(snapshot, "undo"), "roll back, then resume"),
+    ]);
+    Remedy {
+        words: "Remove the cause, then run the hook again; or continue despite the failure, with a reason; or roll back: \
+                undo, then resume."
+            .to_owned(),
+        commands,
+    }
 }
 
 /// Returns the remedy while a lifecycle hook runs.
@@ -267,7 +338,10 @@ fn lifecycle_running(snapshot: &Snapshot) -> Remedy {
         "Continues when the hook has ended. No more pods are updated before.",
         [
             watch(snapshot),
-            format!("kubectl get hookruns -l {LIFECYCLE_HOOK}{}", snapshot.flags),
+            Next::new(
+                format!("kubectl get hookruns -l {LIFECYCLE_HOOK}{}", snapshot.flags),
+                "HookRuns of lifecycle hooks",
+            ),
         ],
     )
 }
@@ -292,8 +366,11 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     say(
         "Remove the cause, then run the hook again; or correct the template, or go back.",
         [
-            format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
-            ours(snapshot, "undo"),
+            Next::new(
+                format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
+                "run the hook again",
+            ),
+            take_back(snapshot),
         ],
     )
 }
@@ -306,7 +383,10 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     let mut remedy = say(
         "Remove the cause, then give the rollout its time again; or raise spec.updateStrategy.timeoutSeconds, or correct the \
          template.",
-        [ours(snapshot, "retry"), edit(snapshot)],
+        [
+            Next::new(ours(snapshot, "retry"), "give the rollout its time again"),
+            edit(snapshot, "raise timeoutSeconds, or correct the template"),
+        ],
     );
     let strategy = snapshot.game.spec.update_strategy.as_ref();
     let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
@@ -315,7 +395,7 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     if status.current_revision.is_some() && status.current_revision != status.update_revision {
         let back = if is_recreate { "undo" } else { "abort" };
         remedy.words.push_str(" Or go back.");
-        remedy.commands.push(ours(snapshot, back));
+        remedy.commands.push(Next::new(ours(snapshot, back), "go back"));
     }
     remedy
 }
@@ -324,13 +404,17 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
 fn rolled_back(snapshot: &Snapshot, again: &str) -> Remedy {
     let mut remedy = say(
         &format!("{again}; or correct the template, or set it back to the earlier one."),
-        [ours(snapshot, "retry"), ours(snapshot, "undo")],
+        [
+            Next::new(ours(snapshot, "retry"), "begin the rollout again"),
+            Next::new(ours(snapshot, "undo"), "restore the earlier template"),
+        ],
     );
     let status = status_of(&snapshot.game);
     let is_held = !rollback(&status).is_some_and(|rollback| rollback.ignores_pause);
     if is_held && is_paused(&snapshot.game) && status.updated_replicas > 0 {
         remedy.words = format!("No pod goes back until it is resumed. {}", remedy.words);
-        remedy.commands.insert(0, ours(snapshot, "resume"));
+        let resume = Next::new(ours(snapshot, "resume"), "let the pods go back");
+        remedy.commands.insert(0, resume);
     }
     remedy
 }
@@ -352,10 +436,10 @@ pub(crate) fn is_paused(game: &GameDeployment) -> bool {
     strategy.and_then(|strategy| strategy.paused) == Some(true)
 }
 
-fn widen(snapshot: &Snapshot) -> String {
+fn widen(snapshot: &Snapshot) -> Next {
     let name = snapshot.game.name_any();
-    format!(
+    Next::from(format!(
         "kubectl annotate gd {name} --overwrite {INDEX_RANGE}='{{\"podStartIndex\":0,\"podEndIndex\":NUMBER}}'{}",
         snapshot.flags
-    )
+    ))
 }

@@ -1,5 +1,6 @@
 //! Tests that every documented reason has a paragraph, and a command if a person must act.
 
+use kube::ResourceExt;
 use shared_api::reason::WorkloadCondition;
 
 use super::*;
@@ -59,14 +60,14 @@ fn every_reason_of_the_documents_has_an_answer() {
         );
         if !plain || status == "False" {
             assert!(
-                answer.text.contains("he words of the operator"),
+                answer.text().contains("he words of the operator"),
                 "{reason}: {answer:?}"
             );
         }
         for answer in [answer, super::pod(&snapshot, &snapshot.pods[2])] {
-            assert!(answer.text.ends_with(['.', '!', '?']), "{reason}: {answer:?}");
-            for command in &answer.next {
-                assert!(command.starts_with("kubectl "), "{reason}: {command}");
+            assert!(answer.text().ends_with(['.', '!', '?']), "{reason}: {answer:?}");
+            for next in &answer.next {
+                assert!(next.command.starts_with("kubectl "), "{reason}: {next}");
             }
         }
     }
@@ -75,8 +76,49 @@ fn every_reason_of_the_documents_has_an_answer() {
 
 fn of_pod(snapshot: &Snapshot, name: &str) -> String {
     let pod = snapshot.pods.iter().find(|pod| pod.name_any() == name).unwrap();
-    let Explanation { text, next } = super::pod(snapshot, pod);
-    format!("{text}\n{}", next.join("\n"))
+    shown(&super::pod(snapshot, pod))
+}
+
+/// Formats an explanation as it is printed.
+fn shown(explanation: &Explanation) -> String {
+    let Explanation {
+        paragraphs,
+        next,
+        runbook,
+    } = explanation;
+    let next = next.iter().map(ToString::to_string);
+    let lines: Vec<String> = paragraphs
+        .iter()
+        .cloned()
+        .chain(next)
+        .chain(runbook.clone())
+        .collect();
+    lines.join("\n")
+}
+
+#[test]
+fn every_reason_that_needs_a_person_has_a_section_in_the_runbook() {
+    let runbook = include_str!("../../../docs/runbook.md");
+    let game = samples::complete().game;
+    let reasons = WorkloadReason::ALL.iter().copied();
+    let missing: Vec<WorkloadReason> = reasons
+        .filter(|reason| remedy::needs_person(*reason, &game))
+        .filter(|reason| !runbook.contains(&format!("\n### {reason}\n")))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn a_person_who_must_act_gets_a_link() {
+    let link = |snapshot: &Snapshot| super::game(snapshot).runbook.unwrap_or_default();
+    let page = "https://github.com/hookgate/hookgate/blob/main/docs/runbook.md";
+    assert_eq!(link(&samples::refused()), format!("{page}#hookunsuccessful"));
+    assert_eq!(link(&samples::blocked()), format!("{page}#hooktemplatemissing"));
+    let unresolved = samples::unresolved("HookTemplateInvalid");
+    assert_eq!(link(&unresolved), format!("{page}#hooktemplateinvalid"));
+    assert_eq!(link(&samples::paused()), format!("{page}#paused"));
+    assert_eq!(link(&samples::complete()), "");
+    assert_eq!(link(&samples::asking()), "");
 }
 
 #[test]
@@ -94,23 +136,30 @@ fn a_pod_whose_hook_cannot_be_asked() {
     let answers = [
         (
             "HookTemplateMissing",
-            "its hook cannot be asked: HookTemplate empty does not exist; create it",
+            "its hook cannot run: HookTemplate empty does not exist; create it",
         ),
         (
             "HookArgumentsUnresolved",
-            "its hook cannot be asked: arguments of HookTemplate empty have no value: room; set them in the workload's \
+            "its hook cannot run: arguments of HookTemplate empty have no value: room; set them in the workload's \
              hook.args or in the template",
         ),
         (
             "HookRunNameInvalid",
-            "its hook cannot be asked: HookRun a-b-c exists and does not belong to this workload; delete it",
+            "its hook cannot run: HookRun a-b-c exists and does not belong to this workload; delete it",
         ),
         (
             "PodAddressMissing",
-            "its hook cannot be asked: the hook uses PodIP, and the pod has no address yet",
+            "its hook cannot run: the hook uses PodIP, and the pod has no address yet",
         ),
     ];
-    let answers = answers.map(|(reason, message)| of_pod(&samples::because(reason, message), "arena-x7k2p"));
+    let answers = answers.map(|(reason, message)| {
+        let mut snapshot = samples::because(reason, message);
+        if reason == "HookRunNameInvalid" {
+            let status = snapshot.game.status.as_mut().unwrap();
+            status.pre_delete_hook_condition[0].conflicting_hook_run = Some("a-b-c".to_owned());
+        }
+        of_pod(&snapshot, "arena-x7k2p")
+    });
     insta::assert_snapshot!(answers.join("\n\n"));
 }
 
@@ -187,16 +236,15 @@ fn a_pod_that_passes_unasked_says_so() {
 
 #[test]
 fn a_workload_says_everything_that_needs_a_person() {
-    let Explanation { text, next } = super::game(&samples::refused());
-    insta::assert_snapshot!(format!("{text}\n{}", next.join("\n")));
+    insta::assert_snapshot!(shown(&super::game(&samples::refused())));
 }
 
 #[test]
 fn an_aborted_rollout_begins_again_or_gets_another_template() {
     let ends = |snapshot: &Snapshot, words: &str, next: &[&str]| {
         let answer = super::game(snapshot);
-        assert!(answer.text.ends_with(words), "{answer:?}");
-        assert_eq!(answer.next, next);
+        assert!(answer.text().ends_with(words), "{answer:?}");
+        assert_eq!(answer.commands(), next);
     };
     let (retry, undo) = ("kubectl game retry arena", "kubectl game undo arena");
     let mut snapshot = samples::rolled_back();
@@ -247,10 +295,11 @@ fn the_hook_of_a_pod_on_its_way_back_is_retried_without_the_rollout() {
     let rollback = samples::rolled_back().game.status.unwrap().rollback;
     snapshot.game.status.as_mut().unwrap().rollback = rollback;
     assert_eq!(
-        super::game(&snapshot).next,
+        super::game(&snapshot).commands(),
         [
             "kubectl game retry arena --hook pre-delete",
-            "kubectl game why pod/arena-x7k2p"
+            "kubectl game why pod/arena-x7k2p",
+            "kubectl game skip arena-x7k2p --reason 'WHY'"
         ]
     );
 }
@@ -266,7 +315,7 @@ fn a_pod_that_is_gone() {
         at("2026-01-01T00:00:05Z"),
     );
     assert_eq!(
-        answer.text,
+        answer.text(),
         "Pod arena-x7k2p was deleted 5s ago, because HookRun pre-delete-hook-a is Successful."
     );
 }

@@ -201,6 +201,7 @@ fn outcome(number: i64, second: i64) -> Outcome<MeasurementOutcome> {
         finished_at: at(second)?,
         verdict: MeasurementResult {
             phase: Phase::Failed,
+            reason: None,
             value: Some("7".to_owned()),
             message: Some(format!("\"7\" does not satisfy {SHORT}")),
         },

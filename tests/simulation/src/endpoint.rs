@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hook_core::answer::{
-    AnswerHead, ContentType, FailureKind, MeasurementFailure, ProviderResponse, interpret_prometheus,
+    AnswerHead, ContentType, MeasurementFailure, MeasurementReason, ProviderResponse, interpret_prometheus,
     interpret_web,
 };
 use hook_core::decide::{MeasurementKey, MeasurementOutcome};
@@ -281,11 +281,11 @@ fn verdict(call: &Call, behaviour: Option<Behaviour>, hangs: bool, now: Timestam
     let answer: Result<ProviderResponse, MeasurementFailure> = match (&call.rendered, behaviour) {
         (Err(failure), _) => Err(failure.clone()),
         (Ok(_), None) if hangs => Err(MeasurementFailure::new(
-            FailureKind::Timeout,
+            MeasurementReason::Timeout,
             "no answer within 10s",
         )),
         (Ok(_), None) => Err(MeasurementFailure::new(
-            FailureKind::Unreachable,
+            MeasurementReason::Unreachable,
             "connection refused",
         )),
         (Ok(rendered), Some(behaviour)) => exchange(&rendered.request, behaviour),

@@ -14,10 +14,12 @@ use super::{Fleet, GAME};
 use crate::SOON;
 
 /// Allowed phrases about a pod selected for deletion.
-const TO_BE_DELETED: [&str; 4] = [
+const TO_BE_DELETED: [&str; 6] = [
     "waits for the verdict of HookRun",
     "retry to true",
-    "cannot be asked: ",
+    "cannot run: ",
+    "keeps failing with errors: ",
+    "cannot succeed: ",
     "pods wait until more than",
 ];
 /// Allowed phrases about a pod out of service.

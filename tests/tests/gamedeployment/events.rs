@@ -281,7 +281,7 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
     until_told(&fleet, POD, reason, "", 50).await;
     for victim in fleet.marked().await {
         let next = format!(
-            "Next: to ask again: kubectl game retry {GAME} -n {namespace} --hook pre-delete, or kubectl patch \
+            "Next: to run the hook again: kubectl game retry {GAME} -n {namespace} --hook pre-delete, or kubectl patch \
              gamedeployment {GAME} -n {namespace} --type=merge -p \
              '{{\"spec\":{{\"preDeleteUpdateStrategy\":{{\"retry\":true}}}}}}'",
             namespace = fleet.namespace

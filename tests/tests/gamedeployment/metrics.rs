@@ -134,5 +134,5 @@ async fn an_update_is_counted_and_shows_when_it_stands_still() {
     let waiting = text
         .lines()
         .filter(|line| line.starts_with("hookgate_gamedeployment_hook_waiting_pods{"));
-    assert!(waiting.clone().count() == 3 && { waiting }.all(|line| line.contains("pre-inplace")));
+    assert!(waiting.clone().count() == 4 && { waiting }.all(|line| line.contains("pre-inplace")));
 }

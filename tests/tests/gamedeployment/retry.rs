@@ -86,7 +86,7 @@ async fn a_run_that_a_finalizer_keeps_holds_up_neither_the_retry_nor_another_pod
     let message = fleet.says("ScaleBlocked", "HookRunTerminating").await;
     assert_has(
         &message,
-        &format!("pod {pod}: its hook cannot be asked: HookRun {run}"),
+        &format!("pod {pod}: its hook cannot run: HookRun {run}"),
     );
     fleet
         .until_message(

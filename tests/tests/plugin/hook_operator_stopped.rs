@@ -26,7 +26,7 @@ async fn a_run_that_nobody_measures_names_hook_operator_within_forty_seconds() {
         assert!(begun.elapsed() < Duration::from_secs(40), "{why}");
         tokio::time::sleep(Duration::from_millis(500)).await;
     };
-    let look = "kubectl get pods -A -l app.kubernetes.io/name=hook-operator";
+    let look = "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator";
     for words in [
         run.as_str(),
         "hook-operator does not run",

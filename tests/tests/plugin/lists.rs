@@ -107,7 +107,7 @@ async fn a_run_that_asks_without_end_is_ended() {
     let (run, pod) = asked.iter().next().unwrap();
     let why = plugin.ok(&format!("why {pod}")).await;
     assert!(
-        why.contains(&format!("its PreDelete hook is being asked by HookRun {run}")),
+        why.contains(&format!("its PreDelete hook is running: HookRun {run}")),
         "{why}"
     );
     let nothing = plugin.run("hook list --failing").await;

@@ -73,10 +73,11 @@ impl Plugin<'_> {
     }
 }
 
-/// Returns the first command below `Next:`.
+/// Returns the first command below `Next:`, without its purpose.
 pub(crate) fn next(out: &str) -> &str {
     let (_, commands) = out.split_once("Next:\n").unwrap();
-    commands.lines().next().unwrap().trim()
+    let first = commands.lines().next().unwrap();
+    first.split("  # ").next().unwrap().trim()
 }
 
 fn split(words: &str) -> Vec<String> {

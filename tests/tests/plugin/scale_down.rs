@@ -77,7 +77,7 @@ async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
     let namespace = &plugin.fleet.namespace;
     let why = plugin.ok(&format!("why {pod}")).await;
     let words = format!(
-        "Pod {pod} waits: it is to be deleted, and its PreDelete hook did not say yes. HookRun {run} is Failed: metric \
+        "Pod {pod} waits: it is selected for deletion, and its PreDelete hook did not succeed. HookRun {run} is Failed: metric \
          players Failed: \"3\" does not satisfy asInt(result) == 0"
     );
     assert!(why.starts_with(&words), "{why}");

@@ -30,7 +30,10 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
         "{lines:?}"
     );
     assert!(
-        lines.contains(&format!("  kubectl game retry {GAME} -n {}", fleet.namespace)),
+        lines.contains(&format!(
+            "  kubectl game retry {GAME} -n {}  # run the hook again",
+            fleet.namespace
+        )),
         "{lines:?}"
     );
 

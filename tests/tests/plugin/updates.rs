@@ -30,7 +30,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     fleet.says("Progressing", "Paused").await;
     let pod = pods.iter().next().unwrap();
     let why = plugin.ok(&format!("why {pod}")).await;
-    assert_has(&why, "It goes on when it is resumed.");
+    assert_has(&why, "Continues once it is resumed.");
     let resumed = plugin.obeys(next(&why)).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;

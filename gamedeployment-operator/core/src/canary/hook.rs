@@ -81,7 +81,7 @@ impl<'a> CanaryStepper<'a> {
             return self.wait_after_failure(run, canary);
         }
         self.forget_failure(canary);
-        if let Some(blocker) = run.await_take_up(&self.workload.namespace, self.now, &mut self.part) {
+        if let Some(blocker) = run.await_verdict(&self.workload.namespace, self.now, &mut self.part) {
             return Some((StepWait::Blocked(blocker.reason, blocker.message), true));
         }
         let message = format!("waits for the verdict of HookRun {name}");
@@ -173,14 +173,14 @@ impl<'a> CanaryStepper<'a> {
             .into_iter()
             .find(|name| found(name).is_none_or(|run| !run.terminating))
         else {
-            return Err(HookBlocker {
-                reason: WorkloadReason::HookRunTerminating,
-                message: format!(
+            return Err(HookBlocker::new(
+                WorkloadReason::HookRunTerminating,
+                format!(
                     "HookRun {base} and {} more of this step are being deleted, and finalizers keep them; look at \
                      their metadata.finalizers",
                     MAX_NAMES - 1
                 ),
-            });
+            ));
         };
         if let Some(run) = own(&name) {
             return run.unreadable_blocker().map_or(Ok(StepRun::Outdated(run)), Err);
@@ -189,10 +189,10 @@ impl<'a> CanaryStepper<'a> {
             return Ok(StepRun::WithoutOwner(run));
         }
         if cluster.has_run(&self.workload.namespace, &name) {
-            return Err(HookBlocker {
-                reason: WorkloadReason::HookRunNameInvalid,
-                message: format!("HookRun {name} exists and does not belong to this workload; delete it"),
-            });
+            return Err(HookBlocker::conflict(
+                &name,
+                "does not belong to this workload; delete it",
+            ));
         }
         check_name(&name, &hook.template_name)?;
         let mut wanted = wanted;

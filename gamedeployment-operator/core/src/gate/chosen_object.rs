@@ -35,14 +35,14 @@ fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> R
     let Some(argument) = own.find(|name| names.contains(name) && !is_open(name)) else {
         return Ok(());
     };
-    Err(HookBlocker {
-        reason: WorkloadReason::HookArgumentsUnresolved,
-        message: format!(
+    Err(HookBlocker::new(
+        WorkloadReason::HookArgumentsUnresolved,
+        format!(
             "argument {argument} chooses the object of HookTemplate {}, which does not leave it open; remove it from \
              hook.args, or declare it in the template without a value",
             step.template_name
         ),
-    })
+    ))
 }
 
 /// Returns whether a run needs the argument that names a pod, even if the template does not declare it.

@@ -27,6 +27,31 @@ pub struct HookBlocker {
     pub reason: WorkloadReason,
     /// Describes the problem and the remedy.
     pub message: String,
+    /// HookRun that has the name of the one to create, if so.
+    pub conflicting_run: Option<String>,
+}
+
+impl HookBlocker {
+    /// Creates a blocker from its reason and message.
+    pub fn new(reason: WorkloadReason, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            conflicting_run: None,
+        }
+    }
+
+    /// Creates a blocker for a HookRun that cannot be created because another one has its name. `why` says why that
+    /// one does not count, and the remedy.
+    pub fn conflict(run: &str, why: &str) -> Self {
+        Self {
+            conflicting_run: Some(run.to_owned()),
+            ..Self::new(
+                WorkloadReason::HookRunNameInvalid,
+                format!("HookRun {run} exists and {why}"),
+            )
+        }
+    }
 }
 
 /// A possible HookRun for a pod. Most pods wait for their turn or already have a run.
@@ -130,10 +155,10 @@ impl<'a> HookRequest<'a> {
         if self.pod.ip.is_some() || !self.draft.uses_pod_ip() {
             return Ok(());
         }
-        Err(HookBlocker {
-            reason: WorkloadReason::PodAddressMissing,
-            message: "the hook uses PodIP, and the pod has no address yet".to_owned(),
-        })
+        Err(HookBlocker::new(
+            WorkloadReason::PodAddressMissing,
+            "the hook uses PodIP, and the pod has no address yet".to_owned(),
+        ))
     }
 }
 
@@ -176,10 +201,7 @@ pub fn check_name(name: &str, template: &str) -> Result<(), HookBlocker> {
          HookTemplate {template}",
         name.len()
     );
-    Err(HookBlocker {
-        reason: WorkloadReason::HookRunNameInvalid,
-        message,
-    })
+    Err(HookBlocker::new(WorkloadReason::HookRunNameInvalid, message))
 }
 
 /// Returns an owner reference to a GameDeployment as controller.

@@ -38,11 +38,10 @@ pub use intent::Intent;
 pub use new_run::NewRun;
 pub use question::Question;
 pub use resolved::{Unresolved, unresolved};
-pub use run::{Flaw, RolloutRun, Run};
+pub use run::{Flaw, RolloutRun, Run, RunTrouble};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
-use shared_api::reason::WorkloadReason;
 pub use stale_reason::StaleReason;
 pub use transitions::GateStateKind;
 
@@ -208,7 +207,7 @@ impl<'a> Gate<'a> {
     }
 
     /// Adds why a pod needs a hook although its kubelet reported that nothing has started.
-    fn with_start_in_doubt(&self, blocker: HookBlocker, pod: &Pod) -> HookBlocker {
+    fn with_start_in_doubt(&self, mut blocker: HookBlocker, pod: &Pod) -> HookBlocker {
         let Some(node) = pod.node.as_ref().filter(|_| pod.never_started()) else {
             return blocker;
         };
@@ -225,14 +224,14 @@ impl<'a> Gate<'a> {
                 format!("node {node} is not known to be Ready")
             }
         };
-        let HookBlocker { reason, message } = blocker;
-        let message = format!(
+        let message = &blocker.message;
+        blocker.message = format!(
             "{message}. Its kubelet reported that no container has started, but may have started one since: {doubt}. \
              To let the pod go without a hook, annotate it with {}={}",
             names::SKIP_HOOK,
             pod.uid
         );
-        HookBlocker { reason, message }
+        blocker
     }
 
     /// Whether a run belongs to another existing pod. Pods may share an instance id: users and the original
@@ -268,11 +267,8 @@ impl<'a> Gate<'a> {
             return GateState::Stale(run, stale_reason::without_owner(run));
         }
         if self.cluster.has_run(&self.workload.namespace, name) {
-            let message = format!("HookRun {name} exists and does not belong to this workload; delete it");
-            return GateState::Blocked(HookBlocker {
-                reason: WorkloadReason::HookRunNameInvalid,
-                message,
-            });
+            let why = "does not belong to this workload; delete it";
+            return GateState::Blocked(HookBlocker::conflict(name, why));
         }
         GateState::Unasked(hook_request)
     }

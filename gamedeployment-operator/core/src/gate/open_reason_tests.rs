@@ -4,6 +4,7 @@
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1 as api;
 use serde_json::{Value, json};
+use shared_api::reason::WorkloadReason;
 use shared_api::{HookRun, Phase};
 
 use super::tests::{One, chosen, ended, fleet, now, one};

@@ -96,9 +96,11 @@ fn check(
         Ok(template) => template,
         Err(blocker) => return Some(blocker),
     };
-    let problem = cluster.template_problem(name).map(|why| HookBlocker {
-        reason: WorkloadReason::HookTemplateInvalid,
-        message: format!("HookTemplate {name} has problems: {why}; correct it"),
+    let problem = cluster.template_problem(name).map(|why| {
+        HookBlocker::new(
+            WorkloadReason::HookTemplateInvalid,
+            format!("HookTemplate {name} has problems: {why}; correct it"),
+        )
     });
     let problem = problem.or_else(|| match subject {
         Subject::Pod { .. } => None,
@@ -138,7 +140,7 @@ pub(super) fn find<'a>(
             format!("HookTemplate {name} {too_large}"),
         ),
     };
-    Err(HookBlocker { reason, message })
+    Err(HookBlocker::new(reason, message))
 }
 
 /// Fails if the arguments that a hook sets are too large: they have the same costs as those of its template.
@@ -147,14 +149,14 @@ fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
     if bytes <= MAX_ARGUMENT_BYTES {
         return Ok(());
     }
-    Err(HookBlocker {
-        reason: WorkloadReason::HookArgumentsUnresolved,
-        message: format!(
+    Err(HookBlocker::new(
+        WorkloadReason::HookArgumentsUnresolved,
+        format!(
             "hook.args for HookTemplate {} are {bytes} bytes long together, and may have {MAX_ARGUMENT_BYTES}; shorten \
              them",
             step.template_name
         ),
-    })
+    ))
 }
 
 /// Returns a blocker if arguments get a value from neither the template nor the workload, nor from the operator.
@@ -193,10 +195,7 @@ pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
         "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
         bounded(&names.join(", "))
     );
-    HookBlocker {
-        reason: WorkloadReason::HookArgumentsUnresolved,
-        message,
-    }
+    HookBlocker::new(WorkloadReason::HookArgumentsUnresolved, message)
 }
 
 /// Whether every run for a pod has an argument of this name.

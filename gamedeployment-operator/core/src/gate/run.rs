@@ -16,6 +16,7 @@ use crate::lifecycle::LifecycleRun;
 use crate::plan::PartialPlan;
 use crate::pod::controller_of;
 use crate::spec_digest::SpecDigest;
+use crate::user_text::bounded;
 use crate::workload::RetainPolicy;
 
 /// Hook of a rollout that a HookRun runs.
@@ -99,6 +100,8 @@ pub struct Run {
     pub completed: Option<Timestamp>,
     /// Time from which it counts as overdue unless something is recorded first.
     pub not_taken_up_at: Option<Timestamp>,
+    /// Trouble of its measurements that it reports, while it has no verdict.
+    pub trouble: Option<RunTrouble>,
     /// Why its content is unknown, if so. It exists and has its name.
     pub unreadable: Option<String>,
 }
@@ -145,6 +148,7 @@ impl Run {
             created,
             completed: status.completed_at.map(shared_api::time::Time::timestamp),
             not_taken_up_at: not_taken_up_at(run),
+            trouble: RunTrouble::of(&status),
             unreadable: None,
         }
     }
@@ -170,6 +174,7 @@ impl Run {
             phase: Phase::default(),
             flaw: None,
             not_taken_up_at: None,
+            trouble: None,
             unreadable: Some(why),
             ..self
         }
@@ -178,10 +183,10 @@ impl Run {
     /// Returns a blocker if its content is unknown.
     pub fn unreadable_blocker(&self) -> Option<HookBlocker> {
         let why = self.unreadable.as_ref()?;
-        Some(HookBlocker {
-            reason: WorkloadReason::HookRunNameInvalid,
-            message: format!("HookRun {} exists and cannot be read: {why}", self.name),
-        })
+        Some(HookBlocker::conflict(
+            &self.name,
+            &format!("cannot be read: {why}"),
+        ))
     }
 
     /// Returns whether it is a workload's run that has lost its owner: see [`shared_api::hook_run::lacks_owner`].
@@ -207,8 +212,17 @@ impl Run {
         self.phase.is_final() && !self.is_measured_success()
     }
 
+    /// Returns a blocker if the run cannot be expected to end Successful: nothing measures it, or it reports trouble.
+    pub fn blocker(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
+        self.not_taken_up(namespace, now).or_else(|| {
+            let RunTrouble { reason, cause } = self.trouble.as_ref()?;
+            let message = format!("HookRun {} {}", self.name, bounded(cause));
+            Some(HookBlocker::new(*reason, message))
+        })
+    }
+
     /// Returns a blocker if its measurement is long overdue.
-    pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
+    fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
         let seconds = GRACE.as_secs();
@@ -221,10 +235,18 @@ impl Run {
             "HookRun {name} {what}: hook-operator does not run, is overloaded, or does not work on namespace \
              {namespace}; look at its pods, its --namespace and its --shard"
         );
-        Some(HookBlocker {
-            reason: WorkloadReason::HookNotTakenUp,
-            message,
-        })
+        Some(HookBlocker::new(WorkloadReason::HookNotTakenUp, message))
+    }
+
+    /// Returns a blocker as [`Self::blocker`] does, and wakes when the run's measurement will be long overdue.
+    pub fn await_verdict(
+        &self,
+        namespace: &str,
+        now: Timestamp,
+        part: &mut PartialPlan,
+    ) -> Option<HookBlocker> {
+        self.await_take_up(namespace, now, part)
+            .or_else(|| self.blocker(namespace, now))
     }
 
     /// Returns a blocker if its measurement is long overdue, and otherwise wakes when it will be.
@@ -258,6 +280,66 @@ impl Run {
             None => format!("is {}: {}", self.phase, self.message),
         }
     }
+}
+
+/// Trouble that a run without a verdict reports: its measurements bring no verdict, and may never do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunTrouble {
+    reason: WorkloadReason,
+    /// Predicate of the run: the trouble, with the metric and its last error.
+    cause: String,
+}
+
+impl RunTrouble {
+    /// Returns the reason for conditions and events of the workload.
+    pub fn reason(&self) -> WorkloadReason {
+        self.reason
+    }
+
+    fn of(status: &HookRunStatus) -> Option<Self> {
+        let said = || status.message.clone().unwrap_or_default();
+        let (reason, cause) = match status.reason.as_deref().and_then(HookRunReason::named)? {
+            HookRunReason::HookErrors => {
+                let cause = last_error(status).unwrap_or_else(said);
+                (
+                    WorkloadReason::HookErrors,
+                    format!("keeps failing with errors: {cause}"),
+                )
+            }
+            HookRunReason::HookCannotSucceed => (
+                WorkloadReason::HookCannotSucceed,
+                format!("cannot succeed: {}", said()),
+            ),
+            HookRunReason::Measuring
+            | HookRunReason::NotAskedYet
+            | HookRunReason::NoRoomForSpec
+            | HookRunReason::JobActive
+            | HookRunReason::JobsLeft
+            | HookRunReason::AllMetricsSuccessful
+            | HookRunReason::FailureLimitExceeded
+            | HookRunReason::SuccessLimitNotReached
+            | HookRunReason::InconclusiveLimitExceeded
+            | HookRunReason::ErrorLimitExceeded
+            | HookRunReason::InvalidSpec
+            | HookRunReason::OwnerMissing
+            | HookRunReason::TimedOut
+            | HookRunReason::Terminated
+            | HookRunReason::StatusNotRecorded => return None,
+        };
+        Some(Self { reason, cause })
+    }
+}
+
+/// Returns the metric with the most consecutive errors, and its last one. The run's own message counts the errors, so
+/// that it changes with each measurement.
+fn last_error(status: &HookRunStatus) -> Option<String> {
+    let metric = status.erroring_metric()?;
+    let why = metric.last_error()?.message.as_deref();
+    Some(format!(
+        "metric {}: {}",
+        metric.name,
+        why.unwrap_or("no message recorded")
+    ))
 }
 
 fn delay(status: &HookRunStatus) -> Option<String> {

@@ -219,13 +219,13 @@ fn owner(revision: &Revision) -> OwnerReference {
 
 /// Returns the blocker that a run with the name of an attempt is while it is being deleted.
 pub(super) fn terminating(run: &Run) -> HookBlocker {
-    HookBlocker {
-        reason: WorkloadReason::HookRunTerminating,
-        message: format!(
+    HookBlocker::new(
+        WorkloadReason::HookRunTerminating,
+        format!(
             "HookRun {} is being deleted; the hook continues once it is gone; look at its metadata.finalizers",
             run.name
         ),
-    }
+    )
 }
 
 /// Checks that an existing run is the one of this attempt, as it was created. `digest` is that of its spec.
@@ -237,13 +237,10 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
         return Err(RunProblem::Blocked(blocker));
     }
     if run.lifecycle().is_none() {
-        return Err(RunProblem::Blocked(HookBlocker {
-            reason: WorkloadReason::HookRunNameInvalid,
-            message: format!(
-                "HookRun {} exists and is not of a lifecycle hook; delete it",
-                run.name
-            ),
-        }));
+        return Err(RunProblem::Blocked(HookBlocker::conflict(
+            &run.name,
+            "is not of a lifecycle hook; delete it",
+        )));
     }
     if !run.is_as_created(intent, digest) {
         return Err(RunProblem::Outdated);

@@ -58,10 +58,10 @@ pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, 
     let pod = &raw["spec"];
     let Some(source) = container(exec, pod) else {
         let (name, remedy) = (&exec.container_name, container_names(template));
-        return Err(HookBlocker {
-            reason: WorkloadReason::HookContainerMissing,
-            message: format!("execNewPod.containerName: {name:?}: {remedy}"),
-        });
+        return Err(HookBlocker::new(
+            WorkloadReason::HookContainerMissing,
+            format!("execNewPod.containerName: {name:?}: {remedy}"),
+        ));
     };
     let mut container = copy(source, &CONTAINER_FIELDS);
     for (field, value) in [("command", &exec.command), ("args", &exec.args)] {

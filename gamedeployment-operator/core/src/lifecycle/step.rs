@@ -150,9 +150,8 @@ impl Stepper<'_, '_> {
             return self.remove_without_owner(hook, entry, run);
         }
         if cluster.has_run(namespace, name) {
-            let message = format!("HookRun {name} exists and does not belong to this rollout; delete it");
-            let reason = WorkloadReason::HookRunNameInvalid;
-            return self.blocked(hook, entry, HookBlocker { reason, message });
+            let why = "does not belong to this rollout; delete it";
+            return self.blocked(hook, entry, HookBlocker::conflict(name, why));
         }
         self.record(hook, entry, &wanted);
         self.part.actions.push(Action::CreateRun(Box::new(wanted)));
@@ -222,7 +221,7 @@ impl Stepper<'_, '_> {
             self.part.wake_at(end);
         }
         let (namespace, now) = (&self.facts.workload.namespace, self.facts.now);
-        if let Some(blocker) = run.await_take_up(namespace, now, &mut self.part) {
+        if let Some(blocker) = run.await_verdict(namespace, now, &mut self.part) {
             return self.blocked(hook, entry, blocker);
         }
         let delay = run

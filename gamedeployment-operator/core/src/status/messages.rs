@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::game_deployment::RolloutTimer;
-use shared_api::names::pod as annotation;
+use shared_api::names::pod::{self as annotation, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
@@ -14,13 +14,18 @@ use crate::deadline;
 use crate::dry_run;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
+use crate::hook_kind::HookKind;
 use crate::lifecycle::Wait;
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::recreate::{self, Recreate};
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
+use crate::user_text::cut;
 use crate::workload::{Source, UpdateType, sets_paused};
+
+/// Maximum length of the causes in a message about hooks, in bytes: remedies follow, and must not be cut off.
+const MAX_CAUSES_BYTES: usize = 3 * 1024;
 
 pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     let workload = facts.workload;
@@ -59,10 +64,7 @@ pub(super) fn hooks_resolved(facts: &Facts<'_>, conditions: &mut Conditions<'_>)
         return;
     };
     let (reason, message) = match unresolved.first() {
-        None => (
-            WorkloadReason::HooksResolved,
-            "every hook can be asked".to_owned(),
-        ),
+        None => (WorkloadReason::HooksResolved, "every hook can run".to_owned()),
         Some(first) => {
             let words =
                 |unresolved: &Unresolved| format!("{}: {}", unresolved.path, unresolved.blocker.message);
@@ -475,16 +477,27 @@ fn hooks(waiting: &Waiting<'_>, concerns: fn(&WaitingPod<'_>) -> bool) -> Option
         .entries
         .iter()
         .filter(|entry| concerns(entry))
-        .filter_map(|entry| match entry.state {
-            WaitState::Blocked(reason) => Some((reason, entry)),
-            WaitState::Refused => Some((WorkloadReason::HookUnsuccessful, entry)),
-            WaitState::Asking => None,
-        });
+        .filter_map(|entry| Some((entry.state.reason()?, entry)));
     let blocked: Vec<_> = blocked.collect();
     let (reason, _) = blocked.first()?;
     let sentence = |(_, entry): &(WorkloadReason, &WaitingPod<'_>)| {
         let message = entry.condition.message.as_deref().unwrap_or_default();
         format!("pod {}: {message}", entry.condition.pod_name)
     };
-    Some((*reason, join_first(&blocked, sentence)))
+    let remedies = HookKind::ALL.into_iter().filter(|kind| {
+        let mut blocked = blocked.iter();
+        blocked.any(|(_, entry)| entry.state == WaitState::Refused && entry.kind == *kind)
+    });
+    let remedies: String = remedies.map(remedy).collect();
+    let causes = cut(join_first(&blocked, sentence), MAX_CAUSES_BYTES);
+    Some((*reason, causes + &remedies))
+}
+
+/// Formats how users of plain kubectl run a hook again, or skip it.
+fn remedy(kind: HookKind) -> String {
+    let field = kind.field();
+    format!(
+        ". To run the hook again, set spec.{field}.retry to true or delete the HookRun; to skip it for one pod, annotate \
+         the pod with {SKIP_HOOK}=UID, where UID is the pod's metadata.uid"
+    )
 }

@@ -37,7 +37,6 @@ mod warnings;
 use condition::Conditions;
 pub use unrecorded::refuse;
 use waiting::Waiting;
-pub use waiting::is_not_taken_up;
 
 /// Results of a decision other than the plan.
 pub struct Findings<'a> {

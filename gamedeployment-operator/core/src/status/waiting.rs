@@ -1,14 +1,13 @@
-//! Pods that wait for a hook, with the start of the wait, its reason and its remedy.
+//! Pods that wait for a hook, with the start and the reason of the wait.
 
 use jiff::Timestamp;
 use shared_api::game_deployment::HookCondition;
-use shared_api::names::pod::SKIP_HOOK;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
 use crate::facts::Facts;
-use crate::gate::{GateState, Intent, Run};
+use crate::gate::{GateState, HookBlocker, Intent, Run, RunTrouble};
 use crate::hook_kind::HookKind;
 use crate::plan::HookWaits;
 use crate::pod::Pod;
@@ -26,6 +25,29 @@ pub(super) enum WaitState {
     Refused,
     /// Its hook cannot run, or nothing measures it.
     Blocked(WorkloadReason),
+    /// Its hook runs, but keeps failing with errors or cannot succeed.
+    Erroring(WorkloadReason),
+}
+
+impl WaitState {
+    /// Returns the reason for the wait, if it is longer than a verdict takes.
+    pub(super) fn reason(self) -> Option<WorkloadReason> {
+        match self {
+            Self::Asking => None,
+            Self::Refused => Some(WorkloadReason::HookUnsuccessful),
+            Self::Blocked(reason) | Self::Erroring(reason) => Some(reason),
+        }
+    }
+
+    /// Returns the state of a run without a verdict that has this blocker.
+    fn of_run(run: &Run, blocker: &HookBlocker) -> Self {
+        let trouble = run.trouble.as_ref().map(RunTrouble::reason);
+        if trouble == Some(blocker.reason) {
+            Self::Erroring(blocker.reason)
+        } else {
+            Self::Blocked(blocker.reason)
+        }
+    }
 }
 
 /// A waiting pod.
@@ -119,6 +141,7 @@ impl<'a> Waiting<'a> {
                     WaitState::Asking => &mut waits.asking,
                     WaitState::Refused => &mut waits.refused,
                     WaitState::Blocked(_) => &mut waits.blocked,
+                    WaitState::Erroring(_) => &mut waits.erroring,
                 };
                 group.join(entry.condition.start_time.map(shared_api::time::Time::timestamp));
             }
@@ -139,6 +162,8 @@ pub(super) fn is_about_pods(reason: WorkloadReason) -> bool {
             | WorkloadReason::PodAddressMissing
             | WorkloadReason::HookRunTerminating
             | WorkloadReason::HookNotTakenUp
+            | WorkloadReason::HookErrors
+            | WorkloadReason::HookCannotSucceed
     )
 }
 
@@ -163,23 +188,25 @@ fn waiting_pod<'a>(
     gate_state: &GateState<'_>,
     old: &GameDeploymentStatus,
 ) -> Option<WaitingPod<'a>> {
+    let mut conflicting_run = None;
     let (state, phase, run, message) = match gate_state {
-        GateState::Asking(run) => match run.not_taken_up(&facts.workload.namespace, facts.now) {
+        GateState::Asking(run) => match run.blocker(&facts.workload.namespace, facts.now) {
             Some(blocker) => (
-                WaitState::Blocked(blocker.reason),
+                WaitState::of_run(run, &blocker),
                 run.phase,
                 Some(*run),
                 blocker.message,
             ),
             None => (WaitState::Asking, run.phase, Some(*run), asking(&run.name)),
         },
-        GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind, pod)),
+        GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind)),
         GateState::Blocked(blocker) => {
-            let message = format!("its hook cannot be asked: {}", bounded(&blocker.message));
+            conflicting_run.clone_from(&blocker.conflicting_run);
+            let message = format!("its hook cannot run: {}", bounded(&blocker.message));
             (WaitState::Blocked(blocker.reason), Phase::Pending, None, message)
         }
         GateState::Stale(run, stale_reason) if stale_reason.is_stuck() => {
-            let message = format!("its hook cannot be asked: HookRun {}: {stale_reason}", run.name);
+            let message = format!("its hook cannot run: HookRun {}: {stale_reason}", run.name);
             (
                 WaitState::Blocked(WorkloadReason::HookRunTerminating),
                 Phase::Pending,
@@ -198,6 +225,7 @@ fn waiting_pod<'a>(
         Some(run) => run.started,
         None => Some(before.map_or(facts.now, shared_api::time::Time::timestamp)),
     };
+    let message = earlier_message(known(old, kind, &pod.name), run, state).unwrap_or(message);
     let condition = HookCondition {
         pod_name: pod.name.clone(),
         phase: if phase.is_unset() { Phase::Pending } else { phase },
@@ -206,6 +234,8 @@ fn waiting_pod<'a>(
         hook_run_uid: run
             .filter(|_| state != WaitState::Asking)
             .map(|run| run.uid.as_str().into()),
+        reason: state.reason().map(|reason| reason.to_string()),
+        conflicting_hook_run: conflicting_run,
         message: Some(message),
     };
     Some(WaitingPod {
@@ -227,27 +257,22 @@ fn asking(run: &str) -> String {
     format!("waits for the verdict of HookRun {run}")
 }
 
-/// Whether a status entry reports that nothing measures its HookRun.
-pub fn is_not_taken_up(entry: &HookCondition) -> bool {
-    let run = entry.hook_run.as_ref().filter(|_| !entry.phase.is_final());
-    run.is_some_and(|run| {
-        entry
-            .message
-            .as_ref()
-            .is_some_and(|message| *message != asking(run))
-    })
+/// Returns the recorded message about a run that keeps failing with errors. It stays, because the texts of errors may
+/// differ with each measurement, and each new one would be a write of the whole status.
+fn earlier_message(known: Option<&HookCondition>, run: Option<&Run>, state: WaitState) -> Option<String> {
+    let WaitState::Erroring(reason) = state else {
+        return None;
+    };
+    let known = known.filter(|known| known.reason.as_deref() == Some(reason.as_str()))?;
+    let is_same_run = known.hook_run_uid.as_deref() == run.map(|run| run.uid.as_str());
+    known.message.clone().filter(|_| is_same_run)
 }
 
-fn refused(run: &Run, kind: HookKind, pod: &Pod) -> String {
+fn refused(run: &Run, kind: HookKind) -> String {
     let said = bounded(&run.verdict());
     let consequence = match kind {
         HookKind::PreDelete | HookKind::PreInplace => "the pod stays as it is",
         HookKind::PostInplace => "no further pod is updated",
     };
-    let (field, uid) = (kind.field(), &pod.uid);
-    format!(
-        "HookRun {} {said}; {consequence}. To ask again, set spec.{field}.retry to true or delete the HookRun; to pass \
-         without asking, annotate the pod with {SKIP_HOOK}={uid}",
-        run.name
-    )
+    format!("HookRun {} {said}; {consequence}", run.name)
 }

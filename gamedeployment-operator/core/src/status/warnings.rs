@@ -6,7 +6,7 @@ use shared_api::game_deployment::HookCondition;
 use shared_api::reason::WorkloadReason;
 
 use super::name_list::join_names;
-use super::waiting::{WaitState, Waiting, WaitingPod, is_not_taken_up, known};
+use super::waiting::{WaitState, Waiting, WaitingPod, known};
 use crate::gate::PodRef;
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;
@@ -24,15 +24,18 @@ impl Waiting<'_> {
     pub(super) fn warnings(&self, workload: &Workload, old: &GameDeploymentStatus) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for entry in HookKind::ALL.into_iter().flat_map(|kind| self.shown(kind)) {
-            let Some(reason) = reason(entry.state) else {
+            let Some(reason) = entry.state.reason() else {
                 continue;
             };
-            let message = entry.condition.message.as_deref();
             // The HookRun of a hook that ran again has the same name, and may have the same message and start
             // time, but never the same UID. Earlier releases recorded none.
             let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
-                let same_run = |uid| entry.condition.hook_run_uid.as_ref() == Some(uid);
-                known.message.as_deref() == message && known.hook_run_uid.as_ref().is_none_or(same_run)
+                match &known.hook_run_uid {
+                    Some(uid) => {
+                        entry.condition.hook_run_uid.as_ref() == Some(uid) && has_same_cause(known, entry)
+                    }
+                    None => known.message == entry.condition.message,
+                }
             });
             if !told {
                 warnings.push(Warning {
@@ -59,11 +62,13 @@ impl Waiting<'_> {
     }
 }
 
-fn reason(state: WaitState) -> Option<WorkloadReason> {
-    match state {
-        WaitState::Asking => None,
-        WaitState::Refused => Some(WorkloadReason::HookUnsuccessful),
-        WaitState::Blocked(reason) => Some(reason),
+/// Returns true if the cause of a wait for the same HookRun was reported before. A verdict never changes. An older CRD
+/// drops the reason.
+fn has_same_cause(known: &HookCondition, entry: &WaitingPod<'_>) -> bool {
+    match entry.state {
+        WaitState::Refused => known.phase == entry.condition.phase,
+        WaitState::Erroring(_) => known.reason.is_none() || known.reason == entry.condition.reason,
+        WaitState::Asking | WaitState::Blocked(_) => known.message == entry.condition.message,
     }
 }
 
@@ -76,7 +81,7 @@ fn held(status: &GameDeploymentStatus, refused: bool) -> usize {
     ];
     let is_one = |entry: &&HookCondition| match &entry.hook_run {
         Some(_) if entry.phase.is_final() => refused,
-        Some(_) => !refused && is_not_taken_up(entry),
+        Some(_) => !refused && entry.hook_run_uid.is_some(),
         None => !refused,
     };
     lists.into_iter().flatten().filter(is_one).count()
@@ -92,14 +97,30 @@ fn of_pod(workload: &Workload, entry: &WaitingPod<'_>) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
     let next = match entry.state {
         WaitState::Refused => format!(
-            "to ask again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
+            "to run the hook again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
              {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
             entry.kind.word(),
             entry.kind.field()
         ),
+        WaitState::Erroring(reason) => {
+            let step = workload.hook(entry.kind).step.as_ref();
+            let template = step.map_or_else(
+                || "the hook".to_owned(),
+                |step| format!("HookTemplate {}", step.template_name),
+            );
+            let or = if reason == WorkloadReason::HookErrors {
+                ", or bring its endpoint back"
+            } else {
+                ""
+            };
+            format!(
+                "correct {template}, and the hook runs again automatically{or}; kubectl game why pod/{pod} -n {namespace} \
+                 says more"
+            )
+        }
         WaitState::Asking | WaitState::Blocked(_) => {
             format!(
-                "it goes on by itself when that is mended; kubectl game why pod/{pod} -n {namespace} says more"
+                "continues automatically once the cause is removed; kubectl game why pod/{pod} -n {namespace} says more"
             )
         }
     };
@@ -114,7 +135,7 @@ fn of_group(workload: &Workload, held: &[&WaitingPod<'_>]) -> Option<Warning> {
     let are = if names.len() == 1 { "pod is" } else { "pods are" };
     Some(Warning {
         pod: None,
-        reason: reason(first.state)?,
+        reason: first.state.reason()?,
         message: format!(
             "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
             names.len(),

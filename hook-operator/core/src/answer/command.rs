@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::json_or_text::{value_of, without_mark};
 use super::object::check_pod;
-use super::{FailureKind, MeasurementFailure, ProviderResponse, malformed, to_judge};
+use super::{MeasurementFailure, MeasurementReason, ProviderResponse, malformed, to_judge};
 use crate::request::{ExecRequest, ObjectName};
 use crate::value::{MetricValue, cut};
 
@@ -179,7 +179,7 @@ pub fn running_container(
             names.join(", ")
         )
     };
-    Err(MeasurementFailure::new(FailureKind::CommandNotRun, why))
+    Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, why))
 }
 
 fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
@@ -243,7 +243,7 @@ fn check_same_pod(
         return Ok(());
     }
     let message = format!("{name} was replaced by another pod of its name meanwhile");
-    Err(MeasurementFailure::new(FailureKind::ObjectGone, message))
+    Err(MeasurementFailure::new(MeasurementReason::ObjectGone, message))
 }
 
 /// Interprets what a command sent.
@@ -262,7 +262,7 @@ pub fn interpret_command(
                 "{about} exited with code {code}, which means that its program cannot be run or is not found{}",
                 shown(request, transcript)
             );
-            return Err(MeasurementFailure::new(FailureKind::CommandNotRun, message));
+            return Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, message));
         }
         End::Exited(KILLED) => {
             return Err(lost(&format!(
@@ -272,7 +272,7 @@ pub fn interpret_command(
         End::Exited(code) => code,
         End::NotRun(why) => {
             let message = format!("{about} is not run: {why}");
-            return Err(MeasurementFailure::new(FailureKind::CommandNotRun, message));
+            return Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, message));
         }
     };
     let Some(reads) = request.reads else {
@@ -366,7 +366,7 @@ fn shown(request: &ExecRequest, transcript: &Transcript) -> String {
 }
 
 fn lost(why: &str) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::CommandLost, why)
+    MeasurementFailure::new(MeasurementReason::CommandLost, why)
 }
 
 #[cfg(test)]
@@ -694,7 +694,10 @@ mod tests {
                     let outcome = interpret_command(&request(reads, false), &transcript);
                     match outcome {
                         Err(failure) => {
-                            assert!(!is_whole && failure.kind == FailureKind::CommandLost, "{failure}");
+                            assert!(
+                                !is_whole && failure.kind == MeasurementReason::CommandLost,
+                                "{failure}"
+                            );
                         }
                         Ok(_) => assert!(is_whole, "{end} of {}", stream.len()),
                     }
@@ -705,14 +708,17 @@ mod tests {
         for channel in [0, 4, 255] {
             assert_eq!(
                 odd.add(&[channel, 1]).unwrap_err().kind,
-                FailureKind::MalformedAnswer
+                MeasurementReason::MalformedAnswer
             );
         }
         let chunk = frame(1, &vec![b'y'; 1 << 20]);
         let flood = (0..80).find_map(|_| odd.add(&chunk).err()).unwrap();
-        assert_eq!(flood.kind, FailureKind::MalformedAnswer);
+        assert_eq!(flood.kind, MeasurementReason::MalformedAnswer);
         let long = frame(3, &vec![b' '; MAX_STATUS + 1]);
-        assert_eq!(odd.add(&long).unwrap_err().kind, FailureKind::MalformedAnswer);
+        assert_eq!(
+            odd.add(&long).unwrap_err().kind,
+            MeasurementReason::MalformedAnswer
+        );
     }
 
     fn pod(uid: &str, id: &str, state: &Value) -> Pod {
@@ -746,20 +752,32 @@ mod tests {
             "container game of Pod arena-x is not running (CrashLoopBackOff)"
         );
         for failure in [unknown, stopped] {
-            assert_eq!(failure.kind, FailureKind::CommandNotRun);
+            assert_eq!(failure.kind, MeasurementReason::CommandNotRun);
         }
         assert_eq!(
             begin(&pod("other", "c1", &running)).unwrap_err().kind,
-            FailureKind::ObjectGone
+            MeasurementReason::ObjectGone
         );
         for (code, after, wanted) in [
             (0, pod("u", "c1", &running), None),
             (3, pod("u", "c1", &running), None),
             (0, pod("u", "c2", &running), None),
-            (137, pod("u", "c2", &running), Some(FailureKind::CommandLost)),
-            (1, pod("u", "c1", &waiting), Some(FailureKind::CommandLost)),
-            (0, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
-            (1, pod("other", "c1", &running), Some(FailureKind::ObjectGone)),
+            (
+                137,
+                pod("u", "c2", &running),
+                Some(MeasurementReason::CommandLost),
+            ),
+            (1, pod("u", "c1", &waiting), Some(MeasurementReason::CommandLost)),
+            (
+                0,
+                pod("other", "c1", &running),
+                Some(MeasurementReason::ObjectGone),
+            ),
+            (
+                1,
+                pod("other", "c1", &running),
+                Some(MeasurementReason::ObjectGone),
+            ),
         ] {
             // Without a pod of its own, the run measures the pod in which its command began.
             let end = check_end(

@@ -3,7 +3,7 @@
 
 use redact::{Redactor, printable};
 
-use super::{FailureKind, HIDDEN, MeasurementFailure};
+use super::{HIDDEN, MeasurementFailure, MeasurementReason};
 
 /// Enough to recognise an error page.
 const EXCERPT_CHARS: usize = 200;
@@ -62,7 +62,7 @@ impl<'a> Shown<'a> {
 /// Returns `received status 503` with an excerpt of the page.
 pub(super) fn refused_status(code: u16, body: &[u8], shown: &Shown<'_>) -> MeasurementFailure {
     let message = format!("received status {code}{}", shown.body(body));
-    MeasurementFailure::new(FailureKind::Status, message)
+    MeasurementFailure::new(MeasurementReason::Status, message)
 }
 
 /// Returns at most `max_chars` printable characters, with runs of whitespace collapsed.
@@ -121,7 +121,7 @@ mod tests {
     fn an_excerpt_is_one_short_line_without_control_characters() {
         let page = format!("  no\r\n such\t\u{1b}[31mroom\0\u{202e} {}", "x".repeat(500));
         let failure = refused(404, page.as_bytes(), &Redactor::default());
-        assert_eq!(failure.kind, FailureKind::Status);
+        assert_eq!(failure.kind, MeasurementReason::Status);
         assert!(
             failure
                 .message

@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use expr_conditions::{Origin, Response};
 use serde_json::Value;
+pub use shared_api::reason::MeasurementReason;
 
 use crate::value::MetricValue;
 
@@ -108,109 +109,23 @@ pub enum ProviderResponse {
     },
 }
 
-/// Reason why a measurement has no value. The class is used in metric labels and traces; the message is for
+/// Reason why a measurement has no value. The word is for statuses, metric labels and traces; the message is for
 /// users.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct MeasurementFailure {
-    /// Class of the failure.
-    pub kind: FailureKind,
+    /// Reason, in a word.
+    pub kind: MeasurementReason,
     /// Sentence that names the request and the answer, without credentials.
     pub message: String,
 }
 
 impl MeasurementFailure {
-    /// Creates a failure from its class and message.
-    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+    /// Creates a failure from its reason and message.
+    pub fn new(kind: MeasurementReason, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
-        }
-    }
-}
-
-/// Classes of [`MeasurementFailure`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum FailureKind {
-    /// A placeholder, Secret or ConfigMap could not be resolved, or a rendered value is not usable.
-    InvalidRequest,
-    /// The egress policy forbids the address.
-    Forbidden,
-    /// Name resolution, connection or TLS failed.
-    Unreachable,
-    /// The answer took longer than the timeout.
-    Timeout,
-    /// The answer's status is not 2xx (or a redirect that is not followed).
-    Status,
-    /// The answer is too large, not JSON, or not of the expected shape.
-    MalformedAnswer,
-    /// `jsonPath` found nothing.
-    PathNotFound,
-    /// The server reports that the query failed (Prometheus).
-    QueryFailed,
-    /// The server reports an incomplete answer (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
-    PartialAnswer,
-    /// The request was sent and its answer was not read because capacity ran out. The request may have changed
-    /// something, so it is not repeated at once.
-    AnswerDropped,
-    /// The API server refused the Job, or a Job of that name belongs to somebody else.
-    JobRefused,
-    /// The Job was deleted before it ended, or the API server does not say how it ended.
-    JobLost,
-    /// The API server refused to read or annotate the object or to run the command, or knows no such kind.
-    ApiRefused,
-    /// The object does not exist, or another pod has its name.
-    ObjectGone,
-    /// The command did not start, or its container does not run.
-    CommandNotRun,
-    /// The connection, the container or the pod ended before the command did.
-    CommandLost,
-    /// No call was made because capacity ran out. This does not count as a measurement and is retried.
-    NotAsked,
-}
-
-impl FailureKind {
-    /// All classes.
-    pub const ALL: [Self; 17] = [
-        Self::InvalidRequest,
-        Self::Forbidden,
-        Self::Unreachable,
-        Self::Timeout,
-        Self::Status,
-        Self::MalformedAnswer,
-        Self::PathNotFound,
-        Self::QueryFailed,
-        Self::PartialAnswer,
-        Self::AnswerDropped,
-        Self::JobRefused,
-        Self::JobLost,
-        Self::ApiRefused,
-        Self::ObjectGone,
-        Self::CommandNotRun,
-        Self::CommandLost,
-        Self::NotAsked,
-    ];
-
-    /// Label value for metrics.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::InvalidRequest => "InvalidRequest",
-            Self::Forbidden => "Forbidden",
-            Self::Unreachable => "Unreachable",
-            Self::Timeout => "Timeout",
-            Self::Status => "Status",
-            Self::MalformedAnswer => "MalformedAnswer",
-            Self::PathNotFound => "PathNotFound",
-            Self::QueryFailed => "QueryFailed",
-            Self::PartialAnswer => "PartialAnswer",
-            Self::AnswerDropped => "AnswerDropped",
-            Self::JobRefused => "JobRefused",
-            Self::JobLost => "JobLost",
-            Self::ApiRefused => "ApiRefused",
-            Self::ObjectGone => "ObjectGone",
-            Self::CommandNotRun => "CommandNotRun",
-            Self::CommandLost => "CommandLost",
-            Self::NotAsked => "NotAsked",
         }
     }
 }
@@ -250,7 +165,7 @@ fn is_success(code: u16) -> bool {
 }
 
 fn malformed(message: impl Into<String>) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::MalformedAnswer, message)
+    MeasurementFailure::new(MeasurementReason::MalformedAnswer, message)
 }
 
 /// Rejects a body that is longer than the limit.

@@ -6,7 +6,7 @@ use shared_api::HookRun;
 use shared_api::names::hook_run_label;
 
 use super::json_or_text::value_of;
-use super::{FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, malformed, to_judge};
+use super::{HIDDEN, MeasurementFailure, MeasurementReason, ProviderResponse, malformed, to_judge};
 use crate::request::{AnnotateRequest, FieldPath, ObjectName, ReadRequest};
 use crate::value::{MetricValue, cut};
 
@@ -47,7 +47,7 @@ pub fn interpret_fields(request: &ReadRequest, text: &str) -> Result<ProviderRes
     if request.fields.len() == 1 {
         return compare(request, vec![Value::String(text.to_owned())]);
     }
-    let missing = |message: String| MeasurementFailure::new(FailureKind::PathNotFound, message);
+    let missing = |message: String| MeasurementFailure::new(MeasurementReason::PathNotFound, message);
     let Ok(Value::Object(given)) = plain_json::from_str(text) else {
         return Err(missing(
             "the result is not a JSON object with the paths as keys".to_owned(),
@@ -119,7 +119,7 @@ pub(super) fn check_pod(
 ) -> Result<(), MeasurementFailure> {
     match run_pod.filter(|_| name.is_pod_of_run) {
         Some(uid) if found != Some(uid) => Err(MeasurementFailure::new(
-            FailureKind::ObjectGone,
+            MeasurementReason::ObjectGone,
             format!("{name} is not the pod of this run: another pod has its name now"),
         )),
         Some(_) | None => Ok(()),
@@ -137,7 +137,7 @@ fn remove_copies(object: &mut Value) {
 }
 
 fn find(request: &ReadRequest, path: &FieldPath, object: &Value) -> Result<Value, MeasurementFailure> {
-    let missing = |message: String| MeasurementFailure::new(FailureKind::PathNotFound, message);
+    let missing = |message: String| MeasurementFailure::new(MeasurementReason::PathNotFound, message);
     let name = &request.object;
     match path {
         FieldPath::Annotation(key) => {
@@ -371,7 +371,7 @@ mod tests {
             let mut pod = pod();
             pod["metadata"]["uid"] = uid;
             let failure = interpret(&request, &pod).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::ObjectGone, "{failure}");
+            assert_eq!(failure.kind, MeasurementReason::ObjectGone, "{failure}");
         }
         // A run that is for no pod, and an object that is no pod of the run.
         assert!(interpret_object(&request, None, pod().to_string().as_bytes()).is_ok());
@@ -382,7 +382,7 @@ mod tests {
         let text = pod().to_string();
         for end in 0..text.len() {
             let outcome = interpret_object(&request, None, &text.as_bytes()[..end]);
-            assert_eq!(outcome.unwrap_err().kind, FailureKind::MalformedAnswer);
+            assert_eq!(outcome.unwrap_err().kind, MeasurementReason::MalformedAnswer);
         }
         for odd in [
             "null",
@@ -394,7 +394,7 @@ mod tests {
         ] {
             let outcome = interpret_object(&request, None, odd.as_bytes());
             let failure = outcome.unwrap_err();
-            assert_eq!(failure.kind, FailureKind::PathNotFound, "{odd}: {failure}");
+            assert_eq!(failure.kind, MeasurementReason::PathNotFound, "{odd}: {failure}");
             assert!(failure.message.contains("it has no annotations"), "{failure}");
         }
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    AnswerHead, FailureKind, MeasurementFailure, ProviderResponse, check_size,
+    AnswerHead, MeasurementFailure, MeasurementReason, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success, malformed,
 };
@@ -35,7 +35,7 @@ pub fn interpret_prometheus(
     if let Some(words) = document.as_ref().and_then(refused_query) {
         let words = shown().excerpt(&words, EXPLANATION_CHARS);
         let message = format!("Prometheus refused the query: {words}");
-        return Err(MeasurementFailure::new(FailureKind::QueryFailed, message));
+        return Err(MeasurementFailure::new(MeasurementReason::QueryFailed, message));
     }
     if !is_success(head.code) {
         return Err(refused_status(head.code, body, &shown()));
@@ -60,7 +60,7 @@ pub fn interpret_prometheus(
     if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
         let words = shown().excerpt(&words, EXPLANATION_CHARS);
         let message = format!("the answer is incomplete: {words}");
-        return Err(MeasurementFailure::new(FailureKind::PartialAnswer, message));
+        return Err(MeasurementFailure::new(MeasurementReason::PartialAnswer, message));
     }
     if empty {
         return Ok(ProviderResponse::NoData {
@@ -241,12 +241,12 @@ mod tests {
         let untyped = ["{}", "[]"].map(|data| (data.to_owned(), "the answer holds neither "));
         for (data, message) in cases.into_iter().chain(untyped) {
             let failure = value(&data).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{data}");
+            assert_eq!(failure.kind, MeasurementReason::MalformedAnswer, "{data}");
             assert!(failure.message.starts_with(message), "{data}: {failure}");
         }
         for body in ["", "<html>", "45", "{}", r#"{"status":"ok"}"#, "null"] {
             let failure = interpret(200, body).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{body}");
+            assert_eq!(failure.kind, MeasurementReason::MalformedAnswer, "{body}");
             assert!(
                 failure.message.contains("lead to a Prometheus server"),
                 "{failure}"
@@ -262,7 +262,7 @@ mod tests {
             assert_eq!(
                 interpret(code, body).unwrap_err(),
                 MeasurementFailure::new(
-                    FailureKind::QueryFailed,
+                    MeasurementReason::QueryFailed,
                     "Prometheus refused the query: bad_data: 1:5: parse error: unexpected *****"
                 )
             );
@@ -307,7 +307,7 @@ mod tests {
             interpret_prometheus(&request, head(200), body.as_bytes())
         };
         assert!(matches!(ask(ZERO), Ok(ProviderResponse::Value { .. })));
-        assert_eq!(ask(NOTHING).unwrap_err().kind, FailureKind::PartialAnswer);
+        assert_eq!(ask(NOTHING).unwrap_err().kind, MeasurementReason::PartialAnswer);
     }
 
     #[test]
@@ -330,7 +330,7 @@ mod tests {
             r#"{"status":"success","data":{"resultType":"scalar","result":[1,"1"]}}"#,
         ] {
             let failure = interpret(502, body).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Status);
+            assert_eq!(failure.kind, MeasurementReason::Status);
             assert!(failure.message.starts_with("received status 502: "), "{failure}");
         }
     }

@@ -4,7 +4,7 @@ use json_path::{Found, JsonPath, JsonPathError};
 use serde_json::Value;
 
 use super::{
-    AnswerHead, ContentType, FailureKind, HIDDEN, MeasurementFailure, ProviderResponse, check_size,
+    AnswerHead, ContentType, HIDDEN, MeasurementFailure, MeasurementReason, ProviderResponse, check_size,
     excerpt::{Shown, refused_status},
     is_success,
     json_or_text::{JsonOrText, Unreadable, json_or_text, without_mark},
@@ -81,7 +81,7 @@ fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementF
     } else {
         error.message
     };
-    MeasurementFailure::new(FailureKind::PathNotFound, message)
+    MeasurementFailure::new(MeasurementReason::PathNotFound, message)
 }
 
 /// Returns the body as JSON if it parses, otherwise as text without whitespace around it. A body that is JSON
@@ -203,7 +203,7 @@ mod tests {
         };
         for request in [request(), by_path] {
             let failure = interpret_web(&request, OK, hidden.as_bytes()).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+            assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
             assert!(failure.message.contains("is reserved"), "{failure}");
         }
         assert_eq!(interpret(200, key.as_bytes()), Ok(json!(key)));
@@ -213,7 +213,7 @@ mod tests {
     fn any_status_but_2xx_is_a_failure_that_names_it() {
         for code in [100, 199, 300, 304, 404, 500, 503, 999] {
             let failure = interpret(code, b"{\"players\": 0}").unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Status);
+            assert_eq!(failure.kind, MeasurementReason::Status);
             assert!(
                 failure.message.starts_with(&format!("received status {code}")),
                 "{failure}"
@@ -225,7 +225,7 @@ mod tests {
     fn an_answer_of_more_than_a_mebibyte_is_refused_and_one_of_exactly_that_is_not() {
         let body = vec![b'x'; MAX_ANSWER_BYTES + 1];
         let failure = interpret(200, &body).unwrap_err();
-        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(failure.message, "the answer is larger than 1 MiB");
         assert!(interpret(200, body.get(1..).unwrap()).is_ok());
     }
@@ -303,7 +303,7 @@ mod tests {
             (b"\xff\xfeb\0", "nor UTF-8 text"),
         ] {
             let failure = interpret(200, body).unwrap_err();
-            assert_eq!(failure.kind, FailureKind::MalformedAnswer, "{failure}");
+            assert_eq!(failure.kind, MeasurementReason::MalformedAnswer, "{failure}");
             assert!(failure.message.contains(words), "{failure}");
         }
     }
@@ -324,7 +324,7 @@ mod tests {
             assert_eq!(ContentType::parse(header.as_bytes()), content_type, "{header}");
         }
         let failure = interpret_web(&request(), JSON, b"busy\n").unwrap_err();
-        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(
             failure.message,
             "the answer's Content-Type is JSON but it is not JSON: expected value at line 1 column 1; the server \
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_refused() {
         let failure = interpret(200, b"ok\xff").unwrap_err();
-        assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+        assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(
             failure.message,
             "the answer is neither JSON nor UTF-8 text (byte 2)"
@@ -399,7 +399,7 @@ mod tests {
         assert_eq!(result, MetricValue::Json(json!([])));
         assert!(origin.is_some());
         let failure = find("{.player}", r#"{"players": 0}"#).unwrap_err();
-        assert_eq!(failure.kind, FailureKind::PathNotFound);
+        assert_eq!(failure.kind, MeasurementReason::PathNotFound);
         assert!(failure.message.contains("player"), "{failure}");
     }
 
@@ -408,7 +408,7 @@ mod tests {
         for body in ["", "<html>", "{\"players\": ", "ready"] {
             assert_eq!(
                 find("{.players}", body).unwrap_err().kind,
-                FailureKind::MalformedAnswer,
+                MeasurementReason::MalformedAnswer,
                 "{body}"
             );
         }
@@ -422,7 +422,7 @@ mod tests {
         );
         assert_eq!(
             find("{.a}", " \n").unwrap_err().kind,
-            FailureKind::MalformedAnswer
+            MeasurementReason::MalformedAnswer
         );
     }
 

@@ -228,23 +228,6 @@ pub(super) fn describe(result: &MetricResult) -> String {
     )
 }
 
-/// Describes the last measurement of a metric without a verdict, if it was not a success.
-pub(super) fn trouble(result: &MetricResult) -> Option<String> {
-    let last = result.measurements.last().filter(|_| !result.phase.is_final())?;
-    if last.phase == Phase::Successful {
-        return None;
-    }
-    let why = last.message.as_deref().unwrap_or("no reason recorded");
-    let in_a_row = match result.consecutive_error {
-        0 | 1 => String::new(),
-        errors => format!(" ({errors} errors in a row)"),
-    };
-    Some(format!(
-        "metric {}: last measurement {}: {why}{in_a_row}",
-        result.name, last.phase
-    ))
-}
-
 /// Returns the reason for the run's final phase.
 pub(super) fn reason(
     run: &ResolvedRun,

@@ -17,6 +17,7 @@ mod adopt;
 mod budget;
 mod metrics;
 mod owner_missing;
+mod progress;
 
 use jiff::Timestamp;
 use redact::printable;
@@ -259,11 +260,9 @@ fn conclude(run: &ResolvedRun, next: &mut HookRunStatus, stopped: Option<metrics
         next.reason = Some(metrics::reason(run, next.phase, decisive, stopped.as_ref()).to_string());
         next.completed_at = Some(completed_at(next.phase, &next.metric_results, now).into());
     } else {
-        next.message = results
-            .iter()
-            .find_map(metrics::trouble)
-            .map(|text| cut(&text, KEPT_BYTES));
-        next.reason = Some(HookRunReason::Measuring.to_string());
+        let (reason, message) = progress::describe(run, next);
+        next.message = message.map(|text| cut(&text, KEPT_BYTES));
+        next.reason = Some(reason.to_string());
     }
 }
 
@@ -278,14 +277,20 @@ fn completed_at(phase: Phase, results: &[MetricResult], now: Timestamp) -> Times
     last.map_or(now, |last| last.min(now))
 }
 
-/// Puts the reason why a metric cannot be measured into the status. Returns whether the recorded status lacks
-/// it.
+/// Puts the reason why a metric cannot be measured into the status. Trouble that the status reports keeps its reason.
+/// Returns whether the recorded status lacks it.
 fn report_delay(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(delay) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
-    next.message = Some(delay.message().to_owned());
-    next.reason = Some(delay.reason().to_string());
+    if progress::is_in_trouble(next) {
+        let trouble = next.message.as_deref().unwrap_or_default();
+        let both = format!("{}; {trouble}", delay.message());
+        next.message = Some(cut(&both, KEPT_BYTES));
+    } else {
+        next.message = Some(delay.message().to_owned());
+        next.reason = Some(delay.reason().to_string());
+    }
     (&next.message, &next.reason) != (&input.status.message, &input.status.reason)
 }
 
@@ -382,11 +387,13 @@ impl MeasurementOutcome {
     fn measurement(&self) -> Measurement {
         let MeasurementResult {
             phase,
+            reason,
             value,
             message,
         } = self.verdict.clone();
         Measurement {
             phase,
+            reason: reason.map(|reason| reason.to_string()),
             message: message.filter(|_| phase != Phase::Successful),
             started_at: Some(self.started_at.into()),
             finished_at: Some(self.finished_at.into()),

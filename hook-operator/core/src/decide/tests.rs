@@ -7,6 +7,7 @@ mod harness;
 mod odd_statuses;
 mod owner_missing;
 mod properties;
+mod trouble;
 
 #[test]
 fn one_measurement_is_one_write() {
@@ -337,6 +338,7 @@ fn a_success_counts_from_the_end_of_its_last_measurement() {
         finished_at: at(finished),
         verdict: MeasurementResult {
             phase: Phase::from(phase.to_owned()),
+            reason: None,
             value: None,
             message: None,
         },

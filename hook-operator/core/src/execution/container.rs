@@ -7,7 +7,7 @@ use shared_api::execution_hook::{ALL_CONTAINERS, ContainerHookStatus, ErrorType,
 use shared_api::reason::ContainerReason;
 
 use super::select::{FoundPod, container};
-use crate::answer::{FailureKind, MeasurementFailure, ProviderResponse};
+use crate::answer::{MeasurementFailure, MeasurementReason, ProviderResponse};
 
 /// Longest message of an error, in bytes: the status has up to 1,000 of them.
 const MAX_MESSAGE_BYTES: usize = 250;
@@ -44,23 +44,25 @@ pub fn outcome_of(response: Result<ProviderResponse, MeasurementFailure>) -> Try
 /// Returns the outcome of a try without a success.
 pub fn failed(failure: MeasurementFailure) -> TryOutcome {
     let reason = match failure.kind {
-        FailureKind::CommandNotRun => ContainerReason::CommandNotRun,
-        FailureKind::CommandLost => ContainerReason::CommandLost,
-        FailureKind::Unreachable => ContainerReason::Unreachable,
-        FailureKind::ApiRefused => ContainerReason::ApiRefused,
-        FailureKind::Timeout => ContainerReason::CallTimedOut,
-        FailureKind::ObjectGone => ContainerReason::NoSuchContainer,
-        FailureKind::Status => ContainerReason::HttpStatus,
-        FailureKind::Forbidden => ContainerReason::EgressForbidden,
-        FailureKind::InvalidRequest
-        | FailureKind::MalformedAnswer
-        | FailureKind::PathNotFound
-        | FailureKind::QueryFailed
-        | FailureKind::PartialAnswer
-        | FailureKind::AnswerDropped
-        | FailureKind::JobRefused
-        | FailureKind::JobLost
-        | FailureKind::NotAsked => ContainerReason::TryFailed,
+        MeasurementReason::CommandNotRun => ContainerReason::CommandNotRun,
+        MeasurementReason::CommandLost => ContainerReason::CommandLost,
+        MeasurementReason::Unreachable => ContainerReason::Unreachable,
+        MeasurementReason::ApiRefused => ContainerReason::ApiRefused,
+        MeasurementReason::Timeout => ContainerReason::CallTimedOut,
+        MeasurementReason::ObjectGone => ContainerReason::NoSuchContainer,
+        MeasurementReason::Status => ContainerReason::HttpStatus,
+        MeasurementReason::Forbidden => ContainerReason::EgressForbidden,
+        MeasurementReason::InvalidRequest
+        | MeasurementReason::MalformedAnswer
+        | MeasurementReason::PathNotFound
+        | MeasurementReason::QueryFailed
+        | MeasurementReason::PartialAnswer
+        | MeasurementReason::NoData
+        | MeasurementReason::ConditionFailed
+        | MeasurementReason::AnswerDropped
+        | MeasurementReason::JobRefused
+        | MeasurementReason::JobLost
+        | MeasurementReason::NotAsked => ContainerReason::TryFailed,
     };
     TryOutcome::Failed(reason, failure.message)
 }

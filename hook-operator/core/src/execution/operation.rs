@@ -9,7 +9,7 @@ use serde_json::Value;
 use shared_api::hook_action::{Action, HttpGetAction, TcpSocketAction};
 
 use super::resolve::{check_exec, check_unknown};
-use crate::answer::{FailureKind, MeasurementFailure};
+use crate::answer::{MeasurementFailure, MeasurementReason};
 use crate::request::{FRAMING_HEADERS, Method, Tls, WebRequest};
 use crate::resolve::{FieldErrors, is_header_name};
 use crate::value::cut;
@@ -204,7 +204,7 @@ fn is_port_name(name: &str) -> bool {
 /// `InvalidRequest` if the pod has no IP yet, or its container no port of this name.
 pub fn address(pod: &Pod, container: &str, port: &Port) -> Result<SocketAddr, MeasurementFailure> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
-    let missing = |message: String| MeasurementFailure::new(FailureKind::InvalidRequest, message);
+    let missing = |message: String| MeasurementFailure::new(MeasurementReason::InvalidRequest, message);
     let ip = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref());
     let ip: IpAddr = ip
         .and_then(|ip| ip.parse().ok())

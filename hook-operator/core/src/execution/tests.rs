@@ -393,16 +393,16 @@ fn a_selector_selects_the_listed_containers_of_running_pods() {
 
 #[test]
 fn every_failure_has_its_type() {
-    use crate::answer::{FailureKind, MeasurementFailure};
+    use crate::answer::{MeasurementFailure, MeasurementReason};
     use shared_api::execution_hook::ErrorType;
     for (kind, wanted) in [
-        (FailureKind::CommandNotRun, ErrorType::Error),
-        (FailureKind::CommandLost, ErrorType::Error),
-        (FailureKind::Unreachable, ErrorType::Error),
-        (FailureKind::MalformedAnswer, ErrorType::Error),
-        (FailureKind::ApiRefused, ErrorType::Forbidden),
-        (FailureKind::Timeout, ErrorType::Timeout),
-        (FailureKind::ObjectGone, ErrorType::NotFound),
+        (MeasurementReason::CommandNotRun, ErrorType::Error),
+        (MeasurementReason::CommandLost, ErrorType::Error),
+        (MeasurementReason::Unreachable, ErrorType::Error),
+        (MeasurementReason::MalformedAnswer, ErrorType::Error),
+        (MeasurementReason::ApiRefused, ErrorType::Forbidden),
+        (MeasurementReason::Timeout, ErrorType::Timeout),
+        (MeasurementReason::ObjectGone, ErrorType::NotFound),
     ] {
         let mut status = select(&[pod("a", &["game"])], &[]).unwrap().remove(0);
         let long = format!("begins here {} ends here", "é".repeat(300));

@@ -1,7 +1,7 @@
 //! Judgement of answers.
 
 use super::*;
-use crate::answer::FailureKind;
+use crate::answer::MeasurementReason;
 use expr_conditions::Response;
 use serde_json::json;
 
@@ -119,7 +119,7 @@ fn no_data_is_an_error_unless_something_says_otherwise() {
 #[test]
 fn what_could_not_be_measured_is_an_error_with_its_reason() {
     let failure = MeasurementFailure {
-        kind: FailureKind::Status,
+        kind: MeasurementReason::Status,
         message: "received status 503".into(),
     };
     let rules = Rules {
@@ -293,7 +293,7 @@ fn a_success_without_a_condition_says_so() {
 #[test]
 fn an_answer_cannot_command_the_terminal_of_who_reads_the_status() {
     let hostile = "\u{1b}]0;owned\u{7}\r\nbu\u{9b}sy\u{202e}\u{200f}\u{2028}x\0";
-    let failed = MeasurementFailure::new(FailureKind::PathNotFound, format!("among: {hostile}"));
+    let failed = MeasurementFailure::new(MeasurementReason::PathNotFound, format!("among: {hostile}"));
     let value = |json| {
         Ok(ProviderResponse::Value {
             result: MetricValue::Json(json),

@@ -94,6 +94,7 @@ impl Play {
             finished_at: at(self.second).wall,
             verdict: MeasurementResult {
                 phase,
+                reason: None,
                 value: None,
                 message: None,
             },

@@ -114,6 +114,7 @@ impl Play {
             finished_at: at(second).wall,
             verdict: MeasurementResult {
                 phase: Phase::Successful,
+                reason: None,
                 value: Some("0".to_owned()),
                 message: None,
             },

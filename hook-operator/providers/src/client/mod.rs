@@ -11,7 +11,7 @@ use std::{
 
 use bytes::Bytes;
 use hook_core::{
-    answer::{FailureKind, MeasurementFailure},
+    answer::{MeasurementFailure, MeasurementReason},
     request::Tls,
 };
 use http_body_util::Full;
@@ -183,7 +183,7 @@ fn surplus(known: &[Known]) -> Option<usize> {
 }
 
 fn unusable(message: &str) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::InvalidRequest, message)
+    MeasurementFailure::new(MeasurementReason::InvalidRequest, message)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use async_compression::tokio::bufread::GzipDecoder;
 use bytes::Bytes;
 use futures::TryStreamExt as _;
 use hook_core::{
-    answer::{AnswerHead, ContentType, FailureKind, MAX_ANSWER_BYTES, MeasurementFailure},
+    answer::{AnswerHead, ContentType, MAX_ANSWER_BYTES, MeasurementFailure, MeasurementReason},
     request::{FRAMING_HEADERS, Tls},
 };
 use http::{
@@ -171,7 +171,7 @@ pub(crate) async fn send(
             }
             Next::Follow(_) if hops == MAX_REDIRECTS => {
                 return Err(MeasurementFailure::new(
-                    FailureKind::Status,
+                    MeasurementReason::Status,
                     format!("received status {code}: more than {MAX_REDIRECTS} redirects"),
                 ));
             }
@@ -321,5 +321,5 @@ pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, M
 }
 
 pub(crate) fn invalid(message: String) -> MeasurementFailure {
-    MeasurementFailure::new(FailureKind::InvalidRequest, message)
+    MeasurementFailure::new(MeasurementReason::InvalidRequest, message)
 }

@@ -1,7 +1,7 @@
 //! Redirects, followed only within the same scheme, host and port, because the manifest's headers belong only
 //! there.
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use http::{
     Method, Response, StatusCode,
     header::{CONTENT_TYPE, LOCATION},
@@ -35,12 +35,12 @@ pub(super) fn next(
     let target = location.to_str().ok().and_then(|text| call.url.join(text).ok());
     let Some(mut target) = target else {
         let message = format!("received status {code}: it redirects to something that is no url");
-        return Err(MeasurementFailure::new(FailureKind::Status, message));
+        return Err(MeasurementFailure::new(MeasurementReason::Status, message));
     };
     target.set_fragment(None);
     if let Err(refusal) = egress.check_url(&target) {
         let message = format!("received status {code}: it redirects to where no hook may go: {refusal}");
-        return Err(MeasurementFailure::new(FailureKind::Forbidden, message));
+        return Err(MeasurementFailure::new(MeasurementReason::Forbidden, message));
     }
     if !same_origin(&call.url, &target) {
         let message = format!(
@@ -49,7 +49,7 @@ pub(super) fn next(
             target.scheme(),
             place(&target)
         );
-        return Err(MeasurementFailure::new(FailureKind::Status, message));
+        return Err(MeasurementFailure::new(MeasurementReason::Status, message));
     }
     Ok(Next::Follow(Box::new(redirected(call, status, target))))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hook_core::{
-    answer::{FailureKind, MeasurementFailure, ProviderResponse},
+    answer::{MeasurementFailure, MeasurementReason, ProviderResponse},
     request::{HttpRequest, Method, PrometheusRequest, Tls, WebRequest},
 };
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
@@ -70,7 +70,7 @@ pub(crate) async fn failure(providers: &Providers, request: WebRequest) -> Measu
 
 /// Asserts a failure's class and the beginning of its message.
 #[track_caller]
-pub(crate) fn assert_failure(failure: &MeasurementFailure, kind: FailureKind, beginning: &str) {
+pub(crate) fn assert_failure(failure: &MeasurementFailure, kind: MeasurementReason, beginning: &str) {
     assert_eq!(failure.kind, kind, "{failure}");
     assert!(failure.message.starts_with(beginning), "{failure}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use hook_core::answer::{FailureKind, MeasurementFailure};
+use hook_core::answer::{MeasurementFailure, MeasurementReason};
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 use redact::Redactor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -62,7 +62,7 @@ async fn a_connection_is_closed_as_soon_as_it_is_open_and_sends_nothing() {
 async fn nobody_listens() {
     let address = server::nobody().await;
     let failure = connect(&providers(), address).await.unwrap_err();
-    assert_eq!(failure.kind, FailureKind::Unreachable);
+    assert_eq!(failure.kind, MeasurementReason::Unreachable);
     assert_eq!(failure.message, format!("connection refused by {address}"));
 }
 
@@ -72,7 +72,7 @@ async fn a_connection_that_does_not_open_ends_at_its_timeout() {
     let providers = providers();
     let timeout = Duration::from_millis(300);
     let failure = providers.connect("games", address, timeout).await.unwrap_err();
-    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert_eq!(failure.kind, MeasurementReason::Timeout);
     let wanted = format!("timed out after 300ms waiting for {address}");
     assert_eq!(failure.message, wanted);
     assert_eq!(providers.in_flight(), 0);
@@ -115,11 +115,11 @@ async fn an_address_that_the_policy_forbids_is_not_connected_to() {
         let providers = Providers::new(policy, ProviderLimits::default());
         for address in [server, mapped] {
             let failure = connect(&providers, address).await.unwrap_err();
-            assert_failure(&failure, FailureKind::Forbidden, &address.ip().to_string());
+            assert_failure(&failure, MeasurementReason::Forbidden, &address.ip().to_string());
             assert!(failure.message.contains(wanted), "{failure}");
             let request = get(format!("http://{address}/"));
             let failure = providers.call("games", &request).await.unwrap_err();
-            assert_eq!(failure.kind, FailureKind::Forbidden, "{failure}");
+            assert_eq!(failure.kind, MeasurementReason::Forbidden, "{failure}");
         }
     }
     assert_eq!(opened.load(Ordering::SeqCst), 0);
@@ -143,7 +143,7 @@ async fn metadata_is_refused_whatever_the_flags() {
         "255.255.255.255:80",
     ] {
         let failure = connect(&widest, address.parse().unwrap()).await.unwrap_err();
-        assert_eq!(failure.kind, FailureKind::Forbidden, "{address}: {failure}");
+        assert_eq!(failure.kind, MeasurementReason::Forbidden, "{address}: {failure}");
         let wanted = "which no hook may call and no flag allows";
         assert!(failure.message.contains(wanted), "{address}: {failure}");
     }
@@ -166,7 +166,7 @@ async fn connections_and_requests_share_the_slots_of_a_server() {
     server::reaches(&opened, 1).await;
     let failure = connect(&providers, server).await.unwrap_err();
     let wanted = "not asked yet: waited 50ms for a free slot";
-    assert_failure(&failure, FailureKind::NotAsked, wanted);
+    assert_failure(&failure, MeasurementReason::NotAsked, wanted);
     assert_eq!(opened.load(Ordering::SeqCst), 1);
     // Other servers have slots of their own.
     let (other, ..) = server::silent().await;
@@ -188,28 +188,28 @@ async fn a_success_of_any_type_counts_and_nothing_else() {
         ),
         (
             "304 Not Modified\r\n\r\n",
-            Some((FailureKind::Status, "received status 304")),
+            Some((MeasurementReason::Status, "received status 304")),
         ),
         (
             "302 Found\r\nContent-Length: 0\r\n\r\n",
-            Some((FailureKind::Status, "received status 302")),
+            Some((MeasurementReason::Status, "received status 302")),
         ),
         (
             "503 No\r\nContent-Length: 4\r\n\r\nbusy",
-            Some((FailureKind::Status, "received status 503: busy")),
+            Some((MeasurementReason::Status, "received status 503: busy")),
         ),
         // A broken error page must not hide the status.
         (
             "503 No\r\nContent-Length: 9\r\n\r\nbusy",
-            Some((FailureKind::Status, "received status 503")),
+            Some((MeasurementReason::Status, "received status 503")),
         ),
         (
             "200 OK\r\nContent-Length: 9\r\n\r\ncut",
-            Some((FailureKind::Unreachable, "")),
+            Some((MeasurementReason::Unreachable, "")),
         ),
         (
             "200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip",
-            Some((FailureKind::MalformedAnswer, "")),
+            Some((MeasurementReason::MalformedAnswer, "")),
         ),
     ] {
         let server = server::bytes(format!("HTTP/1.1 {answer}")).await;
@@ -232,7 +232,7 @@ async fn an_answer_is_hidden_if_the_request_says_so() {
     let mut request = get(format!("http://{server}/"));
     request.redactor = Redactor::default().hiding();
     let failure = providers().call("games", &request).await.unwrap_err();
-    assert_failure(&failure, FailureKind::Status, "received status 503: hidden");
+    assert_failure(&failure, MeasurementReason::Status, "received status 503: hidden");
     assert!(!failure.message.contains("hush"), "{failure}");
 }
 

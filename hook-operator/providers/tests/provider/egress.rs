@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hook_core::{answer::FailureKind, request::HttpRequest};
+use hook_core::{answer::MeasurementReason, request::HttpRequest};
 use hook_providers::{EgressPolicy, ProviderLimits, Providers};
 
 use crate::{
@@ -29,7 +29,7 @@ async fn a_name_or_address_of_loopback_is_refused_without_its_flag() {
         "[::ffff:127.0.0.1]",
     ] {
         let failure = failure(&strict(), get(format!("http://{host}:{port}/"))).await;
-        assert_eq!(failure.kind, FailureKind::Forbidden, "{host}: {failure}");
+        assert_eq!(failure.kind, MeasurementReason::Forbidden, "{host}: {failure}");
         assert!(
             failure.message.contains("--egress-allow-loopback"),
             "{host}: {failure}"
@@ -38,7 +38,7 @@ async fn a_name_or_address_of_loopback_is_refused_without_its_flag() {
     let request = HttpRequest::Prometheus(query(format!("http://localhost:{port}")));
     assert_eq!(
         strict().measure("games", &request).await.unwrap_err().kind,
-        FailureKind::Forbidden
+        MeasurementReason::Forbidden
     );
     assert_eq!(connections.load(Ordering::SeqCst), 0);
 }
@@ -66,7 +66,7 @@ async fn metadata_is_refused_whatever_the_flags_and_however_it_is_written() {
         "[64:ff9b::a9fe:a9fe]",
     ] {
         let failure = failure(&widest, get(format!("http://{host}/latest/meta-data/"))).await;
-        assert_eq!(failure.kind, FailureKind::Forbidden, "{host}: {failure}");
+        assert_eq!(failure.kind, MeasurementReason::Forbidden, "{host}: {failure}");
         assert!(
             failure
                 .message
@@ -86,7 +86,7 @@ async fn a_deny_rule_is_applied_to_what_a_name_resolves_to() {
     let (server, connections, _) = server::silent().await;
     let url = format!("http://localhost:{}/", server.port());
     let failure = failure(&Providers::new(policy, ProviderLimits::default()), get(url)).await;
-    assert_failure(&failure, FailureKind::Forbidden, "localhost (");
+    assert_failure(&failure, MeasurementReason::Forbidden, "localhost (");
     assert!(
         failure.message.contains("is denied by --egress-deny "),
         "{failure}"
@@ -103,7 +103,7 @@ async fn an_allow_list_is_enforced_and_named() {
     };
     let providers = Providers::new(policy, ProviderLimits::default());
     let failure = failure(&providers, get("http://localhost/")).await;
-    assert_failure(&failure, FailureKind::Forbidden, "localhost (");
+    assert_failure(&failure, MeasurementReason::Forbidden, "localhost (");
     assert!(
         failure
             .message
@@ -118,7 +118,7 @@ async fn user_information_in_an_url_is_refused() {
         let failure = failure(&providers(), get(url)).await;
         assert_failure(
             &failure,
-            FailureKind::Forbidden,
+            MeasurementReason::Forbidden,
             "a url must not hold a user name or password",
         );
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use hook_core::{
-    answer::{FailureKind, MeasurementFailure},
+    answer::{MeasurementFailure, MeasurementReason},
     request::{HttpRequest, Method, WebRequest},
 };
 use hook_providers::ProviderLimits;
@@ -84,7 +84,7 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
     assert_eq!(text, "7");
     assert_failure(
         &refused,
-        FailureKind::NotAsked,
+        MeasurementReason::NotAsked,
         "not asked yet: waited 50ms for a free slot",
     );
     assert!(refused.message.contains(&slow.to_string()), "{refused}");
@@ -149,7 +149,7 @@ async fn a_namespace_whose_calls_hang_leaves_room_for_others() {
         let asked = providers.measure("few", &HttpRequest::Web(request)).await;
         let kind = asked.err().map(|failure| failure.kind);
         // The hanging host was called too; its endpoint is late.
-        let expected = (host == hanging).then_some(FailureKind::Timeout);
+        let expected = (host == hanging).then_some(MeasurementReason::Timeout);
         assert_eq!(kind, expected);
     }
     crowd.iter().for_each(tokio::task::JoinHandle::abort);
@@ -206,7 +206,7 @@ async fn long_answers_of_one_namespace_wait_for_room() {
         "two have room in the pool, and one has a large claim"
     );
     for failure in refused {
-        assert_eq!(failure.kind, FailureKind::NotAsked, "it does not count");
+        assert_eq!(failure.kind, MeasurementReason::NotAsked, "it does not count");
     }
 }
 
@@ -279,7 +279,7 @@ async fn a_head_counts_before_it_is_received() {
     let hanging = calls.iter().filter(|call| !call.is_finished());
     assert_eq!(hanging.count(), 57);
     for call in calls.into_iter().filter(tokio::task::JoinHandle::is_finished) {
-        assert_eq!(call.await.unwrap().unwrap_err().kind, FailureKind::NotAsked);
+        assert_eq!(call.await.unwrap().unwrap_err().kind, MeasurementReason::NotAsked);
     }
 }
 
@@ -292,8 +292,8 @@ async fn a_decoder_counts_before_it_is_made() {
     let mut dropped = 0;
     for call in calls.into_iter().filter(tokio::task::JoinHandle::is_finished) {
         match call.await.unwrap().unwrap_err().kind {
-            FailureKind::AnswerDropped => dropped += 1,
-            kind => assert_eq!(kind, FailureKind::NotAsked),
+            MeasurementReason::AnswerDropped => dropped += 1,
+            kind => assert_eq!(kind, MeasurementReason::NotAsked),
         }
     }
     assert!(dropped > 0);
@@ -312,7 +312,7 @@ async fn a_post_without_room_for_its_answer_was_a_measurement() {
         })
         .await;
         let kinds: Vec<_> = refused.iter().map(|failure| failure.kind).collect();
-        assert!(!kinds.contains(&FailureKind::NotAsked), "{kinds:?}");
-        assert!(kinds.contains(&FailureKind::AnswerDropped), "{kinds:?}");
+        assert!(!kinds.contains(&MeasurementReason::NotAsked), "{kinds:?}");
+        assert!(kinds.contains(&MeasurementReason::AnswerDropped), "{kinds:?}");
     }
 }

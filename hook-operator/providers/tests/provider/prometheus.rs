@@ -8,7 +8,7 @@ use axum::{
 };
 use expr_conditions::Origin;
 use hook_core::{
-    answer::{FailureKind, ProviderResponse},
+    answer::{MeasurementReason, ProviderResponse},
     request::HttpRequest,
 };
 use serde_json::Value;
@@ -83,7 +83,7 @@ async fn failures_are_told_apart() {
     let timeout = r#"{"status":"error","errorType":"timeout","error":"query timed out"}"#;
     let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
     let string = r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#;
-    let (refused, malformed) = (FailureKind::QueryFailed, FailureKind::MalformedAnswer);
+    let (refused, malformed) = (MeasurementReason::QueryFailed, MeasurementReason::MalformedAnswer);
     let refusal = "Prometheus refused the query: ";
     let cases = [
         (
@@ -101,7 +101,7 @@ async fn failures_are_told_apart() {
         (
             502,
             "<html>up",
-            FailureKind::Status,
+            MeasurementReason::Status,
             "received status 502: <html>up",
         ),
         (200, "<html>log in", malformed, "the answer is not JSON"),
@@ -125,16 +125,19 @@ async fn an_endless_answer_is_left() {
     .await;
     let request = HttpRequest::Prometheus(query(format!("http://{server}")));
     let failure = providers().measure("games", &request).await.unwrap_err();
-    let (kind, words) = (FailureKind::MalformedAnswer, "the answer is larger than 1 MiB");
+    let (kind, words) = (
+        MeasurementReason::MalformedAnswer,
+        "the answer is larger than 1 MiB",
+    );
     assert_failure(&failure, kind, words);
 }
 
 #[tokio::test]
 async fn an_address_without_a_scheme_is_refused() {
     for (address, kind) in [
-        ("prometheus:9090", FailureKind::InvalidRequest),
-        ("prometheus", FailureKind::InvalidRequest),
-        ("ftp://prometheus", FailureKind::Forbidden),
+        ("prometheus:9090", MeasurementReason::InvalidRequest),
+        ("prometheus", MeasurementReason::InvalidRequest),
+        ("ftp://prometheus", MeasurementReason::Forbidden),
     ] {
         let failure = providers()
             .measure("games", &HttpRequest::Prometheus(query(address)))

@@ -9,7 +9,7 @@ use axum::{
     routing::any,
 };
 use hook_core::{
-    answer::FailureKind,
+    answer::MeasurementReason,
     request::{Body, Method},
 };
 
@@ -86,7 +86,7 @@ async fn to_another_host_port_or_scheme_it_is_not_followed() {
         let failure = failure(&providers(), get(format!("http://{server}/from"))).await;
         assert_failure(
             &failure,
-            FailureKind::Status,
+            MeasurementReason::Status,
             "received status 302: it redirects to http",
         );
         assert!(
@@ -121,7 +121,7 @@ async fn to_where_no_hook_may_go_it_is_forbidden() {
         let failure = failure(&providers(), get(format!("http://{server}/from"))).await;
         assert_failure(
             &failure,
-            FailureKind::Forbidden,
+            MeasurementReason::Forbidden,
             "received status 307: it redirects to where no hook may go",
         );
         assert!(!failure.message.contains("hush"), "{failure}");
@@ -134,7 +134,7 @@ async fn after_three_hops_it_is_given_up() {
     let failure = failure(&providers(), get(format!("http://{server}/from"))).await;
     assert_failure(
         &failure,
-        FailureKind::Status,
+        MeasurementReason::Status,
         "received status 302: more than 3 redirects",
     );
 }
@@ -146,7 +146,7 @@ async fn a_target_that_is_no_url_is_a_status() {
         let failure = failure(&providers(), get(format!("http://{server}/from"))).await;
         assert_failure(
             &failure,
-            FailureKind::Status,
+            MeasurementReason::Status,
             "received status 302: it redirects to something that is no url",
         );
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use hook_core::answer::FailureKind;
+use hook_core::answer::MeasurementReason;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -65,7 +65,7 @@ async fn a_zipped_answer_that_is_cut_is_no_value() {
         let failure = failure(&providers(), get(format!("http://{server}/"))).await;
         assert_failure(
             &failure,
-            FailureKind::MalformedAnswer,
+            MeasurementReason::MalformedAnswer,
             "the answer's body cannot be decoded: ",
         );
     }
@@ -83,7 +83,7 @@ async fn an_answer_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
             let failure = failure(&providers(), request).await;
             assert_failure(
                 &failure,
-                FailureKind::MalformedAnswer,
+                MeasurementReason::MalformedAnswer,
                 "the answer is larger than 1 MiB",
             );
         }
@@ -116,7 +116,7 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
         let failure = failure(&providers(), get(format!("http://{server}/"))).await;
         assert_failure(
             &failure,
-            FailureKind::MalformedAnswer,
+            MeasurementReason::MalformedAnswer,
             "the answer is larger than 1 MiB",
         );
         // The server's next write fails: the client closed the connection without draining it. Only the
@@ -158,7 +158,7 @@ async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
     assert_failure(
         &failure,
-        FailureKind::MalformedAnswer,
+        MeasurementReason::MalformedAnswer,
         "the answer is larger than 1 MiB",
     );
 }
@@ -174,7 +174,7 @@ async fn an_endless_head_is_a_failure() {
     })
     .await;
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-    assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
+    assert_failure(&failure, MeasurementReason::MalformedAnswer, LONG_HEAD);
 }
 
 /// Returns an answer whose head has this length.
@@ -192,7 +192,7 @@ async fn a_head_of_16_kib_is_read_and_one_byte_more_is_not() {
             assert_eq!(value(&providers(), request).await, "7");
         } else {
             let failure = failure(&providers(), request).await;
-            assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
+            assert_failure(&failure, MeasurementReason::MalformedAnswer, LONG_HEAD);
         }
     }
 }
@@ -209,5 +209,5 @@ async fn more_than_100_headers_are_a_failure() {
     assert_eq!(value(&providers(), get(format!("http://{server}/"))).await, "7");
     let server = server::bytes(head(100)).await;
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-    assert_failure(&failure, FailureKind::MalformedAnswer, LONG_HEAD);
+    assert_failure(&failure, MeasurementReason::MalformedAnswer, LONG_HEAD);
 }

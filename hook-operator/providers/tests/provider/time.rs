@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hook_core::answer::FailureKind;
+use hook_core::answer::MeasurementReason;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -18,7 +18,7 @@ async fn assert_times_out(server: std::net::SocketAddr) {
     request.timeout = TIMEOUT;
     let started = Instant::now();
     let failure = failure(&providers(), request).await;
-    assert_eq!(failure.kind, FailureKind::Timeout);
+    assert_eq!(failure.kind, MeasurementReason::Timeout);
     assert_eq!(
         failure.message,
         format!("timed out after 300ms waiting for {server}")
@@ -55,7 +55,7 @@ async fn an_answer_that_is_read_long_after_the_timeout_does_not_count() {
                 "the answer of {server} was read {seconds}s after the call, whose timeout is 20s: this process or its \
                  machine stood still meanwhile"
             );
-            assert_failure(&failure, FailureKind::Timeout, &beginning);
+            assert_failure(&failure, MeasurementReason::Timeout, &beginning);
         }
     }
 }
@@ -108,5 +108,8 @@ async fn a_tls_handshake_that_hangs() {
     let (server, ..) = server::silent().await;
     let mut request = get(format!("https://{server}/"));
     request.timeout = TIMEOUT;
-    assert_eq!(failure(&providers(), request).await.kind, FailureKind::Timeout);
+    assert_eq!(
+        failure(&providers(), request).await.kind,
+        MeasurementReason::Timeout
+    );
 }

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use hook_core::{
-    answer::FailureKind,
+    answer::MeasurementReason,
     request::{CaBundle, Tls},
 };
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -49,7 +49,7 @@ async fn an_unknown_authority_is_refused() {
     let (server, _) = self_signed(&["localhost"]).await;
     let failure = failure(&providers(), get(format!("https://localhost:{}/", server.port()))).await;
     let place = format!("TLS with localhost:{} failed: ", server.port());
-    assert_failure(&failure, FailureKind::Unreachable, &place);
+    assert_failure(&failure, MeasurementReason::Unreachable, &place);
     assert!(failure.message.contains("certificate"), "{failure}");
 }
 
@@ -64,7 +64,7 @@ async fn the_manifests_authority_is_trusted_for_its_names_alone() {
     let failure = failure(&providers, request).await;
     assert_failure(
         &failure,
-        FailureKind::Unreachable,
+        MeasurementReason::Unreachable,
         &format!("TLS with {server} failed: "),
     );
 }
@@ -88,10 +88,13 @@ async fn another_authority_is_no_authority_even_after_the_right_one_was_used() {
     request.tls.ca_bundle = Some(CaBundle::new(&wrong));
     assert_eq!(
         failure(&providers, request.clone()).await.kind,
-        FailureKind::Unreachable
+        MeasurementReason::Unreachable
     );
     request.tls.ca_bundle = None;
-    assert_eq!(failure(&providers, request).await.kind, FailureKind::Unreachable);
+    assert_eq!(
+        failure(&providers, request).await.kind,
+        MeasurementReason::Unreachable
+    );
 }
 
 #[tokio::test]
@@ -102,7 +105,10 @@ async fn the_check_can_be_given_up_for_one_metric() {
     request.tls.insecure_skip_verify = true;
     assert_eq!(value(&providers, request.clone()).await, "7");
     request.tls = Tls::default();
-    assert_eq!(failure(&providers, request).await.kind, FailureKind::Unreachable);
+    assert_eq!(
+        failure(&providers, request).await.kind,
+        MeasurementReason::Unreachable
+    );
 }
 
 #[tokio::test]
@@ -117,7 +123,11 @@ async fn a_bundle_that_holds_no_certificate_is_refused() {
         let mut request = get("https://127.0.0.1:1/");
         request.tls.ca_bundle = Some(CaBundle::new(bundle));
         let failure = failure(&providers(), request).await;
-        assert_eq!(failure.kind, FailureKind::InvalidRequest, "{bundle}: {failure}");
+        assert_eq!(
+            failure.kind,
+            MeasurementReason::InvalidRequest,
+            "{bundle}: {failure}"
+        );
     }
 }
 
@@ -129,6 +139,6 @@ async fn plain_text_where_tls_is_expected_is_said_so() {
     })
     .await;
     let failure = failure(&providers(), get(format!("https://{server}/"))).await;
-    assert_eq!(failure.kind, FailureKind::Unreachable);
+    assert_eq!(failure.kind, MeasurementReason::Unreachable);
     assert!(failure.message.contains(&server.to_string()), "{failure}");
 }

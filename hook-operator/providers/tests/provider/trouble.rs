@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hook_core::answer::FailureKind;
+use hook_core::answer::MeasurementReason;
 use tokio::io::AsyncWriteExt;
 
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 async fn nobody_listens() {
     let server = server::nobody().await;
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-    assert_eq!(failure.kind, FailureKind::Unreachable);
+    assert_eq!(failure.kind, MeasurementReason::Unreachable);
     assert_eq!(failure.message, format!("connection refused by {server}"));
 }
 
@@ -23,7 +23,7 @@ async fn a_name_that_does_not_resolve() {
     let failure = failure(&providers(), get("http://no-such-room.invalid/")).await;
     assert_failure(
         &failure,
-        FailureKind::Unreachable,
+        MeasurementReason::Unreachable,
         "the name no-such-room.invalid does not resolve: ",
     );
 }
@@ -37,7 +37,11 @@ async fn a_server_that_hangs_up_or_speaks_no_http() {
     ] {
         let server = server::bytes(answer).await;
         let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-        assert_eq!(failure.kind, FailureKind::Unreachable, "{answer:?}: {failure}");
+        assert_eq!(
+            failure.kind,
+            MeasurementReason::Unreachable,
+            "{answer:?}: {failure}"
+        );
         assert!(failure.message.contains(&server.to_string()), "{failure}");
     }
 }
@@ -49,7 +53,7 @@ async fn a_compressed_body_that_is_broken() {
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
     assert_failure(
         &failure,
-        FailureKind::MalformedAnswer,
+        MeasurementReason::MalformedAnswer,
         "the answer's body cannot be decoded: ",
     );
 }

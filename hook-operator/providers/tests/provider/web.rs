@@ -10,7 +10,7 @@ use axum::{
 };
 use expr_conditions::Origin;
 use hook_core::{
-    answer::{FailureKind, ProviderResponse},
+    answer::{MeasurementReason, ProviderResponse},
     request::{Body, HttpRequest, Method},
 };
 use json_path::JsonPath;
@@ -79,7 +79,7 @@ async fn the_content_type_of_an_answer_decides_what_is_text() {
             Ok(text) => assert_eq!(value(&providers(), request).await, text, "{headers}"),
             Err(words) => {
                 let failure = failure(&providers(), request).await;
-                assert_eq!(failure.kind, FailureKind::MalformedAnswer);
+                assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
                 assert!(failure.message.contains(words), "{failure}");
             }
         }
@@ -102,7 +102,7 @@ async fn a_path_takes_a_part_of_the_answer() {
     request.json_path = Some(JsonPath::parse("{.status}").unwrap());
     assert_eq!(
         failure(&providers(), request).await.kind,
-        FailureKind::PathNotFound
+        MeasurementReason::PathNotFound
     );
 }
 
@@ -177,7 +177,7 @@ async fn a_body_is_sent_with_its_method_and_content_type() {
     request.body = Some(json);
     assert_failure(
         &failure(&providers(), request).await,
-        FailureKind::InvalidRequest,
+        MeasurementReason::InvalidRequest,
         "a GET has no body",
     );
 }
@@ -219,7 +219,10 @@ async fn any_status_but_2xx_is_a_failure_with_an_excerpt() {
             "received status {code}{}",
             if code == 304 { "" } else { ": no room" }
         );
-        assert_eq!((failure.kind, failure.message), (FailureKind::Status, expected));
+        assert_eq!(
+            (failure.kind, failure.message),
+            (MeasurementReason::Status, expected)
+        );
     }
 }
 
@@ -228,7 +231,7 @@ async fn a_broken_error_page_does_not_hide_the_status() {
     let server =
         server::bytes("HTTP/1.1 500 X\r\nContent-Encoding: gzip\r\nContent-Length: 8\r\n\r\nnot gzip").await;
     let failure = failure(&providers(), get(format!("http://{server}/"))).await;
-    assert_failure(&failure, FailureKind::Status, "received status 500");
+    assert_failure(&failure, MeasurementReason::Status, "received status 500");
 }
 
 #[tokio::test]
@@ -250,7 +253,7 @@ async fn a_header_that_is_none_is_refused_without_its_value() {
         let mut request = get(format!("http://{server}/"));
         request.headers = vec![(name.into(), text.into())];
         let failure = failure(&providers(), request).await;
-        assert_failure(&failure, FailureKind::InvalidRequest, beginning);
+        assert_failure(&failure, MeasurementReason::InvalidRequest, beginning);
         assert!(!failure.message.contains("hush"), "{failure}");
     }
 }
@@ -283,6 +286,6 @@ async fn an_url_that_is_none_is_refused() {
         "http://a b/",
     ] {
         let failure = failure(&providers(), get(url)).await;
-        assert_failure(&failure, FailureKind::InvalidRequest, "url is not usable: ");
+        assert_failure(&failure, MeasurementReason::InvalidRequest, "url is not usable: ");
     }
 }

@@ -1,6 +1,7 @@
 //! Harness that plays a run step by step: writes succeed and measurements take 10 ms.
 
 use shared_api::hook_run::HookRunSpec;
+use shared_api::reason::MeasurementReason;
 
 use super::super::*;
 use crate::resolve::{resolve_run, time_to_live};
@@ -144,10 +145,17 @@ pub(super) fn verdict(letter: u8) -> MeasurementResult {
             "\"45\" does not satisfy asInt(result) < 30",
         ),
         b'I' => (Phase::Inconclusive, Some("NaN"), "the answer holds NaN"),
+        b'N' => (Phase::Error, None, "the egress policy forbids 10.0.0.7"),
         _ => (Phase::Error, None, "received status 503"),
+    };
+    let reason = match letter {
+        b'S' | b'F' | b'I' => None,
+        b'N' => Some(MeasurementReason::Forbidden),
+        _ => Some(MeasurementReason::Status),
     };
     MeasurementResult {
         phase,
+        reason,
         value: value.map(str::to_owned),
         message: Some(message.to_owned()),
     }

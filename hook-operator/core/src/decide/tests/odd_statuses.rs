@@ -65,6 +65,7 @@ fn success(metric: &str, number: i64) -> MeasurementOutcome {
         finished_at: at(0),
         verdict: MeasurementResult {
             phase: Phase::Successful,
+            reason: None,
             value: Some("1".into()),
             message: None,
         },

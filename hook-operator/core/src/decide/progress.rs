@@ -1,0 +1,78 @@
+//! Reason and message of a run without a verdict: its newest measurements, and trouble that only a person ends.
+
+use shared_api::Phase;
+use shared_api::hook_run::{HookRunStatus, MetricResult, REPORTED_ERRORS};
+use shared_api::reason::{HookRunReason, MeasurementReason};
+
+use crate::resolve::{ResolvedMetric, ResolvedRun};
+
+/// Returns the reason and the message of a run that goes on.
+pub(super) fn describe(run: &ResolvedRun, status: &HookRunStatus) -> (HookRunReason, Option<String>) {
+    if let Some(message) = impossible(run, status) {
+        return (HookRunReason::HookCannotSucceed, Some(message));
+    }
+    let erroring = status.erroring_metric();
+    match erroring.filter(|result| result.consecutive_error >= REPORTED_ERRORS) {
+        Some(result) => (HookRunReason::HookErrors, last_measurement(result)),
+        None => (
+            HookRunReason::Measuring,
+            status.metric_results.iter().find_map(last_measurement),
+        ),
+    }
+}
+
+/// Returns whether the status reports trouble that outlasts a delay of one measurement.
+pub(super) fn is_in_trouble(status: &HookRunStatus) -> bool {
+    let reason = status.reason.as_deref();
+    [HookRunReason::HookErrors, HookRunReason::HookCannotSucceed]
+        .iter()
+        .any(|trouble| reason == Some(trouble.as_str()))
+}
+
+/// Returns why no measurement can make the run Successful.
+fn impossible(run: &ResolvedRun, status: &HookRunStatus) -> Option<String> {
+    if let Some(metric) = run.metrics.iter().find(|metric| is_endless(metric)) {
+        let name = &metric.name;
+        return Some(format!(
+            "metric {name} has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it never becomes \
+             Successful"
+        ));
+    }
+    let forbidden = MeasurementReason::Forbidden.as_str();
+    // A single answer of the name server, or a redirect, may name another address.
+    let repeated = status
+        .metric_results
+        .iter()
+        .filter(|result| result.consecutive_error >= REPORTED_ERRORS);
+    let mut errors = repeated.filter_map(|result| {
+        let last = result.last_error()?;
+        (last.reason.as_deref() == Some(forbidden)).then(|| {
+            let why = last.message.as_deref().unwrap_or("the address is forbidden");
+            format!("metric {}: {why}", result.name)
+        })
+    });
+    errors.next()
+}
+
+/// Returns whether a metric is measured until it fails.
+fn is_endless(metric: &ResolvedMetric) -> bool {
+    let limits = &metric.limits;
+    limits.count.is_none() && limits.successful.is_none() && limits.consecutive_successful.is_none()
+}
+
+/// Describes the last measurement of a metric without a verdict, if it was not a success.
+fn last_measurement(result: &MetricResult) -> Option<String> {
+    let last = result.measurements.last().filter(|_| !result.phase.is_final())?;
+    if last.phase == Phase::Successful {
+        return None;
+    }
+    let why = last.message.as_deref().unwrap_or("no reason recorded");
+    let in_a_row = match result.consecutive_error {
+        0 | 1 => String::new(),
+        errors => format!(" ({errors} errors in a row)"),
+    };
+    Some(format!(
+        "metric {}: last measurement {}: {why}{in_a_row}",
+        result.name, last.phase
+    ))
+}
