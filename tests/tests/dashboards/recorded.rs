@@ -76,6 +76,7 @@ const CASES: [(&str, &[(&str, usize)]); 24] = [
         "hooks and quotas of tenants",
         &[
             ("HookgateHookCannotBeAsked", 22),
+            ("HookgateHookErrors", 22),
             ("HookgateHookFailing", 22),
             ("HookgateWorkloadBlocked", 22),
             ("HookgateWritesRefused", 22),

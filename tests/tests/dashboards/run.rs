@@ -86,7 +86,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
         let answer = seen.prometheus.query(&alert.expression).await;
         assert!(answer.is_ok(), "{}: {answer:?}", alert.name);
     }
-    let fired = "ALERTS{alertname=~\"HookgatePodsHeld|HookgateHookCannotBeAsked\"}";
+    let fired = "ALERTS{alertname=~\"HookgatePodsHeld|HookgateHookErrors|HookgateHookCannotBeAsked\"}";
     eventually(SOON, || async {
         // `ALERTS` also contains pending alerts: those of held pods fire only after their `for` time.
         let pending = seen
@@ -94,7 +94,7 @@ async fn everything_that_is_asked_of_a_real_run_has_an_answer() {
             .values(fired)
             .await
             .map_err(|error| error.to_string())?;
-        if pending.len() == 2 {
+        if pending.len() == 3 {
             Ok(())
         } else {
             Err(format!("{pending:?}"))

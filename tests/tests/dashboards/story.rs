@@ -139,4 +139,9 @@ pub(crate) async fn tell(fleet: &Fleet<'_>, prometheus: &str) {
             condition(status, "ScaleBlocked").is_some_and(|found| found.1 == "HookTemplateMissing")
         })
         .await;
+    fleet
+        .until_of("island", |status| {
+            condition(status, "ScaleBlocked").is_some_and(|found| found.1 == "HookErrors")
+        })
+        .await;
 }

@@ -61,6 +61,12 @@ fn with_secret() -> Value {
     })
 }
 
+/// Builds a hook for an address without a listener, with endless retries.
+fn unreachable() -> Value {
+    let more = json!({ "interval": "100ms", "successfulLimit": 1, "successCondition": "true" });
+    json!({ "metrics": [web("players", "http://127.0.0.1:1/", more)] })
+}
+
 /// Waits until a counter has grown.
 async fn grows(operator: &Operator, name: &str, labels: &str) {
     let before = operator.metric(name, labels).await;
@@ -71,8 +77,8 @@ async fn grows(operator: &Operator, name: &str, labels: &str) {
     .await;
 }
 
-/// A workload lacks its template, another one has no room in its namespace, and a hook reads a Secret although the
-/// release does not allow that.
+/// A workload lacks its template, another one has no room in its namespace, nothing listens at the address of a hook,
+/// and a hook reads a Secret although the release does not allow that.
 #[tokio::test]
 async fn mistakes_of_tenants_call_nobody() {
     let mut fleet = Fleet::on(crate::shared().await, PROGRAMS, "tenants").await;
@@ -84,15 +90,20 @@ async fn mistakes_of_tenants_call_nobody() {
     let fleet = fleet;
     fleet.launch(&named("cellar", 2, hooked("nowhere"))).await;
     fleet.launch(&named("market", 1, json!({}))).await;
-    limit_pods(&fleet, 3).await;
+    fleet.hook("unreachable", unreachable()).await;
+    fleet.launch(&named("island", 2, hooked("unreachable"))).await;
+    limit_pods(&fleet, 5).await;
     fleet.apply(&named("market", 3, json!({})));
     fleet.apply(&named("cellar", 1, hooked("nowhere")));
+    fleet.apply(&named("island", 1, hooked("unreachable")));
     fleet.apply(&with_secret());
-    fleet
-        .until_of("cellar", |status| {
-            condition(status, "ScaleBlocked").is_some_and(|found| found.1 == "HookTemplateMissing")
-        })
-        .await;
+    for (name, reason) in [("cellar", "HookTemplateMissing"), ("island", "HookErrors")] {
+        fleet
+            .until_of(name, |status| {
+                condition(status, "ScaleBlocked").is_some_and(|found| found.1 == reason)
+            })
+            .await;
+    }
     let (workloads, hooks) = (fleet.workloads.as_ref().unwrap(), fleet.hooks.as_ref().unwrap());
     let own = [
         Target::new(
