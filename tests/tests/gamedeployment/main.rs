@@ -23,6 +23,7 @@ mod floor;
 mod forged_runs;
 mod head_of_line;
 mod hook_cannot_be_asked;
+mod hook_errors;
 mod hooks_resolved;
 mod hot_patch;
 mod in_place_gate;

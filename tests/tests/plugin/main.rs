@@ -10,6 +10,7 @@
 //! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
 //! | `mistakes` | unknown names, missing permissions |
+//! | `on_call` | hooks in trouble: named by one command, ended by the command that it prints first |
 //! | `transcript` | `get -w` on a terminal |
 //! | `recording` | the picture of the README |
 
@@ -20,6 +21,7 @@ mod exec_hook;
 mod hook_operator_stopped;
 mod lists;
 mod mistakes;
+mod on_call;
 mod plugin;
 mod recording;
 mod restart;

@@ -1,0 +1,16 @@
+//! A person on call: a workload waits because of its hook. One command, `kubectl game why`, names the cause, and the
+//! command that it prints first ends the wait.
+//!
+//! | file | scope |
+//! | --- | --- |
+//! | `no_answer` | an endpoint that refuses connections, hangs, or answers again |
+//! | `answers` | answers that bring no success: 404, a wrong path, no series, a measured no |
+//! | `templates` | templates that are wrong or missing, and a HookRun in the way |
+//! | `harness` | the workload, and a shell for the printed command |
+//! | `explanation` | printed explanations, and the rules for all of them |
+
+mod answers;
+mod explanation;
+mod harness;
+mod no_answer;
+mod templates;

@@ -1,0 +1,223 @@
+//! A workload of three servers whose PreDelete hook has a trouble, and a shell for the commands that the plugin prints.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use k8s_openapi::api::events::v1::Event;
+use kube::ResourceExt;
+use kube::api::{Api, ListParams};
+use operator_tests::fleet::{GAME, empty_now, game, hooked};
+use operator_tests::{Fleet, SOON, assert_has, merge};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use test_kit::eventually;
+
+use super::explanation::{Explanation, Printed};
+use crate::plugin::{PROGRAM, Plugin};
+
+/// Name of the HookTemplate.
+pub(crate) const TEMPLATE: &str = "empty";
+
+/// Port of the game servers.
+pub(crate) const PORT: u16 = 9091;
+
+/// Time limit for five errors of a hook that is measured once: they are 10 s apart, and may take a second each.
+const PATIENCE: Duration = Duration::from_mins(3);
+
+/// Pause between two explanations, because each is a process.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Builds a hook that queries the pod once and succeeds if it has no players, with changes to its metric.
+pub(crate) fn measures_once(changes: Value) -> Value {
+    let mut template = empty_now();
+    merge(&mut template["metrics"][0], changes);
+    template
+}
+
+/// Builds such a hook that queries the pod each second until it has no players.
+pub(crate) fn polls(changes: Value) -> Value {
+    let mut template = measures_once(json!({ "interval": "1s", "successfulLimit": 1 }));
+    merge(&mut template["metrics"][0], changes);
+    template
+}
+
+/// Builds the change of a metric that sets its URL: a port of the pod, and a path.
+pub(crate) fn url(port_and_path: &str) -> Value {
+    let url = format!("http://{{{{ args.PodIP }}}}:{port_and_path}");
+    json!({ "provider": { "web": { "url": url } } })
+}
+
+/// Workload whose hook has a trouble.
+pub(crate) struct OnCall {
+    pub(crate) fleet: Fleet<'static>,
+    directory: TempDir,
+}
+
+impl OnCall {
+    /// Returns three servers with this hook.
+    pub(crate) async fn new(template: Value) -> Self {
+        let fleet = crate::fleet("on-call").await;
+        fleet.hook(TEMPLATE, template).await;
+        Self::within(fleet).await
+    }
+
+    /// Returns three servers with a hook whose template does not exist.
+    pub(crate) async fn without_template() -> Self {
+        Self::within(crate::fleet("on-call").await).await
+    }
+
+    async fn within(fleet: Fleet<'static>) -> Self {
+        fleet.launch(&game(3, hooked(TEMPLATE))).await;
+        let directory = tempfile::tempdir().unwrap();
+        let kubectl = fleet.control_plane.kubectl();
+        symlink(
+            which(Path::new(kubectl.get_program())),
+            directory.path().join("kubectl"),
+        )
+        .unwrap();
+        symlink(PROGRAM, directory.path().join("kubectl-game")).unwrap();
+        Self { fleet, directory }
+    }
+
+    /// Returns the plugin.
+    pub(crate) fn plugin(&self) -> Plugin<'_> {
+        Plugin { fleet: &self.fleet }
+    }
+
+    /// Scales the workload down by one pod, and returns the pod that is selected for deletion.
+    pub(crate) async fn scale_down(&self) -> String {
+        self.fleet.scale(2);
+        eventually(SOON, || async { self.fleet.marked().await.pop_first() }).await
+    }
+
+    /// Returns the address of a port of a pod.
+    pub(crate) fn address(&self, pod: &str, port: u16) -> SocketAddr {
+        SocketAddr::new(self.fleet.nodes.pod(pod).ip().unwrap(), port)
+    }
+
+    /// Returns the name of the only HookRun.
+    pub(crate) async fn run_name(&self) -> String {
+        self.fleet.until_runs(|runs| runs.len() == 1).await[0].name_any()
+    }
+
+    /// Returns the command that edits the HookTemplate.
+    pub(crate) fn edit(&self) -> String {
+        format!("kubectl edit hooktemplate {TEMPLATE} -n {}", self.fleet.namespace)
+    }
+
+    /// Returns the current explanation of the workload.
+    pub(crate) async fn why(&self) -> Explanation {
+        Explanation::read(self.plugin().ok(&format!("why {GAME}")).await)
+    }
+
+    /// Waits until the explanation has these facts, links this section of the runbook and prints a command with this
+    /// beginning first; an empty text stands for any. Checks the rules for explanations.
+    pub(crate) async fn why_until(&self, facts: &[&str], runbook: &str, first: &str) -> Explanation {
+        let explanation = eventually(PATIENCE, || async {
+            let found = self.why().await;
+            let begins = |printed: &Printed| printed.command.starts_with(first);
+            let is_first = first.is_empty() || found.commands.first().is_some_and(begins);
+            let is_linked = runbook.is_empty() || found.runbook() == runbook;
+            let missing: Vec<&&str> = facts.iter().filter(|fact| !found.out.contains(**fact)).collect();
+            if is_first && is_linked && missing.is_empty() {
+                return Ok(found);
+            }
+            tokio::time::sleep(PAUSE).await;
+            Err(format!(
+                "without {missing:?}, or without {first:?} as first command, or without #{runbook}:\n{}",
+                found.out
+            ))
+        })
+        .await;
+        explanation.check();
+        explanation
+    }
+
+    /// Waits until exactly one warning about the pod has this reason.
+    pub(crate) async fn is_warned_once(&self, pod: &str, reason: &str) {
+        eventually(SOON, || async {
+            let count = self.warnings(pod, reason).await;
+            if count == 1 { Ok(()) } else { Err(count) }
+        })
+        .await;
+    }
+
+    async fn warnings(&self, pod: &str, reason: &str) -> i32 {
+        let events: Api<Event> = Api::namespaced(self.fleet.client(), &self.fleet.namespace);
+        let events = events.list(&ListParams::default()).await.unwrap().items;
+        let is_such = |event: &Event| {
+            let regarding = event.regarding.clone().unwrap_or_default();
+            let subject = (regarding.kind.as_deref(), regarding.name.as_deref());
+            let kind = (event.type_.as_deref(), event.reason.as_deref());
+            subject == (Some("Pod"), Some(pod)) && kind == (Some("Warning"), Some(reason))
+        };
+        let such = events.into_iter().filter(is_such);
+        such.map(|event| event.series.map_or(1, |series| series.count))
+            .sum()
+    }
+
+    /// Runs a printed command in a shell, and returns its output. `kubectl edit` starts `editor` with the name of its
+    /// file. Until then, no server may have ended.
+    pub(crate) async fn run_printed(&self, printed: &Printed, editor: &str) -> String {
+        assert_eq!(self.fleet.nodes.terminated_pods(), BTreeSet::new());
+        let programs = self.directory.path();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut shell = tokio::process::Command::new("bash");
+        shell
+            .args(["--noprofile", "--norc", "-c", &printed.command])
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env("KUBECONFIG", self.fleet.control_plane.kubeconfig_path())
+            .env("HOME", programs)
+            .env("SHELL", "/bin/sh")
+            .env("KUBE_EDITOR", editor)
+            .env_remove("RUST_BACKTRACE")
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        let output = tokio::time::timeout(PATIENCE, shell.output()).await;
+        let output = output.unwrap_or_else(|_| panic!("{} does not end", printed.command));
+        let output = output.unwrap();
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {text}", printed.command);
+        text
+    }
+
+    /// Runs the first command, `kubectl edit` of the HookTemplate, with an editor that replaces one text by another.
+    /// Both are in the language of sed.
+    pub(crate) async fn correct(&self, explanation: &Explanation, from: &str, to: &str) {
+        let editor = format!("sed -i -e 's|{from}|{to}|'");
+        let said = self.run_printed(explanation.first(), &editor).await;
+        assert_has(&said, &format!("{TEMPLATE} edited"));
+    }
+
+    /// Waits until the selected pod is gone, and checks that the workload is complete and no other server has ended.
+    pub(crate) async fn settled_without(&self, pod: &str) {
+        self.fleet.settled(2).await;
+        assert_eq!(
+            self.fleet.nodes.terminated_pods(),
+            BTreeSet::from([pod.to_owned()])
+        );
+        let said = self.plugin().ok(&format!("status {GAME} --timeout 60s")).await;
+        assert_has(&said, "complete: RolloutComplete");
+    }
+
+    /// Returns the row of the workload in `kubectl game list`.
+    pub(crate) async fn row(&self) -> String {
+        let table = self.plugin().ok("list").await;
+        let mut rows = table.lines().filter(|line| line.starts_with(GAME));
+        rows.next().unwrap_or_else(|| panic!("{table}")).to_owned()
+    }
+}
+
+fn which(program: &Path) -> PathBuf {
+    if program.is_absolute() {
+        return program.to_owned();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|place| place.join(program));
+    places.find(|place| place.is_file()).unwrap()
+}
