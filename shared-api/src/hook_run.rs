@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::{Argument, Metric, unknown_fields_schema};
 use crate::names::hook_run_annotation::INTENT;
+use crate::reason::{HookRunReason, WorkloadReason};
 use crate::time::Time;
 use crate::unknown_fields::UnknownFields;
 
@@ -162,6 +163,13 @@ pub struct Measurement {
 pub const REPORTED_ERRORS: i64 = 5;
 
 impl HookRunStatus {
+    /// Returns the trouble of a run that goes on, as a reason of its workload.
+    #[must_use]
+    pub fn trouble(&self) -> Option<WorkloadReason> {
+        let reason = HookRunReason::named(self.reason.as_deref()?)?;
+        reason.trouble().filter(|_| !self.phase.is_final())
+    }
+
     /// Returns the metric with the most consecutive errors, among those without a verdict whose newest measurement is
     /// an error. From [`REPORTED_ERRORS`] on, their number does not count: of several such metrics, always the same one
     /// is returned.

@@ -368,6 +368,33 @@ reasons! {
     }
 }
 
+impl HookRunReason {
+    /// Returns the reason of the workload's conditions and events, if it reports trouble of a HookRun that goes on: its
+    /// measurements bring no verdict, and may never do.
+    #[must_use]
+    pub fn trouble(self) -> Option<WorkloadReason> {
+        match self {
+            Self::HookErrors => Some(WorkloadReason::HookErrors),
+            Self::HookCannotSucceed => Some(WorkloadReason::HookCannotSucceed),
+            Self::Measuring
+            | Self::NotAskedYet
+            | Self::NoRoomForSpec
+            | Self::JobActive
+            | Self::JobsLeft
+            | Self::AllMetricsSuccessful
+            | Self::FailureLimitExceeded
+            | Self::SuccessLimitNotReached
+            | Self::InconclusiveLimitExceeded
+            | Self::ErrorLimitExceeded
+            | Self::InvalidSpec
+            | Self::OwnerMissing
+            | Self::TimedOut
+            | Self::Terminated
+            | Self::StatusNotRecorded => None,
+        }
+    }
+}
+
 /// Type of the HookTemplate condition that reports whether the template can be measured.
 pub const CONDITION_VALID: &str = "Valid";
 

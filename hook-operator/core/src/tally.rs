@@ -24,6 +24,13 @@ pub struct MetricLimits {
     pub consecutive_successful: Option<i64>,
 }
 
+impl MetricLimits {
+    /// Returns whether the metric is measured until it fails.
+    pub fn is_endless(&self) -> bool {
+        self.count.is_none() && self.successful.is_none() && self.consecutive_successful.is_none()
+    }
+}
+
 /// Verdict of a metric.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment {

@@ -1,7 +1,6 @@
 //! Tables of workloads, HookRuns and revisions.
 
 use kube::ResourceExt;
-use shared_api::reason::HookRunReason;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::Style;
@@ -82,15 +81,8 @@ fn game_row(game: &GameDeployment, everywhere: bool, style: Style) -> Row {
 /// Returns whether a run ended without success, keeps failing with errors, or cannot succeed.
 pub(crate) fn is_failing(run: &HookRun) -> bool {
     let Some(status) = &run.status else { return false };
-    let reason = status.reason.as_deref();
-    let is_in_trouble = [HookRunReason::HookErrors, HookRunReason::HookCannotSucceed]
-        .iter()
-        .any(|trouble| reason == Some(trouble.as_str()));
-    if status.phase.is_final() {
-        status.phase != Phase::Successful
-    } else {
-        is_in_trouble
-    }
+    let has_failed = status.phase.is_final() && status.phase != Phase::Successful;
+    has_failed || status.trouble().is_some()
 }
 
 /// Renders `kubectl game hook list`.

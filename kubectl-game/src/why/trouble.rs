@@ -1,9 +1,9 @@
 //! Trouble of a HookRun: why it is not Successful, and what ends that. Only facts of the HookRun count: its phase, its
 //! reason, and the reasons of its measurements.
 
+use hook_core::resolve::resolve_run;
 use shared_api::hook_run::{HookRunStatus, Measurement, MetricResult};
-use shared_api::metric::Metric;
-use shared_api::reason::{HookRunReason, MeasurementReason};
+use shared_api::reason::{HookRunReason, MeasurementReason, WorkloadReason};
 use shared_api::{HookRun, Phase};
 
 /// Kind of trouble.
@@ -51,13 +51,13 @@ impl Diagnosis {
         if status.phase.is_final() {
             return Some(Self::of_ended(status));
         }
-        if status.reason.as_deref() == Some(HookRunReason::HookCannotSucceed.as_str()) {
+        let reported = status.trouble();
+        if reported == Some(WorkloadReason::HookCannotSucceed) {
             return Some(Self::of_impossible(run, status));
         }
         let result = status.erroring_metric()?;
-        let is_reported = status.reason.as_deref() == Some(HookRunReason::HookErrors.as_str());
         Some(Self {
-            is_reported,
+            is_reported: reported.is_some(),
             ..Self::of_error(result, result.last_error()?)
         })
     }
@@ -76,7 +76,9 @@ impl Diagnosis {
 
     /// Describes why no measurement can make the run Successful.
     fn of_impossible(run: &HookRun, status: &HookRunStatus) -> Self {
-        let endless = run.spec.metrics.iter().find(|metric| is_endless(metric));
+        let resolved = resolve_run(&run.spec).ok();
+        let mut metrics = resolved.iter().flat_map(|resolved| &resolved.metrics);
+        let endless = metrics.find(|metric| metric.limits.is_endless());
         let forbidden = status.metric_results.iter().find_map(|result| {
             let last = result.last_error()?;
             let is_forbidden = error_of(last) == Trouble::NotMeasured(MeasurementReason::Forbidden);
@@ -165,18 +167,6 @@ impl Diagnosis {
 fn message(text: Option<&String>) -> String {
     text.cloned()
         .unwrap_or_else(|| "no message was recorded".to_owned())
-}
-
-/// Returns whether a metric is measured until it fails.
-fn is_endless(metric: &Metric) -> bool {
-    let is_set = |limit: Option<i32>| limit.is_some_and(|limit| limit > 0);
-    let has_interval = metric.interval.as_ref().is_some_and(|text| !text.is_empty());
-    let limits = [
-        metric.count,
-        metric.successful_limit,
-        metric.consecutive_successful_limit,
-    ];
-    has_interval && !limits.into_iter().any(is_set)
 }
 
 /// Returns the trouble of a measurement that is an error, or has no data.

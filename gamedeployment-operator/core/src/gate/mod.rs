@@ -38,7 +38,7 @@ pub use intent::Intent;
 pub use new_run::NewRun;
 pub use question::Question;
 pub use resolved::{Unresolved, unresolved};
-pub use run::{Flaw, RolloutRun, Run, RunTrouble};
+pub use run::{Flaw, RolloutRun, Run};
 use runs::Runs;
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;

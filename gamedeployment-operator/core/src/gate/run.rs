@@ -212,17 +212,15 @@ impl Run {
         self.phase.is_final() && !self.is_measured_success()
     }
 
-    /// Returns a blocker if the run cannot be expected to end Successful: nothing measures it, or it reports trouble.
-    pub fn blocker(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
-        self.not_taken_up(namespace, now).or_else(|| {
-            let RunTrouble { reason, cause } = self.trouble.as_ref()?;
-            let message = format!("HookRun {} {}", self.name, bounded(cause));
-            Some(HookBlocker::new(*reason, message))
-        })
+    /// Returns a blocker if the run reports trouble.
+    pub fn troubled(&self) -> Option<HookBlocker> {
+        let RunTrouble { reason, cause } = self.trouble.as_ref()?;
+        let message = format!("HookRun {} {}", self.name, bounded(cause));
+        Some(HookBlocker::new(*reason, message))
     }
 
     /// Returns a blocker if its measurement is long overdue.
-    fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
+    pub fn not_taken_up(&self, namespace: &str, now: Timestamp) -> Option<HookBlocker> {
         self.not_taken_up_at.filter(|at| *at <= now)?;
         let name = &self.name;
         let seconds = GRACE.as_secs();
@@ -238,7 +236,7 @@ impl Run {
         Some(HookBlocker::new(WorkloadReason::HookNotTakenUp, message))
     }
 
-    /// Returns a blocker as [`Self::blocker`] does, and wakes when the run's measurement will be long overdue.
+    /// Returns a blocker if its measurement is long overdue, and otherwise wakes when it will be; or if it reports trouble.
     pub fn await_verdict(
         &self,
         namespace: &str,
@@ -246,7 +244,7 @@ impl Run {
         part: &mut PartialPlan,
     ) -> Option<HookBlocker> {
         self.await_take_up(namespace, now, part)
-            .or_else(|| self.blocker(namespace, now))
+            .or_else(|| self.troubled())
     }
 
     /// Returns a blocker if its measurement is long overdue, and otherwise wakes when it will be.
@@ -291,41 +289,15 @@ pub struct RunTrouble {
 }
 
 impl RunTrouble {
-    /// Returns the reason for conditions and events of the workload.
-    pub fn reason(&self) -> WorkloadReason {
-        self.reason
-    }
-
     fn of(status: &HookRunStatus) -> Option<Self> {
-        let said = || status.message.clone().unwrap_or_default();
-        let (reason, cause) = match status.reason.as_deref().and_then(HookRunReason::named)? {
-            HookRunReason::HookErrors => {
-                let cause = last_error(status).unwrap_or_else(said);
-                (
-                    WorkloadReason::HookErrors,
-                    format!("keeps failing with errors: {cause}"),
-                )
-            }
-            HookRunReason::HookCannotSucceed => (
-                WorkloadReason::HookCannotSucceed,
-                format!("cannot succeed: {}", said()),
-            ),
-            HookRunReason::Measuring
-            | HookRunReason::NotAskedYet
-            | HookRunReason::NoRoomForSpec
-            | HookRunReason::JobActive
-            | HookRunReason::JobsLeft
-            | HookRunReason::AllMetricsSuccessful
-            | HookRunReason::FailureLimitExceeded
-            | HookRunReason::SuccessLimitNotReached
-            | HookRunReason::InconclusiveLimitExceeded
-            | HookRunReason::ErrorLimitExceeded
-            | HookRunReason::InvalidSpec
-            | HookRunReason::OwnerMissing
-            | HookRunReason::TimedOut
-            | HookRunReason::Terminated
-            | HookRunReason::StatusNotRecorded => return None,
+        let reason = status.trouble()?;
+        let (predicate, error) = if reason == WorkloadReason::HookErrors {
+            ("keeps failing with errors", last_error(status))
+        } else {
+            ("cannot succeed", None)
         };
+        let said = error.or_else(|| status.message.clone()).unwrap_or_default();
+        let cause = format!("{predicate}: {said}");
         Some(Self { reason, cause })
     }
 }

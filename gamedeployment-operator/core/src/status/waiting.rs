@@ -7,7 +7,7 @@ use shared_api::{GameDeploymentStatus, Phase};
 
 use super::Findings;
 use crate::facts::Facts;
-use crate::gate::{GateState, HookBlocker, Intent, Run, RunTrouble};
+use crate::gate::{GateState, Intent, Run};
 use crate::hook_kind::HookKind;
 use crate::plan::HookWaits;
 use crate::pod::Pod;
@@ -36,16 +36,6 @@ impl WaitState {
             Self::Asking => None,
             Self::Refused => Some(WorkloadReason::HookUnsuccessful),
             Self::Blocked(reason) | Self::Erroring(reason) => Some(reason),
-        }
-    }
-
-    /// Returns the state of a run without a verdict that has this blocker.
-    fn of_run(run: &Run, blocker: &HookBlocker) -> Self {
-        let trouble = run.trouble.as_ref().map(RunTrouble::reason);
-        if trouble == Some(blocker.reason) {
-            Self::Erroring(blocker.reason)
-        } else {
-            Self::Blocked(blocker.reason)
         }
     }
 }
@@ -190,15 +180,10 @@ fn waiting_pod<'a>(
 ) -> Option<WaitingPod<'a>> {
     let mut conflicting_run = None;
     let (state, phase, run, message) = match gate_state {
-        GateState::Asking(run) => match run.blocker(&facts.workload.namespace, facts.now) {
-            Some(blocker) => (
-                WaitState::of_run(run, &blocker),
-                run.phase,
-                Some(*run),
-                blocker.message,
-            ),
-            None => (WaitState::Asking, run.phase, Some(*run), asking(&run.name)),
-        },
+        GateState::Asking(run) => {
+            let (state, message) = without_verdict(run, &facts.workload.namespace, facts.now);
+            (state, run.phase, Some(*run), message)
+        }
         GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind)),
         GateState::Blocked(blocker) => {
             conflicting_run.clone_from(&blocker.conflicting_run);
@@ -245,6 +230,17 @@ fn waiting_pod<'a>(
         scales: *intent == Intent::Delete,
         condition,
     })
+}
+
+/// Returns the state of a pod whose run has no verdict, and its message.
+fn without_verdict(run: &Run, namespace: &str, now: Timestamp) -> (WaitState, String) {
+    if let Some(blocker) = run.not_taken_up(namespace, now) {
+        (WaitState::Blocked(blocker.reason), blocker.message)
+    } else if let Some(blocker) = run.troubled() {
+        (WaitState::Erroring(blocker.reason), blocker.message)
+    } else {
+        (WaitState::Asking, asking(&run.name))
+    }
 }
 
 /// Truncates to whole seconds, as the original operator does.

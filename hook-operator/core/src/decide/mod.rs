@@ -283,7 +283,7 @@ fn report_delay(input: &DecisionInput<'_>, next: &mut HookRunStatus) -> bool {
     let Some(delay) = input.held_up.filter(|_| !next.phase.is_final()) else {
         return false;
     };
-    if progress::is_in_trouble(next) {
+    if next.trouble().is_some() {
         let trouble = next.message.as_deref().unwrap_or_default();
         let both = format!("{}; {trouble}", delay.message());
         next.message = Some(cut(&both, KEPT_BYTES));

@@ -4,7 +4,7 @@ use shared_api::Phase;
 use shared_api::hook_run::{HookRunStatus, MetricResult, REPORTED_ERRORS};
 use shared_api::reason::{HookRunReason, MeasurementReason};
 
-use crate::resolve::{ResolvedMetric, ResolvedRun};
+use crate::resolve::ResolvedRun;
 
 /// Returns the reason and the message of a run that goes on.
 pub(super) fn describe(run: &ResolvedRun, status: &HookRunStatus) -> (HookRunReason, Option<String>) {
@@ -21,17 +21,9 @@ pub(super) fn describe(run: &ResolvedRun, status: &HookRunStatus) -> (HookRunRea
     }
 }
 
-/// Returns whether the status reports trouble that outlasts a delay of one measurement.
-pub(super) fn is_in_trouble(status: &HookRunStatus) -> bool {
-    let reason = status.reason.as_deref();
-    [HookRunReason::HookErrors, HookRunReason::HookCannotSucceed]
-        .iter()
-        .any(|trouble| reason == Some(trouble.as_str()))
-}
-
 /// Returns why no measurement can make the run Successful.
 fn impossible(run: &ResolvedRun, status: &HookRunStatus) -> Option<String> {
-    if let Some(metric) = run.metrics.iter().find(|metric| is_endless(metric)) {
+    if let Some(metric) = run.metrics.iter().find(|metric| metric.limits.is_endless()) {
         let name = &metric.name;
         return Some(format!(
             "metric {name} has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it never becomes \
@@ -52,12 +44,6 @@ fn impossible(run: &ResolvedRun, status: &HookRunStatus) -> Option<String> {
         })
     });
     errors.next()
-}
-
-/// Returns whether a metric is measured until it fails.
-fn is_endless(metric: &ResolvedMetric) -> bool {
-    let limits = &metric.limits;
-    limits.count.is_none() && limits.successful.is_none() && limits.consecutive_successful.is_none()
 }
 
 /// Describes the last measurement of a metric without a verdict, if it was not a success.
