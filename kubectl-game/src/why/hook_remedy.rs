@@ -15,6 +15,12 @@ fn failing(snapshot: &Snapshot, purpose: &str) -> Next {
     )
 }
 
+/// Builds the command that edits the HookTemplate, if it is known.
+fn edit_known(snapshot: &Snapshot, about: About<'_>, purpose: &str) -> Option<Next> {
+    let template = about.template?;
+    Some(edit_template(snapshot, Some(template), purpose))
+}
+
 /// Returns the remedy for a hook that did not succeed, if its HookRun is not known.
 pub(super) fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     say(
@@ -50,24 +56,18 @@ pub(super) fn template_missing(snapshot: &Snapshot, about: About<'_>) -> Remedy 
             ),
         ],
     );
-    if about.template.is_some() {
-        let purpose = "correct it, if it exists and cannot be read";
-        remedy
-            .commands
-            .push(edit_template(snapshot, about.template, purpose));
-    }
+    let purpose = "correct it, if it exists and cannot be read";
+    remedy.commands.extend(edit_known(snapshot, about, purpose));
     remedy
 }
 
 /// Returns the remedy for a HookTemplate with problems.
 pub(super) fn template_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
-    let command = if about.template.is_some() {
-        let purpose = "correct it: the hook then runs again automatically";
-        edit_template(snapshot, about.template, purpose)
-    } else {
+    let purpose = "correct it: the hook then runs again automatically";
+    let command = edit_known(snapshot, about, purpose).unwrap_or_else(|| {
         let command = format!("kubectl get hooktemplates{}", snapshot.flags);
         Next::new(command, "VALID is False for those to correct")
-    };
+    });
     say(
         "Continues automatically once the HookTemplate is correct.",
         [command],
@@ -80,12 +80,8 @@ pub(super) fn arguments_unresolved(snapshot: &Snapshot, about: About<'_>) -> Rem
         "Give these arguments a value, in the workload's hook.args or in the HookTemplate. Continues automatically then.",
         [edit(snapshot, "set the arguments in hook.args")],
     );
-    if about.template.is_some() {
-        let purpose = "or give the arguments a value here";
-        remedy
-            .commands
-            .push(edit_template(snapshot, about.template, purpose));
-    }
+    let purpose = "or give the arguments a value here";
+    remedy.commands.extend(edit_known(snapshot, about, purpose));
     remedy
 }
 

@@ -52,12 +52,8 @@ pub(super) fn explain(snapshot: &Snapshot) -> HookExplanation {
     for cause in blocked.into_iter().chain(running) {
         cause.explain(&mut all);
     }
-    for run in snapshot.runs.iter().filter(|run| is_of_rollout(snapshot, run)) {
-        let trouble = TroubledRun::of_rollout(snapshot, run);
-        // Other explanations are about runs that have ended.
-        if let Some(trouble) = trouble.filter(|trouble| !trouble.diagnosis.is_final) {
-            explain_rollout(run, &trouble, &mut all.explanation);
-        }
+    for (run, trouble) in rollout_runs(snapshot) {
+        explain_rollout(run, &trouble, &mut all.explanation);
     }
     all
 }
@@ -65,20 +61,21 @@ pub(super) fn explain(snapshot: &Snapshot) -> HookExplanation {
 /// Returns true if errors of the rollout's hooks for this reason are explained from their HookRuns.
 pub(super) fn explains_rollout(snapshot: &Snapshot, reason: &str) -> bool {
     let errors = [WorkloadReason::HookErrors, WorkloadReason::HookCannotSucceed];
-    let mut runs = snapshot.runs.iter().filter(|run| is_of_rollout(snapshot, run));
     errors.iter().any(|known| known.as_str() == reason)
-        && runs.any(|run| {
-            let trouble = TroubledRun::of_rollout(snapshot, run);
-            trouble.is_some_and(|trouble| trouble.diagnosis.is_reported && !trouble.diagnosis.is_final)
-        })
+        && rollout_runs(snapshot).any(|(_, trouble)| trouble.diagnosis.is_reported)
 }
 
-/// Returns whether a run is of a lifecycle hook, or of the current canary step. Runs of older operators for pods have no
-/// label of a pod.
-fn is_of_rollout(snapshot: &Snapshot, run: &HookRun) -> bool {
+/// Returns the runs of lifecycle hooks and of the current canary step that go on and have trouble. Other explanations are
+/// about those that have ended. Runs of older operators for pods have no label of a pod.
+fn rollout_runs(snapshot: &Snapshot) -> impl Iterator<Item = (&HookRun, TroubledRun<'_>)> {
     let canary = status_of(&snapshot.game).canary;
     let of_step = canary.and_then(|canary| canary.current_step_hook_run);
-    run.labels().contains_key(LIFECYCLE_HOOK) || (of_step.is_some() && of_step == run.metadata.name)
+    let is_of_rollout = move |run: &&HookRun| {
+        run.labels().contains_key(LIFECYCLE_HOOK) || (of_step.is_some() && of_step == run.metadata.name)
+    };
+    let runs = snapshot.runs.iter().filter(is_of_rollout);
+    let troubled = runs.filter_map(|run| Some((run, TroubledRun::of_rollout(snapshot, run)?)));
+    troubled.filter(|(_, trouble)| !trouble.diagnosis.is_final)
 }
 
 /// Returns the causes for which pods wait, except for hooks that run without errors.
