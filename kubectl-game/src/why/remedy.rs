@@ -9,7 +9,7 @@ use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::WorkloadReason;
 
 use super::hook_remedy;
-use super::next::{Next, edit, ours, watch};
+use super::next::{Next, edit, ours, quoted, watch};
 use super::run::TroubledRun;
 use crate::cluster::Snapshot;
 use crate::view::state::rollback;
@@ -263,8 +263,8 @@ fn in_place_stalled(snapshot: &Snapshot, about: About<'_>) -> Remedy {
         .iter()
         .filter(|container| container.complaint().is_some());
     let container = match (waiting.next(), containers.as_slice()) {
-        (Some(container), _) | (None, [container]) => container.name.as_str(),
-        (None, _) => "CONTAINER",
+        (Some(container), _) | (None, [container]) => quoted(&container.name),
+        (None, _) => "CONTAINER".to_owned(),
     };
     let image = format!(
         "kubectl game set image {} {container}=IMAGE{}",
@@ -362,7 +362,7 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     }
     let hooks = &status.lifecycle_hooks;
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
-    let hook = hook.map_or("NAME", |hook| hook.name.as_str());
+    let hook = hook.map_or_else(|| "NAME".to_owned(), |hook| quoted(&hook.name));
     say(
         "Remove the cause, then run the hook again; or correct the template, or go back.",
         [

@@ -271,6 +271,7 @@ impl Trouble {
 /// Returns what ends errors with this reason.
 fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
     let (again, right) = ("run the hook again", Some("once the answer is correct"));
+    let url = url.filter(|url| is_inert(url));
     match reason {
         MeasurementReason::InvalidRequest => Advice::edit(
             "correct its arguments and placeholders",
@@ -335,6 +336,13 @@ fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
         ),
         MeasurementReason::CommandLost => Advice::retry(again, Some("if the command ends its container")),
     }
+}
+
+/// Returns whether a shell gives no meaning to a text, even one that takes no comments, such as an interactive zsh: a
+/// HookTemplate's author chooses the URL, and whoever is on call pastes the command with its purpose.
+fn is_inert(text: &str) -> bool {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-._~:/?[]@=%+,".contains(c);
+    text.chars().all(is_safe)
 }
 
 /// Returns host and port of a URL.

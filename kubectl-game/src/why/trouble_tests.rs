@@ -4,7 +4,7 @@ use serde_json::json;
 use shared_api::HookRun;
 use shared_api::reason::MeasurementReason;
 
-use super::trouble::{Diagnosis, Trouble};
+use super::trouble::{Advice, Diagnosis, Trouble};
 use super::*;
 use crate::view::samples;
 
@@ -415,5 +415,32 @@ fn an_attempt_of_a_lifecycle_hook_keeps_its_spec() {
     assert!(
         answer.next[0].purpose.ends_with(": then delete the HookRun"),
         "{answer:?}"
+    );
+}
+
+#[test]
+fn an_address_that_a_shell_would_run_stands_in_no_command() {
+    for host in [
+        "10.0.0.7;reboot",
+        "$(reboot)",
+        "`reboot`",
+        "a&reboot",
+        "a|sh",
+        "a'b",
+        "a!b",
+    ] {
+        let url = format!("http://{host}:9091/players?room=1");
+        for reason in MeasurementReason::ALL {
+            let Advice { edit, retry, .. } = Trouble::NotMeasured(*reason).advice(Some(&url));
+            let purposes = [edit, retry].into_iter().flatten().collect::<String>();
+            assert!(!purposes.contains(host), "{reason}: {purposes}");
+        }
+    }
+    let plain =
+        Trouble::NotMeasured(MeasurementReason::Status).advice(Some("http://[fd00::7]:9091/players?room=1"));
+    let retry = plain.retry.unwrap();
+    assert_eq!(
+        retry,
+        "once http://[fd00::7]:9091/players?room=1 answers with 2xx"
     );
 }
