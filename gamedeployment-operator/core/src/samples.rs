@@ -50,6 +50,17 @@ pub(crate) fn object(over: &[(&str, Value)]) -> GameDeployment {
     serde_json::from_value(base).unwrap()
 }
 
+/// Returns a workload without desired pods, whose pods are deleted after their hook `ask`.
+pub(crate) fn emptied() -> GameDeployment {
+    object(&[
+        ("/spec/replicas", json!(0)),
+        (
+            "/spec/preDeleteUpdateStrategy",
+            json!({ "hook": { "templateName": "ask" } }),
+        ),
+    ])
+}
+
 pub(crate) fn workload(over: &[(&str, Value)]) -> Workload {
     Workload::read(&object(over)).unwrap()
 }

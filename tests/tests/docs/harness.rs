@@ -188,8 +188,7 @@ impl PageHarness {
 fn environment(fleet: &Fleet<'_>, directory: &Path) -> Vec<(&'static str, String)> {
     let programs = directory.join("bin");
     std::fs::create_dir_all(&programs).unwrap();
-    let kubectl = fleet.control_plane.kubectl();
-    let kubectl = which(Path::new(kubectl.get_program()));
+    let kubectl = fleet.control_plane.kubectl_file().unwrap();
     std::os::unix::fs::symlink(kubectl, programs.join("kubectl")).unwrap();
     std::os::unix::fs::symlink(crate::PLUGIN, programs.join("kubectl-game")).unwrap();
     std::os::unix::fs::symlink(crate::SIDECAR, programs.join("hookgate-sidecar")).unwrap();
@@ -209,15 +208,6 @@ fn environment(fleet: &Fleet<'_>, directory: &Path) -> Vec<(&'static str, String
         ("LC_ALL", "C.UTF-8".to_owned()),
         ("NO_COLOR", "1".to_owned()),
     ]
-}
-
-fn which(program: &Path) -> PathBuf {
-    if program.is_absolute() {
-        return program.to_owned();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|place| place.join(program));
-    places.find(|place| place.is_file()).unwrap()
 }
 
 fn copy(control_plane: &ControlPlane, from: &Path, to: &Path, server: &str) {

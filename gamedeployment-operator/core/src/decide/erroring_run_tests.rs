@@ -7,7 +7,7 @@ use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, Phase};
 use super::*;
 use crate::gate::Run;
 use crate::plan::{PodGroup, Warning};
-use crate::samples::{self, names, object};
+use crate::samples::{self, names};
 
 /// A workload with a surplus pod whose hook runs.
 struct World {
@@ -18,13 +18,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let object = object(&[
-            ("/spec/replicas", json!(0)),
-            (
-                "/spec/preDeleteUpdateStrategy",
-                json!({ "hook": { "templateName": "ask" } }),
-            ),
-        ]);
+        let object = samples::emptied();
         let pod = samples::pod_to_delete("pod-1");
         let plan = samples::decided(&object, std::slice::from_ref(&pod), &[]);
         let mut run = samples::created_runs(plan).next().unwrap();

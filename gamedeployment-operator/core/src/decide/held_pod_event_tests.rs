@@ -1,12 +1,11 @@
 //! Events for held pods: one for each HookRun without success, however often the operator decides.
 
-use serde_json::json;
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::*;
 use crate::gate::Run;
 use crate::plan::Warning;
-use crate::samples::{self, finish, object};
+use crate::samples::{self, finish};
 
 /// Returns the warnings about pods, and stores the status.
 fn pod_warnings(object: &mut GameDeployment, pod: &Pod, run: &HookRun) -> Vec<Warning> {
@@ -20,13 +19,7 @@ fn pod_warnings(object: &mut GameDeployment, pod: &Pod, run: &HookRun) -> Vec<Wa
 
 #[test]
 fn a_hook_that_fails_again_within_a_second_is_reported_again() {
-    let mut object = object(&[
-        ("/spec/replicas", json!(0)),
-        (
-            "/spec/preDeleteUpdateStrategy",
-            json!({ "hook": { "templateName": "ask" } }),
-        ),
-    ]);
+    let mut object = samples::emptied();
     let pod = samples::pod_to_delete("pod-1");
     let plan = samples::decided(&object, std::slice::from_ref(&pod), &[]);
     let mut run = samples::created_runs(plan).next().unwrap();

@@ -278,6 +278,17 @@ impl ControlPlane {
         command
     }
 
+    /// Returns the file of that kubectl; `None` if it is not on the `PATH`.
+    pub fn kubectl_file(&self) -> Option<PathBuf> {
+        let program = PathBuf::from(self.kubectl().get_program());
+        if program.is_absolute() {
+            return Some(program);
+        }
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let mut places = std::env::split_paths(&path).map(|place| place.join(&program));
+        places.find(|place| place.is_file())
+    }
+
     /// Whether the built-in controllers run: garbage collection, namespaces, service accounts. An existing
     /// cluster has them.
     pub fn has_controller_manager(&self) -> bool {

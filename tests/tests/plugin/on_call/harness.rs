@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -73,12 +72,8 @@ impl OnCall {
     async fn within(fleet: Fleet<'static>) -> Self {
         fleet.launch(&game(3, hooked(TEMPLATE))).await;
         let directory = tempfile::tempdir().unwrap();
-        let kubectl = fleet.control_plane.kubectl();
-        symlink(
-            which(Path::new(kubectl.get_program())),
-            directory.path().join("kubectl"),
-        )
-        .unwrap();
+        let kubectl = fleet.control_plane.kubectl_file().unwrap();
+        symlink(kubectl, directory.path().join("kubectl")).unwrap();
         symlink(PROGRAM, directory.path().join("kubectl-game")).unwrap();
         Self { fleet, directory }
     }
@@ -211,13 +206,4 @@ impl OnCall {
         let mut rows = table.lines().filter(|line| line.starts_with(GAME));
         rows.next().unwrap_or_else(|| panic!("{table}")).to_owned()
     }
-}
-
-fn which(program: &Path) -> PathBuf {
-    if program.is_absolute() {
-        return program.to_owned();
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = std::env::split_paths(&path).map(|place| place.join(program));
-    places.find(|place| place.is_file()).unwrap()
 }
