@@ -15,7 +15,7 @@ pub(crate) struct Paint {
 }
 
 /// Significance of a word for the reader.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tone {
     /// As desired.
@@ -34,6 +34,19 @@ pub(crate) enum Tone {
     Unclear,
     /// Finished.
     Gone,
+}
+
+impl Tone {
+    /// Returns a rank: the smaller, the more urgent.
+    pub(crate) fn urgency(self) -> u8 {
+        match self {
+            Self::Bad => 0,
+            Self::Warn | Self::Unclear => 1,
+            Self::Paused => 2,
+            Self::Busy | Self::Waiting => 3,
+            Self::Good | Self::Gone => 4,
+        }
+    }
 }
 
 impl From<Phase> for Tone {

@@ -1,4 +1,4 @@
-//! `cargo xtask pictures`: generates the files in `docs/pictures` from real runs.
+//! `cargo xtask pictures`: generates the files in `docs/pictures` and the screens of `docs/screens.md` from real runs.
 //!
 //! The runs and their checks are test suites, which write the pictures on request.
 
@@ -11,9 +11,10 @@ use test_kit::assets;
 pub(crate) struct Args {}
 
 /// Suite, test, and the environment variable that enables writing.
-const RUNS: [(&str, &str, &str); 2] = [
+const RUNS: [(&str, &str, &str); 3] = [
     ("dashboards", "run::", "DASHBOARD_PICTURES"),
     ("plugin", "recording::", "RECORDING"),
+    ("plugin", "captures::", "RECORDING"),
 ];
 
 pub(crate) fn run(_: &Args) -> ExitCode {

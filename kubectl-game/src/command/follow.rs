@@ -8,7 +8,7 @@ use super::complain;
 use crate::cluster::{Failure, News, interrupted};
 use crate::draw::Style;
 use crate::draw::screen::Screen;
-use crate::draw::text::clean;
+use crate::draw::text::{clean, cut};
 use crate::paint::Paint;
 
 /// Minimum time between two pictures.
@@ -61,9 +61,12 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                     continue;
                 };
                 let draw = |style: Style| {
-                    let mut lines = picture.lines(style);
-                    // Shows the error, because the picture may be outdated.
-                    lines.extend(trouble.iter().map(|words| clean(&format!("! {words}; trying again"))));
+                    // Shows the error first, because the picture may be outdated.
+                    let width = style.width.unwrap_or(usize::MAX);
+                    let trouble = trouble.iter().map(|words| clean(&format!("! {words}; trying again")));
+                    let mut lines: Vec<String> = trouble.map(|words| cut(&words, width, "")).collect();
+                    let height = style.height.map(|height| height.saturating_sub(lines.len()));
+                    lines.extend(picture.lines(Style { height, ..style }));
                     lines
                 };
                 // Ends when the reader has closed the output, or nothing more can change.

@@ -21,9 +21,28 @@ pub(crate) struct Get {
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
+    /// List every pod, even if the terminal is too small
+    #[arg(long, conflicts_with = "output")]
+    all_pods: bool,
+
     #[command(flatten)]
     display: DisplayArgs,
 }
+
+/// Live view of the tree.
+struct GameTree {
+    live: Live,
+    all_pods: bool,
+}
+
+/// The tree at one point in time.
+struct GamePicture {
+    view: GameView,
+    all_pods: bool,
+}
+
+/// Lines of a terminal that the next prompt takes, and the command itself.
+const PROMPT_LINES: usize = 2;
 
 impl Get {
     pub(crate) async fn main(&self) -> Outcome {
@@ -31,13 +50,20 @@ impl Get {
         let name = name_of::<GameDeployment>(&self.name)?;
         let paint = self.display.paint();
         if self.watch {
-            follow(Live::of(&cluster, name).await?, paint).await?;
+            let live = Live::of(&cluster, name).await?;
+            let all_pods = self.all_pods;
+            follow(GameTree { live, all_pods }, paint).await?;
             return DONE;
         }
         let snapshot = cluster.snapshot(name).await?;
         let view = GameView::of(&snapshot);
         match self.display.output() {
-            None => print_lines(&game::lines(&view, screen::style(paint))),
+            None => {
+                let style = screen::style(paint);
+                let height = style.height.filter(|_| !self.all_pods);
+                let height = height.map(|height| height.saturating_sub(PROMPT_LINES));
+                print_lines(&game::lines(&view, Style { height, ..style }));
+            }
             Some(OutputFormat::Name) => print(&document::name::<GameDeployment>(&snapshot.game.name_any())),
             Some(output) => print(&document::structured(&view, output)?),
         }
@@ -45,19 +71,24 @@ impl Get {
     }
 }
 
-impl Source for Live {
+impl Source for GameTree {
     async fn news(&mut self) -> News {
-        Live::news(self).await
+        self.live.news().await
     }
 
     fn picture(&self) -> Option<Result<Box<dyn Picture>, Failure>> {
-        let snapshot = self.snapshot()?;
-        Some(snapshot.map(|snapshot| Box::new(GameView::of(&snapshot)) as Box<dyn Picture>))
+        let (snapshot, all_pods) = (self.live.snapshot()?, self.all_pods);
+        let picture = |snapshot| -> Box<dyn Picture> {
+            let view = GameView::of(&snapshot);
+            Box::new(GamePicture { view, all_pods })
+        };
+        Some(snapshot.map(picture))
     }
 }
 
-impl Picture for GameView {
+impl Picture for GamePicture {
     fn lines(&self, style: Style) -> Vec<String> {
-        game::lines(self, style)
+        let height = style.height.filter(|_| !self.all_pods);
+        game::lines(&self.view, Style { height, ..style })
     }
 }

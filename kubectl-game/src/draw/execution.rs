@@ -1,7 +1,7 @@
 //! Rendering of ExecutionHooks: the bar of one, its containers, and the table of all.
 
 use super::Style;
-use super::table::{self, Cell, Note, Row};
+use super::table::{self, Cell, Narrow, Note, Row};
 use super::text::clean;
 use crate::cluster::UnreadableObject;
 use crate::paint::Tone;
@@ -92,7 +92,7 @@ pub(crate) fn lines(hook: &ExecutionView, style: Style) -> Vec<String> {
 
 /// Explains a hook without a status.
 pub(crate) fn unseen() -> String {
-    "hook-operator has not seen it; look at: kubectl get pods -A -l app.kubernetes.io/name=hook-operator"
+    "hook-operator has not seen it; look at: kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator"
         .to_owned()
 }
 
@@ -161,5 +161,5 @@ pub(crate) fn list(
     if everywhere {
         header.insert(0, "NAMESPACE");
     }
-    table::fitted(&header, &rows, &[(usize::from(everywhere) + 1, 8)], style)
+    table::fitted(&header, &rows, &[Narrow::Cut("ACTION", 8)], style)
 }

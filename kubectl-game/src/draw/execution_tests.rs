@@ -14,6 +14,8 @@ use crate::view::samples::now;
 const STYLE: Style = Style {
     paint: Paint::PLAIN,
     width: Some(60),
+    height: None,
+    cuts: true,
     now: None,
 };
 
@@ -116,7 +118,7 @@ fn a_hook_that_nobody_works_on_names_what_to_look_at() {
         [
             "Status:     o Unseen, age ",
             "            hook-operator has not seen it; look at: kubectl",
-            "            get pods -A -l",
+            "            get deploy,pods -A -l",
             "            app.kubernetes.io/name=hook-operator"
         ]
     );

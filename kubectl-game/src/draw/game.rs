@@ -1,30 +1,34 @@
-//! Tree of a workload: revisions, their pods and HookRuns.
+//! A workload: its state, the commands to run next, and the tree of its revisions, pods and HookRuns. On a terminal, it
+//! shows less detail instead of more lines than fit.
 
-use super::Style;
-use super::lifecycle;
-use super::run::{info, message, phase};
-use super::table::{self, Cell, Note, Row};
-use super::text::{clean, command, with_purpose, wrap};
-use crate::paint::Tone;
+use super::table;
+use super::text::{clean, command, cut, width, with_purpose, wrap};
+use super::tree::{Detail, tree};
+use super::{Style, lifecycle};
 use crate::view::GameView;
-use crate::view::pod::PodView;
-use crate::view::revision::RevisionView;
-use crate::view::run::RunView;
 
 /// Width of the labels at the top.
 const LABEL_WIDTH: usize = 12;
 /// Maximum number of lines of the operator's message.
 const MAX_MESSAGE_LINES: usize = 4;
+/// Maximum number of lines of each cause, if there are several.
+const MAX_CAUSE_LINES: usize = 3;
 
-/// Renders `kubectl game get`.
+/// Renders `kubectl game get`, with as much detail as the height allows.
 pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
-    let mut lines = head(view, style);
-    lines.push(String::new());
-    lines.extend(table::lines(
-        &["NAME", "STATUS", "AGE", "INFO"],
-        &tree(view, style),
-        style,
-    ));
+    let fits = |lines: &[String]| style.height.is_none_or(|height| lines.len() <= height);
+    let mut lines = Vec::new();
+    for detail in Detail::ALL {
+        lines = lines_with(view, detail, style);
+        if fits(&lines) {
+            break;
+        }
+    }
+    lines
+}
+
+fn lines_with(view: &GameView, detail: Detail, style: Style) -> Vec<String> {
+    let mut lines = head(view, detail, style);
     for words in &view.unreadable {
         lines.extend(broken(&format!("! {words}"), style));
     }
@@ -37,26 +41,37 @@ pub(crate) fn lines(view: &GameView, style: Style) -> Vec<String> {
             lines.extend(with_purpose(lines_of_command, &clean(&next.purpose), columns));
         }
     }
+    lines.push(String::new());
+    lines.extend(table::lines(
+        &["NAME", "STATUS", "AGE", "INFO"],
+        &tree(view, detail, style),
+        style,
+    ));
     lines
 }
 
-fn head(view: &GameView, style: Style) -> Vec<String> {
+fn head(view: &GameView, detail: Detail, style: Style) -> Vec<String> {
     let counts = view.counts;
     let updated = view.updated_word();
     let mut pods = format!(
-        "{} desired, {} there, {} ready, {} available, {} {updated}",
+        "{} desired, {} current, {} ready, {} available, {} {updated}",
         counts.desired, counts.current, counts.ready, counts.available, counts.updated
     );
     if counts.waiting > 0 {
         pods = format!("{pods}, {} waiting", counts.waiting);
     }
+    let names = if detail.is_compact() {
+        vec![("Name:", format!("{}/{}", view.namespace, view.name))]
+    } else {
+        vec![
+            ("Name:", view.name.clone()),
+            ("Namespace:", view.namespace.clone()),
+        ]
+    };
+    let strategy = ("Strategy:", view.strategy.clone());
+    let strategy = Some(strategy).filter(|_| detail < Detail::Grouped);
     let mut lines = Vec::new();
-    for (name, value) in [
-        ("Name:", view.name.clone()),
-        ("Namespace:", view.namespace.clone()),
-        ("Strategy:", view.strategy.clone()),
-        ("Pods:", pods),
-    ] {
+    for (name, value) in names.into_iter().chain(strategy).chain([("Pods:", pods)]) {
         lines.extend(item(name, &value, style));
     }
     let since = view.state.since.filter(|_| style.now.is_some());
@@ -69,7 +84,7 @@ fn head(view: &GameView, style: Style) -> Vec<String> {
     lines.push(format!("{:<LABEL_WIDTH$}{word}", "Status:"));
     let blank = " ".repeat(LABEL_WIDTH);
     lines.extend(
-        message_lines(&view.state.message, style)
+        message(view, style)
             .into_iter()
             .map(|line| format!("{blank}{line}")),
     );
@@ -98,174 +113,32 @@ fn broken(text: &str, style: Style) -> Vec<String> {
     match style.width {
         None if text.is_empty() => vec![],
         None => vec![text],
-        Some(width) => wrap(&text, width.saturating_sub(LABEL_WIDTH + 4)),
+        Some(columns) => wrap(&text, columns.saturating_sub(LABEL_WIDTH)),
     }
 }
 
-/// Shortens the operator's message to a few lines; `why` shows it in full.
-fn message_lines(message: &str, style: Style) -> Vec<String> {
-    let mut lines = broken(message, style);
-    if lines.len() > MAX_MESSAGE_LINES {
-        lines.truncate(MAX_MESSAGE_LINES);
+/// Returns the message of the state. Of several causes, each has lines of its own.
+fn message(view: &GameView, style: Style) -> Vec<String> {
+    match view.state.causes.as_slice() {
+        [] | [_] => shortened(&view.state.message, MAX_MESSAGE_LINES, style),
+        causes => causes
+            .iter()
+            .flat_map(|cause| shortened(cause, MAX_CAUSE_LINES, style))
+            .collect(),
+    }
+}
+
+/// Shortens a text to a few lines; `why` shows it in full.
+fn shortened(text: &str, max: usize, style: Style) -> Vec<String> {
+    let mut lines = broken(text, style);
+    if lines.len() > max {
+        lines.truncate(max);
         if let Some(last) = lines.last_mut() {
-            last.push_str(style.sign(" …", " ..."));
+            let mark = style.sign(" …", " ...");
+            let columns = style.width.unwrap_or(usize::MAX);
+            let room = columns.saturating_sub(LABEL_WIDTH + width(mark));
+            *last = cut(last, room, "") + mark;
         }
     }
     lines
-}
-
-/// Line prefixes of a tree, for a node and for everything below it.
-struct Branch {
-    node: String,
-    below: String,
-}
-
-fn branch(lead: &str, last: bool, style: Style) -> Branch {
-    let (node, below) = match (last, style.paint.signs()) {
-        (false, true) => ("├─", "│ "),
-        (true, true) => ("└─", "  "),
-        (false, false) => ("|-", "| "),
-        (true, false) => ("`-", "  "),
-    };
-    Branch {
-        node: format!("{lead}{node}"),
-        below: format!("{lead}{below}"),
-    }
-}
-
-fn tree(view: &GameView, style: Style) -> Vec<Row> {
-    let root = Cell::new(format!("{} {}", style.sign("⟳", "@"), view.name));
-    let mut rows = vec![Row {
-        cells: vec![
-            root,
-            Cell::toned(view.state.tone, &view.state.word),
-            Cell::new(style.age(view.created)),
-        ],
-        notes: vec![],
-    }];
-    let branches = view.steps.len() + view.revisions.len();
-    let mut place = 0;
-    let mut next = || {
-        place += 1;
-        branch("", place == branches, style)
-    };
-    for run in &view.steps {
-        run_rows(run, &next(), &mut rows, style);
-    }
-    for revision in &view.revisions {
-        let branch = next();
-        rows.push(revision_row(revision, &branch, style));
-        for (place, pod) in revision.pods.iter().enumerate() {
-            pod_rows(
-                pod,
-                &branch.below,
-                place + 1 == revision.pods.len(),
-                &mut rows,
-                style,
-            );
-        }
-    }
-    rows
-}
-
-fn revision_row(revision: &RevisionView, branch: &Branch, style: Style) -> Row {
-    let number = revision
-        .number
-        .map_or_else(|| "?".to_owned(), |number| number.to_string());
-    let name = format!("{}# revision {number}", branch.node);
-    let tone = match (revision.aborted, revision.update) {
-        (true, _) => Tone::Bad,
-        (false, true) => Tone::Good,
-        (false, false) => Tone::Gone,
-    };
-    let mut info = vec![revision.name.clone()];
-    info.extend(revision.images.clone());
-    Row {
-        cells: vec![
-            Cell::new(name),
-            Cell::toned(tone, revision.role()),
-            Cell::new(style.age(revision.created)),
-            Cell::new(info.join(" ")),
-        ],
-        notes: vec![],
-    }
-}
-
-fn pod_rows(pod: &PodView, lead: &str, last: bool, rows: &mut Vec<Row>, style: Style) {
-    let branch = branch(lead, last, style);
-    let (ready, all) = pod.ready;
-    let mut info = vec![format!("ready {ready}/{all}")];
-    info.extend((pod.restarts > 0).then(|| format!("restarts {}", pod.restarts)));
-    info.extend(pod.skips.then(|| "skips its hooks".to_owned()));
-    let hangs = if pod.runs.is_empty() {
-        "  "
-    } else {
-        style.sign("│ ", "| ")
-    };
-    let note = pod.message.as_ref().map(|message| Note {
-        lead: format!("{}{hangs}", branch.below),
-        text: message.clone(),
-        faint: false,
-    });
-    rows.push(Row {
-        cells: vec![
-            Cell::new(format!("{}{} {}", branch.node, style.sign("□", "o"), pod.name)),
-            Cell::toned(pod.tone, &pod.word),
-            Cell::new(style.age(pod.created)),
-            Cell::new(info.join(", ")),
-        ],
-        notes: note.into_iter().collect(),
-    });
-    for (place, run) in pod.runs.iter().enumerate() {
-        let branch = self::branch(&branch.below, place + 1 == pod.runs.len(), style);
-        run_rows(run, &branch, rows, style);
-    }
-}
-
-fn run_rows(run: &RunView, branch: &Branch, rows: &mut Vec<Row>, style: Style) {
-    let kind = if run.kind.is_empty() { "hook" } else { &run.kind };
-    let single = match run.metrics.as_slice() {
-        [metric] => format!("{}: {}", metric.name, info(metric, style)),
-        many => format!("{} metrics", many.len()),
-    };
-    let lead = format!("{}  ", branch.below);
-    let name = Note {
-        lead: lead.clone(),
-        text: run.name.clone(),
-        faint: true,
-    };
-    let mut notes = vec![name];
-    notes.extend(message(run, &lead, style));
-    rows.push(Row {
-        cells: vec![
-            Cell::new(format!("{}{} {kind}", branch.node, style.sign("◇", "*"))),
-            phase(run),
-            Cell::new(style.age(run.created)),
-            Cell::new(single),
-        ],
-        notes: if run.metrics.len() == 1 {
-            notes.clone()
-        } else {
-            vec![]
-        },
-    });
-    if run.metrics.len() == 1 {
-        return;
-    }
-    for (place, metric) in run.metrics.iter().enumerate() {
-        let last = place + 1 == run.metrics.len();
-        rows.push(Row {
-            cells: vec![
-                Cell::new(format!(
-                    "{}{}",
-                    self::branch(&branch.below, last, style).node,
-                    metric.name
-                )),
-                Cell::toned(metric.phase.into(), metric.phase.as_str()),
-                Cell::default(),
-                Cell::new(info(metric, style)),
-            ],
-            notes: if last { notes.clone() } else { vec![] },
-        });
-    }
 }

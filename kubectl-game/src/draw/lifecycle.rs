@@ -175,6 +175,8 @@ mod tests {
         Style {
             paint,
             width,
+            height: None,
+            cuts: true,
             now: Some(samples::now()),
         }
     }

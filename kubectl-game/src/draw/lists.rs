@@ -5,7 +5,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::Style;
 use super::run::{phase, summary};
-use super::table::{self, Cell, Row};
+use super::table::{self, Cell, Narrow, Row};
 use crate::cluster::{ListResult, UnreadableObject};
 use crate::paint::Tone;
 use crate::view::revision::RevisionView;
@@ -13,45 +13,66 @@ use crate::view::run::RunView;
 use crate::view::state::State;
 use crate::view::{PodCounts, created};
 
-/// Renders `kubectl game list`.
+/// Steps that make the table of workloads narrower. Names and states stay as long as possible.
+const NARROW_GAMES: [Narrow; 8] = [
+    Narrow::Drop("STRATEGY"),
+    Narrow::Drop("CURRENT"),
+    Narrow::Drop("UPDATED"),
+    Narrow::Drop("AGE"),
+    Narrow::Cut("STATUS", 14),
+    Narrow::Drop("READY"),
+    Narrow::Drop("DESIRED"),
+    Narrow::Cut("NAMESPACE", 8),
+];
+
+/// Steps that make the table of HookRuns narrower.
+const NARROW_RUNS: [Narrow; 4] = [
+    Narrow::Cut("INFO", 16),
+    Narrow::Drop("HOOK"),
+    Narrow::Drop("AGE"),
+    Narrow::Cut("NAMESPACE", 8),
+];
+
+/// Renders `kubectl game list`. If the terminal is too small for all workloads, those that need attention come first.
 pub(crate) fn games(listed: &ListResult<GameDeployment>, everywhere: bool, style: Style) -> Vec<String> {
     let mut header = vec![
         "NAME", "STRATEGY", "STATUS", "DESIRED", "CURRENT", "READY", "UPDATED", "WAITING", "AGE",
     ];
-    let mut rows: Vec<Row> = listed
+    let mut games: Vec<(&GameDeployment, State)> = listed
         .objects
         .iter()
-        .map(|game| game_row(game, everywhere, style))
+        .map(|game| (game, State::of(game)))
         .collect();
-    rows.extend(
-        listed
-            .unreadable
-            .iter()
-            .map(|UnreadableObject { namespace, name, .. }| {
-                let place = everywhere.then(|| Cell::new(namespace.clone()));
-                let cells = place.into_iter().chain([
-                    Cell::new(name.clone()),
-                    Cell::new("?"),
-                    Cell::toned(Tone::Bad, "Unreadable"),
-                ]);
-                row(cells.collect())
-            }),
-    );
+    if is_too_high(games.len() + listed.unreadable.len(), style) {
+        games.sort_by_key(|(_, state)| state.tone.urgency());
+    }
+    let rows = games
+        .iter()
+        .map(|(game, state)| game_row(game, state, everywhere, style));
+    let unreadable = listed
+        .unreadable
+        .iter()
+        .map(|UnreadableObject { namespace, name, .. }| {
+            let place = everywhere.then(|| Cell::new(namespace.clone()));
+            let cells = place.into_iter().chain([
+                Cell::new(name.clone()),
+                Cell::new("?"),
+                Cell::toned(Tone::Bad, "Unreadable"),
+            ]);
+            row(cells.collect())
+        });
+    let rows: Vec<Row> = unreadable.chain(rows).collect();
     if everywhere {
         header.insert(0, "NAMESPACE");
     }
-
-    // The strategy column is shortened first.
-    let spared = usize::from(everywhere);
-    table::fitted(&header, &rows, &[(spared + 1, 8), (spared + 2, 14)], style)
+    table::fitted(&header, &rows, &NARROW_GAMES, style)
 }
 
 fn row(cells: Vec<Cell>) -> Row {
     Row { cells, notes: vec![] }
 }
 
-fn game_row(game: &GameDeployment, everywhere: bool, style: Style) -> Row {
-    let state = State::of(game);
+fn game_row(game: &GameDeployment, state: &State, everywhere: bool, style: Style) -> Row {
     let counts = PodCounts::of(game);
     let type_ = game
         .spec
@@ -85,7 +106,12 @@ pub(crate) fn is_failing(run: &HookRun) -> bool {
     has_failed || status.trouble().is_some()
 }
 
-/// Renders `kubectl game hook list`.
+/// Returns whether a table with this number of rows is higher than the terminal.
+fn is_too_high(rows: usize, style: Style) -> bool {
+    style.height.is_some_and(|height| height < rows + 1)
+}
+
+/// Renders `kubectl game hook list`. If the terminal is too small for all runs, those without success come first.
 pub(crate) fn runs(
     runs: &[RunView],
     unreadable: &[UnreadableObject],
@@ -93,23 +119,24 @@ pub(crate) fn runs(
     style: Style,
 ) -> Vec<String> {
     let mut header = vec!["NAME", "HOOK", "PHASE", "AGE", "INFO"];
-    let mut rows: Vec<Row> = runs
-        .iter()
-        .map(|run| {
-            let mut cells = vec![
-                Cell::new(run.name.clone()),
-                Cell::new(run.kind.clone()),
-                phase(run),
-                Cell::new(style.age(run.created)),
-                Cell::new(summary(run, style)),
-            ];
-            if everywhere {
-                cells.insert(0, Cell::new(run.namespace.clone()));
-            }
-            row(cells)
-        })
-        .collect();
-    rows.extend(unreadable.iter().map(
+    let mut sorted: Vec<&RunView> = runs.iter().collect();
+    if is_too_high(runs.len() + unreadable.len(), style) {
+        sorted.sort_by_key(|run| run.urgency());
+    }
+    let rows = sorted.into_iter().map(|run| {
+        let mut cells = vec![
+            Cell::new(run.name.clone()),
+            Cell::new(run.hook()),
+            phase(run),
+            Cell::new(style.age(run.created)),
+            Cell::new(summary(run, style)),
+        ];
+        if everywhere {
+            cells.insert(0, Cell::new(run.namespace.clone()));
+        }
+        row(cells)
+    });
+    let unreadable = unreadable.iter().map(
         |UnreadableObject {
              namespace,
              name,
@@ -126,11 +153,12 @@ pub(crate) fn runs(
             ]);
             row(cells.collect())
         },
-    ));
+    );
+    let rows: Vec<Row> = unreadable.chain(rows).collect();
     if everywhere {
         header.insert(0, "NAMESPACE");
     }
-    table::lines(&header, &rows, style)
+    table::fitted(&header, &rows, &NARROW_RUNS, style)
 }
 
 /// Renders `kubectl game history`.

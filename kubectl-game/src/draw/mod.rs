@@ -5,7 +5,8 @@
 //! | --- | --- |
 //! | [`table`] | columns; the last one takes the remaining width |
 //! | [`text`] | measuring, truncating and wrapping text |
-//! | [`game`] | the tree of a workload |
+//! | [`game`] | a workload: state, commands and tree |
+//! | [`tree`] | revisions of a workload, their pods and HookRuns |
 //! | [`lifecycle`] | the bar of a rollout with lifecycle hooks |
 //! | [`run`] | a HookRun |
 //! | [`execution`] | ExecutionHooks |
@@ -22,6 +23,7 @@ pub(crate) mod run;
 pub(crate) mod screen;
 pub(crate) mod table;
 pub(crate) mod text;
+mod tree;
 
 use jiff::Timestamp;
 
@@ -35,6 +37,10 @@ pub(crate) struct Style {
     pub(crate) paint: Paint,
     /// Width of the terminal in columns; `None` for unlimited.
     pub(crate) width: Option<usize>,
+    /// Height of the terminal in lines; `None` for unlimited. The tree of a workload shows less detail to fit.
+    pub(crate) height: Option<usize>,
+    /// Whether cells of tables are cut to fit the width. If not, a table may only drop columns.
+    pub(crate) cuts: bool,
     /// Current time; `None` omits everything that changes only with time, so that two pictures can be
     /// compared.
     pub(crate) now: Option<Timestamp>,

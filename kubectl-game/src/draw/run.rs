@@ -62,7 +62,7 @@ pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
         head("Namespace:", run.namespace.clone()),
     ];
     if !run.kind.is_empty() {
-        rows.push(head("Asks:", asks(run)));
+        rows.push(head("Hook:", hook(run)));
     }
     let reason = run
         .reason
@@ -88,10 +88,10 @@ pub(crate) fn lines(run: &RunView, style: Style) -> Vec<String> {
     lines
 }
 
-fn asks(run: &RunView) -> String {
+fn hook(run: &RunView) -> String {
     match &run.pod {
-        Some(pod) => format!("{}, about pod {pod}", run.kind),
-        None => run.kind.clone(),
+        Some(pod) => format!("{} for pod {pod}", run.kind),
+        None => run.hook(),
     }
 }
 
@@ -165,7 +165,7 @@ fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
         .filter(|at| style.now.is_some_and(|now| *at <= now))?;
     Some(format!(
         "{}: overdue since {since}; hook-operator does not run, is overloaded, or does not work on namespace {}. Look at: \
-         kubectl get pods -A -l app.kubernetes.io/name=hook-operator",
+         kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator",
         WorkloadReason::HookNotTakenUp,
         run.namespace
     ))

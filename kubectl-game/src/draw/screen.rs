@@ -39,17 +39,21 @@ pub(crate) fn size() -> Option<(usize, usize)> {
 
 /// Returns the current style for standard output.
 pub(crate) fn style(paint: Paint) -> Style {
+    let size = size();
     Style {
         paint,
-        width: size().map(|(_, columns)| columns),
+        width: size.map(|(_, columns)| columns),
+        height: size.map(|(lines, _)| lines),
+        cuts: true,
         now: Some(Timestamp::now()),
     }
 }
 
-/// Like [`style`], but without truncation, so that names in a table can be copied.
+/// Like [`style`], but for a table that is printed once: its cells are not cut, so that names can be copied.
 pub(crate) fn whole(paint: Paint) -> Style {
     Style {
-        width: None,
+        height: None,
+        cuts: false,
         ..style(paint)
     }
 }
@@ -121,7 +125,8 @@ impl Screen {
         for place in 0..lines.len().max(self.shown.len()) {
             let line = lines.get(place).unwrap_or(&nothing);
             if self.shown.get(place) != Some(line) {
-                let _ = write!(out, "\x1b[{};1H{line}\x1b[K", place + 1);
+                // Erased before it is written: at the last column the cursor stays on the letter, and would erase it.
+                let _ = write!(out, "\x1b[{};1H\x1b[K{line}", place + 1);
             }
         }
         self.shown = lines;
@@ -173,10 +178,10 @@ mod tests {
         let first = frame(&mut screen, &["a", "b"], (24, 80));
         assert_eq!(
             first,
-            "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1Hb\x1b[K"
+            "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J\x1b[1;1H\x1b[Ka\x1b[2;1H\x1b[Kb"
         );
         assert_eq!(frame(&mut screen, &["a", "b"], (24, 80)), "");
-        assert_eq!(frame(&mut screen, &["a", "c"], (24, 80)), "\x1b[2;1Hc\x1b[K");
+        assert_eq!(frame(&mut screen, &["a", "c"], (24, 80)), "\x1b[2;1H\x1b[Kc");
         assert_eq!(frame(&mut screen, &["a"], (24, 80)), "\x1b[2;1H\x1b[K");
         screen.open = false;
     }
@@ -187,7 +192,7 @@ mod tests {
         frame(&mut screen, &["a", "b", "c"], (24, 80));
         assert_eq!(
             frame(&mut screen, &["a", "b", "c"], (2, 80)),
-            "\x1b[2J\x1b[1;1Ha\x1b[K\x1b[2;1H2 more lines: make the window larger\x1b[K"
+            "\x1b[2J\x1b[1;1H\x1b[Ka\x1b[2;1H\x1b[K2 more lines: make the window larger"
         );
         screen.open = false;
     }

@@ -1,5 +1,5 @@
-//! Columns of text, each as wide as its widest cell. If the width is too small, the expendable columns are
-//! cut first, then the last and the first one.
+//! Columns of text, each as wide as its widest cell. If the width is too small, expendable columns are dropped or cut
+//! first, then the last one is cut, and only then the names.
 
 use super::Style;
 use super::text::{clean, cut, pad, width, wrap};
@@ -66,39 +66,43 @@ pub(crate) struct Note {
     pub(crate) faint: bool,
 }
 
+/// Step that makes a table narrower, for the column with this header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Narrow {
+    /// Drops the column.
+    Drop(&'static str),
+    /// Cuts the column, down to a minimum width.
+    Cut(&'static str, usize),
+}
+
 /// Renders a table as lines.
 pub(crate) fn lines(header: &[&str], rows: &[Row], style: Style) -> Vec<String> {
     fitted(header, rows, &[], style)
 }
 
-/// Renders a table whose `spared` columns are cut before all others, each down to a minimum width.
-pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], style: Style) -> Vec<String> {
-    let header: Vec<Cell> = header.iter().map(|name| Cell::new(*name)).collect();
-    let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or_default();
-    let mut columns: Vec<usize> = header.iter().map(Cell::width).collect();
-    columns.resize(count.max(header.len()), 0);
-    for row in rows {
-        for (column, cell) in columns.iter_mut().zip(&row.cells) {
-            *column = (*column).max(cell.width());
-        }
-    }
-    if let Some(room) = style.width {
-        fit(&mut columns, spared, room);
-    }
+/// Renders a table that is narrowed by these steps, in order, until it fits. If it still does not, the last column is cut,
+/// and then the column NAME, or the first. If the style forbids cuts, only the steps before the first cut are taken.
+pub(crate) fn fitted(header: &[&str], rows: &[Row], steps: &[Narrow], style: Style) -> Vec<String> {
+    let cells: Vec<Cell> = header.iter().map(|name| Cell::new(*name)).collect();
+    let columns = columns(header, &cells, rows, steps, style);
     let drawn = |cells: &[Cell]| {
-        let last = cells
-            .iter()
-            .rposition(|cell| !cell.text.is_empty())
-            .unwrap_or_default();
-        let cells = cells.iter().zip(&columns).enumerate().take(last + 1);
-        let cells: Vec<String> = cells
-            .map(|(place, (cell, column))| cell.drawn(*column, place == last, style))
+        let shown = cells.iter().zip(&columns);
+        let mut shown: Vec<(&Cell, usize)> = shown
+            .filter_map(|(cell, column)| Some((cell, (*column)?)))
+            .collect();
+        while shown.len() > 1 && shown.last().is_some_and(|(cell, _)| cell.text.is_empty()) {
+            shown.pop();
+        }
+        let last = shown.len().saturating_sub(1);
+        let shown = shown.into_iter().enumerate();
+        let cells: Vec<String> = shown
+            .map(|(place, (cell, column))| cell.drawn(column, place == last, style))
             .collect();
         cells.join(&" ".repeat(GAP))
     };
     let mut lines = Vec::new();
     if !header.is_empty() {
-        lines.push(style.paint.bold(&drawn(&header)));
+        lines.push(style.paint.bold(&drawn(&cells)));
     }
     for row in rows {
         lines.push(drawn(&row.cells));
@@ -107,16 +111,74 @@ pub(crate) fn fitted(header: &[&str], rows: &[Row], spared: &[(usize, usize)], s
     lines
 }
 
-/// Narrows columns until they fit: the `spared` ones, the last one and the first one, each down to its
-/// minimum, then the last and the first one down to 3 columns.
-fn fit(columns: &mut [usize], spared: &[(usize, usize)], room: usize) {
-    let all = |columns: &[usize]| columns.iter().sum::<usize>() + GAP * columns.len().saturating_sub(1);
-    let last = columns.len().saturating_sub(1);
-    let usual = [(last, MIN_WIDTH), (0, MIN_WIDTH), (last, 3), (0, 3)];
-    for (place, least) in spared.iter().copied().chain(usual) {
-        let surplus = all(columns).saturating_sub(room);
-        if let Some(column) = columns.get_mut(place) {
-            *column = column.saturating_sub(surplus).max(least.min(*column));
+/// Returns the width of each column; `None` if it is dropped.
+fn columns(
+    header: &[&str],
+    cells: &[Cell],
+    rows: &[Row],
+    steps: &[Narrow],
+    style: Style,
+) -> Vec<Option<usize>> {
+    let count = rows.iter().map(|row| row.cells.len()).max().unwrap_or_default();
+    let mut widths: Vec<usize> = cells.iter().map(Cell::width).collect();
+    widths.resize(count.max(header.len()), 0);
+    for row in rows {
+        for (column, cell) in widths.iter_mut().zip(&row.cells) {
+            *column = (*column).max(cell.width());
+        }
+    }
+    let last = widths.len().saturating_sub(1);
+    let mut columns = Columns {
+        widths: widths.into_iter().map(Some).collect(),
+        room: style.width.unwrap_or(usize::MAX),
+    };
+    let place = |name: &str| header.iter().position(|known| *known == name);
+    for step in steps {
+        match step {
+            Narrow::Drop(name) => place(name).into_iter().for_each(|place| columns.drop(place)),
+            Narrow::Cut(..) if !style.cuts => return columns.widths,
+            Narrow::Cut(name, minimum) => place(name)
+                .into_iter()
+                .for_each(|place| columns.cut(place, *minimum)),
+        }
+    }
+    if style.cuts {
+        // A name that is cut cannot be copied.
+        let name = place("NAME").unwrap_or_default();
+        for (place, least) in [(last, MIN_WIDTH), (last, 3), (name, MIN_WIDTH), (name, 3)] {
+            columns.cut(place, least);
+        }
+    }
+    columns.widths
+}
+
+/// Columns of a table, and the width that it may have.
+struct Columns {
+    /// Width of each column; `None` if it is dropped.
+    widths: Vec<Option<usize>>,
+    room: usize,
+}
+
+impl Columns {
+    /// Returns the number of columns of the terminal by which the table is too wide.
+    fn surplus(&self) -> usize {
+        let shown: Vec<usize> = self.widths.iter().flatten().copied().collect();
+        let gaps = GAP * shown.len().saturating_sub(1);
+        (shown.iter().sum::<usize>() + gaps).saturating_sub(self.room)
+    }
+
+    fn drop(&mut self, place: usize) {
+        if self.surplus() > 0
+            && let Some(column) = self.widths.get_mut(place)
+        {
+            *column = None;
+        }
+    }
+
+    fn cut(&mut self, place: usize, least: usize) {
+        let surplus = self.surplus();
+        if let Some(Some(width)) = self.widths.get_mut(place) {
+            *width = width.saturating_sub(surplus).max(least.min(*width));
         }
     }
 }

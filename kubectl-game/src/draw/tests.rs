@@ -11,6 +11,8 @@ fn style(paint: Paint, width: Option<usize>) -> Style {
     Style {
         paint,
         width,
+        height: None,
+        cuts: true,
         now: Some(samples::now()),
     }
 }
@@ -94,8 +96,8 @@ fn pods_of_an_aborted_rollout_go_back() {
     assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
     assert_eq!(role(&drawn, "# revision 1"), Some("current"));
     let next = "Next:\n  kubectl game retry arena  # begin the rollout again\n  kubectl game undo arena  # restore the \
-                earlier template";
-    assert!(drawn.ends_with(next), "{drawn}");
+                earlier template\n\nNAME";
+    assert!(drawn.contains(next), "{drawn}");
     let history = lists::history(&revision::history(&snapshot), style).join("\n");
     assert_eq!(role(&history, "arena-7d4b9c"), Some("aborted"));
     assert_eq!(role(&history, "arena-5f6d8b"), Some("current"));
@@ -167,6 +169,287 @@ fn a_run_by_itself() {
         run::lines(&run, style(Paint::of(false, true), Some(80))).join("\n")
     });
     insta::assert_snapshot!(runs.join("\n\n"));
+}
+
+/// Returns a workload of 24 pods: four whose hook failed, two whose hook has errors, and 18 that are ready.
+fn two_reasons() -> Snapshot {
+    let mut snapshot = samples::many(samples::refused(), 6);
+    let erring = samples::erroring("HookErrors", "Unreachable", "connection refused by 10.0.0.7:9091");
+    snapshot.game.spec.replicas = Some(18);
+    let status = snapshot.game.status.as_mut().unwrap();
+    for number in [
+        &mut status.replicas,
+        &mut status.ready_replicas,
+        &mut status.available_replicas,
+        &mut status.updated_replicas,
+    ] {
+        *number = 24;
+    }
+    snapshot.pods.retain(|pod| pod.name_any() != "arena-x7k2p");
+    let entry = &erring.game.status.as_ref().unwrap().pre_delete_hook_condition[0];
+    for place in [4, 5] {
+        let known = &mut status.pre_delete_hook_condition[place];
+        (known.phase, known.reason, known.message) =
+            (entry.phase, entry.reason.clone(), entry.message.clone());
+        snapshot.runs[place].status.clone_from(&erring.runs[0].status);
+        snapshot.runs[place].spec.clone_from(&erring.runs[0].spec);
+    }
+    for number in snapshot.pods.len()..24 {
+        let ready = samples::pod(
+            &format!("arena-ready{number}"),
+            "arena-7d4b9c",
+            serde_json::json!({}),
+        );
+        snapshot.pods.push(ready);
+    }
+    snapshot
+}
+
+#[test]
+fn terminals_show_what_waits_and_what_to_do() {
+    let snapshot = two_reasons();
+    for (width, height) in [(80, 24), (120, 40), (60, 30)] {
+        let style = Style {
+            height: Some(height),
+            ..style(Paint::of(false, true), Some(width))
+        };
+        let drawn = tree(&snapshot, style);
+        assert!(drawn.lines().count() <= height, "{width}x{height}: {drawn}");
+        for words in ["HookUnsuccessful", "failing with", "\nNext:\n", "18 pods"] {
+            assert!(drawn.contains(words), "{width}x{height}: {words}: {drawn}");
+        }
+        insta::assert_snapshot!(format!("{width}x{height}"), drawn);
+    }
+}
+
+/// Returns the rows below the header of the tree. The message of the state names pods, too.
+fn rows(snapshot: &Snapshot, height: Option<usize>) -> String {
+    let style = style(Paint::of(false, true), Some(100));
+    let drawn = tree(snapshot, Style { height, ..style });
+    let (_, rows) = drawn.split_once("\nNAME").unwrap();
+    rows.to_owned()
+}
+
+#[test]
+fn detail_is_lost_only_as_far_as_necessary() {
+    let snapshot = two_reasons();
+    let style = style(Paint::of(false, true), Some(100));
+    let height = tree(&snapshot, style).lines().count();
+    let all = rows(&snapshot, None);
+    for pod in &snapshot.pods {
+        assert!(all.contains(&pod.name_any()), "{all}");
+    }
+    assert_eq!(rows(&snapshot, Some(height)), all);
+    // Shows ready pods as one row from here on, and all others until nothing fits.
+    let mut detail = all;
+    for height in (0..height).rev() {
+        let rows = rows(&snapshot, Some(height));
+        assert!(rows.contains("□ 18 pods"), "{height}: {rows}");
+        assert!(rows.lines().count() <= detail.lines().count(), "{height}: {rows}");
+        for number in 0..6 {
+            assert!(rows.contains(&format!("arena-{number}")), "{height}: {rows}");
+        }
+        detail = rows;
+    }
+    let (_, below) = detail.split_once("# revision 2").unwrap();
+    let rows: Vec<&str> = below.lines().skip(1).collect();
+    assert_eq!(rows.len(), 3, "{detail}");
+    for (row, (count, words)) in rows.iter().zip([
+        ("2 pods", "HookErrors: arena-4, arena-5"),
+        ("4 pods", "HookUnsuccessful: arena-0, arena-1, arena-2, arena-3"),
+        ("18 pods", "--all-pods lists them"),
+    ]) {
+        assert!(row.contains(count) && row.ends_with(words), "{detail}");
+    }
+}
+
+#[test]
+fn a_pod_that_needs_attention_is_never_folded() {
+    let mut snapshot = two_reasons();
+    let ready = |name: &str| samples::pod(name, "arena-7d4b9c", serde_json::json!({}));
+    let skips = |name: &str| {
+        let mut pod = ready(name);
+        let uid = pod.metadata.uid.clone().unwrap();
+        pod.annotations_mut()
+            .insert(shared_api::names::pod::SKIP_HOOK.to_owned(), uid);
+        pod
+    };
+    let unready = |name: &str| {
+        let mut pod = ready(name);
+        for condition in pod.status.as_mut().unwrap().conditions.iter_mut().flatten() {
+            condition.status = "False".to_owned();
+        }
+        pod
+    };
+    let terminating = |name: &str| {
+        let mut pod = ready(name);
+        pod.metadata.deletion_timestamp = pod.metadata.creation_timestamp.clone();
+        pod
+    };
+    let selected = samples::refused().pods.into_iter();
+    let selected = selected.filter(|pod| pod.name_any() == "arena-x7k2p");
+    // Names of which states alternate.
+    snapshot.pods.extend([
+        skips("arena-p1"),
+        unready("arena-p2"),
+        skips("arena-p3"),
+        unready("arena-p4"),
+        terminating("arena-p5"),
+    ]);
+    snapshot.pods.extend(selected);
+    let drawn = rows(&snapshot, Some(0));
+    for (state, info) in [
+        ("18 pods", "--all-pods lists them"),
+        ("2 pods      ✔ Ready", "skips its hooks: arena-p1, arena-p3"),
+        ("2 pods      ⚠ NotReady", "arena-p2, arena-p4"),
+        ("arena-p5    · Terminating", "ready 1/1"),
+        ("arena-x7k2p  ◌ Selected", "ready 1/1"),
+    ] {
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut lines = drawn.lines();
+        assert!(
+            lines.any(|line| words(line).contains(&words(state)) && line.ends_with(info)),
+            "{state}: {drawn}"
+        );
+    }
+}
+
+#[test]
+fn a_pod_beyond_those_that_the_status_names_is_not_folded_while_its_hook_runs() {
+    let mut snapshot = two_reasons();
+    let status = snapshot.game.status.as_mut().unwrap();
+    status.pre_delete_hook_condition.truncate(5);
+    let drawn = rows(&snapshot, Some(0));
+    assert!(drawn.contains("□ 18 pods"), "{drawn}");
+    assert!(drawn.contains("□ arena-5 "), "{drawn}");
+}
+
+#[test]
+fn steps_of_a_canary_are_counted_from_1() {
+    let mut snapshot = samples::refused();
+    let run = &mut snapshot.runs[0];
+    let labels = run.labels_mut();
+    labels.remove("tkex.tencent.com/pod-uid");
+    labels.insert("canary-step-index".to_owned(), "2".to_owned());
+    labels.insert("gamedeployment-type".to_owned(), "CanaryStep".to_owned());
+    run.spec.args = None;
+    let run = RunView::of(run);
+    assert_eq!(run.step, Some(3));
+    let style = style(Paint::PLAIN, None);
+    let hook = run.hook();
+    assert!(hook.ends_with(" 3"), "{hook}");
+    let table = lists::runs(std::slice::from_ref(&run), &[], false, style).join("\n");
+    assert!(table.contains(&hook), "{table}");
+    let shown = run::lines(&run, style);
+    assert!(
+        shown.iter().any(|line| *line == format!("Hook:       {hook}")),
+        "{shown:?}"
+    );
+    let drawn = tree(&snapshot, style);
+    assert!(drawn.contains(&format!("* {hook}")), "{drawn}");
+}
+
+/// Returns the workloads of a table whose names and states are long.
+fn long_names() -> ListResult<shared_api::GameDeployment> {
+    let mut objects = vec![samples::complete().game; 30];
+    objects.push(samples::unresolved("HookTemplateMissing").game);
+    objects.push(samples::refused().game);
+    for (number, game) in objects.iter_mut().enumerate() {
+        game.metadata.name = Some(format!("battleground-{number:02}"));
+    }
+    ListResult {
+        objects,
+        unreadable: vec![],
+    }
+}
+
+#[test]
+fn a_name_is_whole_as_long_as_other_columns_can_go() {
+    let games = long_names();
+    let style_of = |width| style(Paint::of(false, true), Some(width));
+    for width in [120, 80, 60] {
+        for line in lists::games(&games, true, style_of(width)) {
+            assert!(text::width(&line) <= width, "{width}: {line}");
+            assert!(
+                line.contains("battleground-") || line.starts_with("NAMESPACE"),
+                "{width}: {line}"
+            );
+        }
+    }
+    for (width, columns) in [
+        (
+            120,
+            "NAME STRATEGY STATUS DESIRED CURRENT READY UPDATED WAITING AGE",
+        ),
+        (90, "NAME STATUS DESIRED CURRENT READY UPDATED WAITING AGE"),
+        (80, "NAME STATUS DESIRED READY UPDATED WAITING AGE"),
+        (60, "NAME STATUS DESIRED READY WAITING"),
+        (40, "NAME STATUS WAITING"),
+    ] {
+        let style = style(Paint::of(false, true), Some(width));
+        let table = lists::games(&games, false, style);
+        let header: Vec<&str> = table[0].split_whitespace().collect();
+        assert_eq!(header.join(" "), columns, "{width}");
+        for (line, game) in table[1..].iter().zip(&games.objects) {
+            assert!(text::width(line) <= width, "{width}: {line}");
+            assert!(
+                line.starts_with(&format!("{} ", game.name_any())),
+                "{width}: {line}"
+            );
+        }
+    }
+    // For a table that is not redrawn, nothing is cut.
+    let style = Style {
+        cuts: false,
+        ..style(Paint::PLAIN, Some(30))
+    };
+    let table = lists::games(&games, false, style);
+    assert!(
+        table.iter().any(|line| line.contains("HookTemplateMissing")),
+        "{table:?}"
+    );
+}
+
+#[test]
+fn workloads_that_need_attention_come_first_if_not_all_fit() {
+    let games = long_names();
+    let names = |height| {
+        let style = style(Paint::PLAIN, Some(80));
+        let table = lists::games(&games, false, Style { height, ..style });
+        let names = table[1..].iter().map(|line| line[..15].to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let by_name: Vec<String> = games.objects.iter().map(ResourceExt::name_any).collect();
+    assert_eq!(names(None), by_name);
+    assert_eq!(names(Some(33)), by_name);
+    assert_eq!(
+        names(Some(32))[..3],
+        ["battleground-30", "battleground-31", "battleground-00"]
+    );
+}
+
+#[test]
+fn runs_without_success_come_first_if_not_all_fit() {
+    let erring = samples::erroring("HookErrors", "Unreachable", "connection refused");
+    let mut runs: Vec<RunView> = [samples::asking(), erring, samples::asking(), samples::refused()]
+        .iter()
+        .map(|snapshot| RunView::of(&snapshot.runs[0]))
+        .collect();
+    for (run, name) in runs.iter_mut().zip(["a", "b", "c", "d"]) {
+        run.name = name.to_owned();
+    }
+    let broken = [UnreadableObject::new("games", "e", "invalid type")];
+    let names = |height| {
+        let style = style(Paint::PLAIN, Some(80));
+        let table = lists::runs(&runs, &broken, false, Style { height, ..style });
+        table[1..]
+            .iter()
+            .map(|line| line[..1].to_owned())
+            .collect::<String>()
+    };
+    assert_eq!(names(None), "eabcd");
+    assert_eq!(names(Some(6)), "eabcd");
+    assert_eq!(names(Some(5)), "edbac");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use kube::ResourceExt;
 use serde::Serialize;
+use shared_api::Phase;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
 
@@ -36,6 +37,14 @@ pub(crate) struct PodView {
     pub(crate) node: Option<String>,
     /// Whether the pod's hooks are skipped.
     pub(crate) skips: bool,
+    /// Whether the pod waits for a hook.
+    pub(crate) waits: bool,
+    /// Name of the HookRun that the pod waits for.
+    #[serde(skip)]
+    pub(crate) waits_for: Option<String>,
+    /// Reason why its hook needs attention.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
     /// Reason why it waits or does not start; `None` if there is none, or a HookRun shows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
@@ -70,6 +79,9 @@ impl PodView {
             restarts: pod.containers.iter().map(|container| container.restarts).sum(),
             node: pod.node.clone(),
             skips: pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str()),
+            waits: waiting.is_some(),
+            waits_for: waiting.as_ref().and_then(|(_, entry)| entry.hook_run.clone()),
+            reason: waiting.as_ref().and_then(|(_, entry)| reason(snapshot, entry)),
             revision: object
                 .labels()
                 .get(shared_api::names::pod::REVISION)
@@ -93,6 +105,24 @@ pub(crate) fn waiting(snapshot: &Snapshot, pod: &str) -> Option<(HookKind, HookC
             .find(|entry| entry.pod_name == pod)?;
         Some((kind, entry.clone()))
     })
+}
+
+impl PodView {
+    /// Returns whether the pod is ready, and neither waits nor skips its hooks. The status names only 100 pods that wait,
+    /// so the HookRuns of others tell.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let runs_nothing = self.runs.iter().all(|run| run.phase == Phase::Successful);
+        self.tone == Tone::Good && !self.waits && !self.skips && self.message.is_none() && runs_nothing
+    }
+}
+
+/// Returns the reason why the hook of an entry needs attention, if it does.
+fn reason(snapshot: &Snapshot, entry: &HookCondition) -> Option<String> {
+    match Wait::of(&status_of(&snapshot.game), entry) {
+        Wait::Blocked(Some(reason)) => Some(reason.to_string()),
+        Wait::Blocked(None) => entry.reason.clone(),
+        Wait::Running => None,
+    }
 }
 
 /// Returns the significance of a wait.
@@ -119,7 +149,7 @@ fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>) -> (String, Tone) {
         return word(hook_name(kind), tone);
     }
     if pod.annotation(DELETING) == Some("true") {
-        return word("Chosen", Tone::Busy);
+        return word("Selected", Tone::Busy);
     }
     let stuck = pod
         .containers

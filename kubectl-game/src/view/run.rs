@@ -12,6 +12,7 @@ use shared_api::overdue::not_taken_up_at;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
 use super::created;
+use crate::paint::Tone;
 
 /// View of a HookRun.
 #[derive(Debug, Clone, Serialize)]
@@ -21,6 +22,9 @@ pub(crate) struct RunView {
     pub(crate) namespace: String,
     /// Hook kind, such as `PreDelete` or `CanaryStep`; empty if unknown.
     pub(crate) kind: String,
+    /// Canary step that the hook belongs to, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) step: Option<u32>,
     /// Pod that the hook runs for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pod: Option<String>,
@@ -111,6 +115,7 @@ impl RunView {
             kind: kind
                 .map(|kind| shared_api::names::hook_kind::old_name(kind).to_owned())
                 .unwrap_or_default(),
+            step: step_of(run),
             pod: pod_of(run).map(str::to_owned),
             created: created(run),
             phase: status.phase,
@@ -122,6 +127,21 @@ impl RunView {
         }
     }
 
+    /// Returns the hook: its kind, and the number of its canary step.
+    pub(crate) fn hook(&self) -> String {
+        match self.step {
+            Some(step) => format!("{} {step}", self.kind),
+            None => self.kind.clone(),
+        }
+    }
+
+    /// Returns a rank: the smaller, the more urgent. A run whose last measurement is an error is like one that ended so.
+    pub(crate) fn urgency(&self) -> u8 {
+        let has_error = !self.phase.is_final() && self.metrics.iter().any(|metric| metric.error.is_some());
+        let phase = if has_error { Phase::Error } else { self.phase };
+        Tone::from(phase).urgency()
+    }
+
     /// Returns the phase as a word.
     pub(crate) fn word(&self) -> &'static str {
         match self.phase {
@@ -129,6 +149,12 @@ impl RunView {
             phase => phase.as_str(),
         }
     }
+}
+
+/// Returns the number of the canary step that a run belongs to. Its label counts from 0.
+fn step_of(run: &HookRun) -> Option<u32> {
+    let index: u32 = run.labels().get(hook_run_label::CANARY_STEP)?.parse().ok()?;
+    index.checked_add(1)
 }
 
 /// Returns the name of the pod that a run is about.

@@ -8,7 +8,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::status_of;
-use super::waits::{causes, message_of};
+use super::waits::{causes, is_about, message_of, summaries};
 use crate::paint::Tone;
 
 /// Word for a workload whose newest spec the operator has not observed.
@@ -24,6 +24,9 @@ pub(crate) struct State {
     pub(crate) tone: Tone,
     /// Message from the operator. Of pods with the same cause, it names the cause once.
     pub(crate) message: String,
+    /// The message by cause, if it is about hooks of pods.
+    #[serde(skip)]
+    pub(crate) causes: Vec<String>,
     /// Condition that reports the state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) condition: Option<String>,
@@ -74,6 +77,7 @@ impl State {
                 word: UNSEEN.to_owned(),
                 tone: Tone::Busy,
                 message,
+                causes: vec![],
                 condition: None,
                 since: None,
             };
@@ -95,6 +99,7 @@ impl State {
                 tone: Tone::Busy,
                 message: "gamedeployment-operator has not said anything about it yet; does it run?"
                     .to_owned(),
+                causes: vec![],
                 condition: None,
                 since: None,
             };
@@ -102,10 +107,16 @@ impl State {
         let available = super::state::condition(&status, WorkloadCondition::Available);
         let too_few = available.filter(|available| available.status == "False" && tone == Tone::Good);
         let (condition, tone) = too_few.map_or((condition, tone), |available| (available, Tone::Warn));
+        let causes = causes(game);
         Self {
             word: condition.reason.clone(),
             tone,
-            message: message_of(condition, &causes(game)),
+            message: message_of(condition, &causes),
+            causes: if is_about(condition, &causes) {
+                summaries(&causes)
+            } else {
+                vec![]
+            },
             condition: Some(condition.type_.clone()),
             since: Some(condition.last_transition_time.0),
         }

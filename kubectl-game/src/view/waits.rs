@@ -121,8 +121,12 @@ pub(crate) fn message_of(condition: &Condition, causes: &[Cause]) -> String {
 
 /// Formats the causes, each with its pods.
 pub(crate) fn summary(causes: &[Cause]) -> String {
-    let causes: Vec<String> = causes.iter().map(Cause::summary).collect();
-    causes.join("; ")
+    summaries(causes).join("; ")
+}
+
+/// Formats each cause, with its pods.
+pub(crate) fn summaries(causes: &[Cause]) -> Vec<String> {
+    causes.iter().map(Cause::summary).collect()
 }
 
 impl Cause {

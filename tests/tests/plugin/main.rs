@@ -13,10 +13,12 @@
 //! | `on_call` | hooks in trouble: named by one command, ended by the command that it prints first |
 //! | `transcript` | `get -w` on a terminal |
 //! | `recording` | the picture of the README |
+//! | `captures` | the screens of `docs/screens.md`, on terminals of two sizes |
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
 mod abort;
+mod captures;
 mod exec_hook;
 mod hook_operator_stopped;
 mod lists;

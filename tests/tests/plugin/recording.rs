@@ -48,18 +48,18 @@ async fn a_drain_as_the_readme_shows_it() {
     until(&terminal, steady(4)).await;
     let mut captions = vec![(
         Instant::now(),
-        "four game servers; a hook asks: does anybody play?".to_owned(),
+        "four game servers; the hook succeeds when nobody plays".to_owned(),
     )];
     let mut does = |words: &str| captions.push((Instant::now(), words.to_owned()));
 
     does(&format!(
-        "$ kubectl game scale {GAME} --replicas 3     nobody plays: the hook says yes"
+        "$ kubectl game scale {GAME} --replicas 3     nobody plays: the hook succeeds"
     ));
     plugin.ok(&format!("scale {GAME} --replicas 3")).await;
     until(&terminal, steady(3)).await;
     fleet.nodes.every_pod().set_players(7);
     does(&format!(
-        "$ kubectl game scale {GAME} --replicas 2     seven play: the hook says no, the server stays"
+        "$ kubectl game scale {GAME} --replicas 2     seven play: the hook fails, the server stays"
     ));
     plugin.ok(&format!("scale {GAME} --replicas 2")).await;
     until(&terminal, |shown| {
@@ -68,7 +68,7 @@ async fn a_drain_as_the_readme_shows_it() {
     .await;
     fleet.nodes.every_pod().set_players(0);
     does(&format!(
-        "$ kubectl game retry {GAME}     the match is over: asked again, the hook says yes"
+        "$ kubectl game retry {GAME}     the match is over: run again, the hook succeeds"
     ));
     plugin.ok(&format!("retry {GAME}")).await;
     until(&terminal, steady(2)).await;
@@ -81,7 +81,7 @@ async fn a_drain_as_the_readme_shows_it() {
         "◌ PreDelete",
         "✖ HookUnsuccessful",
         "kubectl game retry",
-        "2 desired, 2 there",
+        "2 desired, 2 current",
     ] {
         assert!(
             shown.iter().any(|frame| frame.contains(wanted)),

@@ -15,11 +15,20 @@ impl Line {
     }
 }
 
-/// Returns the screen after this output. Supports only the escape sequences that the plugin uses: any other
-/// fails the test.
-pub(crate) fn screen(text: &str) -> Vec<Line> {
+/// Width of a terminal, from this byte of the output on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Width {
+    pub(crate) from: usize,
+    pub(crate) columns: usize,
+}
+
+/// Returns the screen after this output, on a terminal with these widths. Supports only the escape sequences
+/// that the plugin uses: any other fails the test. While lines are not wrapped, the cursor stays on the last column, and
+/// the next letter or erasure hits the letter there.
+pub(crate) fn screen(text: &str, widths: &[Width]) -> Vec<Line> {
     let mut lines = vec![Line::default()];
     let (mut line, mut column, mut colour) = (0, 0, 0);
+    let mut wraps = true;
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match letter {
@@ -35,7 +44,8 @@ pub(crate) fn screen(text: &str) -> Vec<Line> {
                         (line, column) = (0, 0);
                     }
                     (code, 'm') => colour = code.parse().unwrap_or_else(|_| panic!("{code:?}")),
-                    ("?25" | "?7", 'l' | 'h') => {}
+                    ("?25", 'l' | 'h') => {}
+                    ("?7", last) => wraps = last == 'h',
                     (place, 'H') => {
                         let (row, _) = place.split_once(';').unwrap();
                         (line, column) = (row.parse::<usize>().unwrap() - 1, 0);
@@ -52,6 +62,11 @@ pub(crate) fn screen(text: &str) -> Vec<Line> {
                 cells.resize(cells.len().max(column + 1), (' ', 0));
                 cells[column] = (letter, colour);
                 column += 1;
+                let at = text.len() - letters.as_str().len();
+                let width = widths.iter().rfind(|width| width.from < at).unwrap();
+                if !wraps {
+                    column = column.min(width.columns - 1);
+                }
             }
         }
     }
@@ -68,4 +83,21 @@ fn sequence(letters: &mut std::str::Chars<'_>) -> Option<(String, char)> {
             other => parameters.push(other),
         }
     }
+}
+
+#[test]
+fn the_last_column_is_erased_by_the_cursor_that_stays_on_it() {
+    let widths = [Width { from: 0, columns: 4 }];
+    let shown = |text: &str| {
+        let lines = screen(&format!("\x1b[?1049h\x1b[?7l\x1b[1;1H{text}"), &widths);
+        lines[0].text()
+    };
+    assert_eq!(shown("abcd"), "abcd");
+    assert_eq!(shown("abcd\x1b[K"), "abc");
+    assert_eq!(shown("abc\x1b[K"), "abc");
+    assert_eq!(shown("abcdef"), "abcf");
+    assert_eq!(screen("abcdef", &widths)[0].text(), "abcdef");
+    let resized = [widths[0], Width { from: 16, columns: 6 }];
+    let lines = screen("\x1b[?7l\x1b[1;1Habcdef\x1b[1;1Habcdef", &resized);
+    assert_eq!(lines[0].text(), "abcdef");
 }

@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::Read;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -14,7 +15,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use test_kit::eventually;
 
 use crate::plugin::PROGRAM;
-use crate::screen::{Line, screen};
+use crate::screen::{Line, Width, screen};
 
 /// Runs the plugin in a fleet's namespace, on a terminal of 40 lines and 100 columns.
 pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
@@ -23,11 +24,16 @@ pub(crate) fn terminal(fleet: &Fleet<'_>, words: &[&str]) -> Terminal {
 
 /// Runs the plugin on a terminal of another size.
 pub(crate) fn terminal_of(fleet: &Fleet<'_>, words: &[&str], lines: u16, columns: u16) -> Terminal {
+    let words = [words, &["-n", &fleet.namespace]].concat();
+    terminal_with(fleet.control_plane.kubeconfig_path(), &words, lines, columns)
+}
+
+/// Runs the plugin with a kubeconfig.
+pub(crate) fn terminal_with(kubeconfig: &Path, words: &[&str], lines: u16, columns: u16) -> Terminal {
     let mut command = Command::new(PROGRAM);
     command
         .args(words)
-        .args(["-n", &fleet.namespace])
-        .env("KUBECONFIG", fleet.control_plane.kubeconfig_path())
+        .env("KUBECONFIG", kubeconfig)
         .env("LC_ALL", "C.UTF-8")
         .env_remove("NO_COLOR");
     Terminal::start(command, lines, columns)
@@ -56,9 +62,9 @@ pub(crate) struct Terminal {
     reader: Option<std::thread::JoinHandle<()>>,
 }
 
-#[derive(Default)]
 struct Written {
     bytes: Vec<u8>,
+    widths: Vec<Width>,
     /// Time and total length of each write.
     lengths: Vec<(Instant, usize)>,
 }
@@ -84,7 +90,14 @@ impl Terminal {
         // The command also holds ends of the terminal; while they are open, reading never ends.
         drop(command);
         drop(slave);
-        let written = Arc::new(Mutex::new(Written::default()));
+        let written = Arc::new(Mutex::new(Written {
+            bytes: Vec::new(),
+            widths: vec![Width {
+                from: 0,
+                columns: columns.into(),
+            }],
+            lengths: Vec::new(),
+        }));
         let (into, from) = (written.clone(), master.try_clone().unwrap());
         let reader = std::thread::spawn(move || {
             let mut from = File::from(from);
@@ -108,6 +121,12 @@ impl Terminal {
     /// Resizes the terminal.
     pub(crate) fn resize(&self, lines: u16, columns: u16) {
         tcsetwinsize(&self.master, winsize(lines, columns)).unwrap();
+        let mut written = self.written.lock().unwrap();
+        let from = written.bytes.len();
+        written.widths.push(Width {
+            from,
+            columns: columns.into(),
+        });
     }
 
     /// Returns the complete output so far.
@@ -117,7 +136,17 @@ impl Terminal {
 
     /// Returns the current lines of the screen.
     pub(crate) fn shows(&self) -> Vec<String> {
-        screen(&self.transcript()).iter().map(Line::text).collect()
+        let widths = self.written.lock().unwrap().widths.clone();
+        let lines = screen(&self.transcript(), &widths);
+        lines.iter().map(Line::text).collect()
+    }
+
+    /// Returns the lines of the screen that the plugin drew last, before it restored the terminal.
+    pub(crate) fn last_screen(&self) -> Vec<String> {
+        let transcript = self.transcript();
+        let (drawn, _) = transcript.split_once("\x1b[?7h").unwrap();
+        let widths = self.written.lock().unwrap().widths.clone();
+        screen(drawn, &widths).iter().map(Line::text).collect()
     }
 
     /// Returns the screen after each write.
@@ -127,7 +156,7 @@ impl Terminal {
         let shown = written
             .lengths
             .iter()
-            .map(|(moment, length)| (*moment, screen(&until(*length))));
+            .map(|(moment, length)| (*moment, screen(&until(*length), &written.widths)));
         shown.collect()
     }
 

@@ -47,12 +47,16 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
     })
     .await;
     terminal.resize(40, 100);
+    until(&terminal, |shown| {
+        shown.contains("✖ Failed") && !shown.contains("more lines")
+    })
+    .await;
 
     fleet.nodes.every_pod().set_players(0);
     plugin.ok(&format!("retry {GAME}")).await;
     until(&terminal, |shown| {
         shown.contains("✔ RolloutComplete")
-            && shown.contains("2 desired, 2 there")
+            && shown.contains("2 desired, 2 current")
             && !shown.contains("PreDelete")
     })
     .await;
@@ -82,7 +86,7 @@ async fn tables_are_redrawn_as_well_and_without_colours_where_nobody_wants_them(
     fleet.nodes.every_pod().set_players(1);
     fleet.scale(1);
     until(&games, |shown| shown.contains("✖ HookUnsuccessful")).await;
-    until(&runs, |shown| shown.contains("PreDelete  ✖ Failed")).await;
+    until(&runs, |shown| shown.contains("✖ Failed")).await;
     for mut terminal in [games, runs] {
         assert_eq!(terminal.interrupt(), 0, "{}", terminal.transcript());
         let transcript = terminal.transcript();

@@ -205,6 +205,8 @@ mod tests {
     const STYLE: Style = Style {
         paint: Paint::PLAIN,
         width: Some(80),
+        height: None,
+        cuts: true,
         now: None,
     };
 
