@@ -95,8 +95,8 @@ fn pods_of_an_aborted_rollout_go_back() {
     }
     assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
     assert_eq!(role(&drawn, "# revision 1"), Some("current"));
-    let next = "Next:\n  kubectl game retry arena  # begin the rollout again\n  kubectl game undo arena  # restore the \
-                earlier template\n\nNAME";
+    let next = "Next:\n  kubectl game retry arena  # begin the rollout again\n  kubectl game undo arena  # roll back the \
+                template\n\nNAME";
     assert!(drawn.contains(next), "{drawn}");
     let history = lists::history(&revision::history(&snapshot), style).join("\n");
     assert_eq!(role(&history, "arena-7d4b9c"), Some("aborted"));

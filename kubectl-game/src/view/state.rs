@@ -57,14 +57,31 @@ pub(crate) fn rollback(status: &GameDeploymentStatus) -> Option<&RollbackStatus>
     (status.update_revision.as_ref() == Some(&rollback.from_revision)).then_some(rollback)
 }
 
+/// Returns the revision that an undo restores while a rollout is aborted or under way: the last complete one, because
+/// newer ones may be broken, too. Otherwise, an undo restores the newest revision with another template.
+pub(crate) fn undo_target(game: &GameDeployment) -> Option<String> {
+    let status = status_of(game);
+    if unseen(game).is_some() {
+        return None;
+    }
+    if let Some(rollback) = rollback(&status) {
+        return Some(rollback.to_revision.clone());
+    }
+    let is_under_way = status.current_revision != status.update_revision;
+    status.current_revision.filter(|_| is_under_way)
+}
+
 /// Returns a message if the operator has not observed the newest spec yet.
 pub(crate) fn unseen(game: &GameDeployment) -> Option<String> {
     let (newest, seen) = (game.metadata.generation, status_of(game).observed_generation);
     let newest = newest.filter(|newest| seen.is_none_or(|seen| seen < *newest))?;
     Some(match seen {
-        None => "gamedeployment-operator has not seen it yet; does it run, and in this namespace?".to_owned(),
+        None => {
+            "gamedeployment-operator has not observed it yet; check that it runs and watches this namespace"
+                .to_owned()
+        }
         Some(seen) => format!(
-            "gamedeployment-operator has seen generation {seen}, and the spec is at {newest}; if this stays so: does it run?"
+            "gamedeployment-operator has observed generation {seen} of {newest}; if this persists, check that it runs"
         ),
     })
 }
@@ -97,7 +114,7 @@ impl State {
             return Self {
                 word: UNSEEN.to_owned(),
                 tone: Tone::Busy,
-                message: "gamedeployment-operator has not said anything about it yet; does it run?"
+                message: "gamedeployment-operator has not reported its state yet; check that it runs"
                     .to_owned(),
                 causes: vec![],
                 condition: None,

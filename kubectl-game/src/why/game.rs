@@ -7,8 +7,9 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::hooks::{self, HookExplanation};
 use super::next::watch;
+use super::pods::{self, NotStarting};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, sentence, template};
+use super::{Explanation, partition, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::state::{condition, held, unresolved, unseen};
 use crate::view::status_of;
@@ -21,7 +22,9 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
         return Explanation::new(text, [watch(snapshot)]);
     }
     let status = status_of(&snapshot.game);
-    let mut answer = blocked(snapshot, &status);
+    let failing = pods::failing(snapshot);
+    let of_pods = pods::explain(snapshot, &failing);
+    let mut answer = blocked(snapshot, &status, &failing);
     let is_invalid = held(&status, WorkloadCondition::InvalidSpec).is_some();
     let HookExplanation {
         explanation: of_hooks,
@@ -32,23 +35,35 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
         hooks::explain(snapshot)
     };
     if answer.paragraphs.is_empty() {
-        let is_quiet = of_hooks.paragraphs.is_empty();
+        let is_quiet = of_hooks.paragraphs.is_empty() && failing.is_empty();
         let Explanation {
             paragraphs,
             next,
             runbook,
         } = progress(snapshot, &status, is_quiet);
-        answer.paragraphs = paragraphs;
-        // Commands that end errors of hooks come first.
+        // Pods that do not start are the cause of what the progress shows.
+        if !failing.is_empty() {
+            answer.say(&unavailable(snapshot, &status));
+            answer.extend(of_pods);
+            if too_few(&status).is_some() {
+                answer.extend(pods::explain_others(snapshot));
+            }
+        }
+        answer.paragraphs.extend(paragraphs);
+        // Commands that end errors of hooks come before those of the progress.
         answer.extend(of_hooks);
         answer.extend(Explanation {
             next,
             runbook,
             ..Explanation::default()
         });
-        explain_settings(snapshot, &status, &mut answer);
+        explain_settings(snapshot, &status, failing.is_empty(), &mut answer);
+    } else if is_stalled(&status, &failing) {
+        answer.extend(of_pods);
+        answer.extend(of_hooks);
     } else {
         answer.extend(of_hooks);
+        answer.extend(of_pods);
     }
     // A skip is for one pod. With more of them, it is suggested for each pod by itself.
     if let [skip] = skips.as_slice() {
@@ -57,8 +72,9 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     answer
 }
 
-/// Explains the conditions that need a person. Of hooks of pods it names only the reason.
-fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Explanation {
+/// Explains the conditions that need a person. Of those about hooks of pods, and about pods that do not start, it names
+/// only the reason.
+fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus, failing: &[NotStarting]) -> Explanation {
     let name = snapshot.game.name_any();
     let causes = causes(&snapshot.game);
     let mut answer = Explanation::default();
@@ -80,6 +96,9 @@ fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Explanation {
         // The hooks are explained from their entries and HookRuns.
         if is_about(found, &causes) || hooks::explains_rollout(snapshot, &found.reason) {
             answer.say(&format!("{headline} ({}).", found.reason));
+        } else if pods::explains(snapshot, failing, found) {
+            answer.say(&format!("{headline} ({}).", found.reason));
+            answer.link(WorkloadReason::named(&found.reason), snapshot);
         } else {
             let template = template::of_rollout(&snapshot.game, &found.reason);
             let template = template.or_else(|| template::only(&snapshot.game));
@@ -89,7 +108,28 @@ fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Explanation {
     answer
 }
 
-/// Explains the progress. `is_quiet`: no hook brings errors.
+/// Returns whether an update in place does not finish because of these pods.
+fn is_stalled(status: &GameDeploymentStatus, failing: &[NotStarting]) -> bool {
+    held(status, WorkloadCondition::UpdateBlocked).is_some_and(|found| pods::are_named(failing, found))
+}
+
+/// Describes how many pods are available.
+fn unavailable(snapshot: &Snapshot, status: &GameDeploymentStatus) -> String {
+    let name = snapshot.game.name_any();
+    let (available, desired) = (
+        status.available_replicas,
+        snapshot.game.spec.replicas.unwrap_or(1),
+    );
+    match too_few(status) {
+        Some(found) => format!(
+            "{name} has too few available pods ({}): {available} of {desired}.",
+            found.reason
+        ),
+        None => format!("{name} has pods that do not start: {available} of {desired} pods are available."),
+    }
+}
+
+/// Explains the progress. `is_quiet`: no hook brings errors, and no pod reports one.
 fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) -> Explanation {
     let name = snapshot.game.name_any();
     let Some(found) = condition(status, WorkloadCondition::Progressing) else {
@@ -99,14 +139,21 @@ fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) 
     let message = sentence(&found.message);
     let reason = WorkloadReason::named(&found.reason);
     if reason == Some(WorkloadReason::RolloutComplete) {
-        let state = if status.hook_pending_replicas > 0 {
+        let staying = partition::explain(snapshot, status);
+        let is_waiting = status.hook_pending_replicas > 0;
+        let state = if is_waiting {
             " waits for hooks"
-        } else if too_few(status).is_some() || unresolved(status).is_some() {
+        } else if !is_quiet || too_few(status).is_some() || unresolved(status).is_some() {
             ": the rollout is complete"
         } else {
             " does not wait"
         };
-        return Explanation::new(format!("{name}{state}: {message}"), []);
+        let mut answer = Explanation::default();
+        if is_waiting || staying.is_none() {
+            answer.say(&format!("{name}{state}: {message}"));
+        }
+        answer.extend(staying.unwrap_or_default());
+        return answer;
     }
     let headline = if reason == Some(WorkloadReason::Scaling) {
         format!("{name} is scaling")
@@ -114,7 +161,7 @@ fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) 
         format!("{name} is being updated")
     };
     let is_automatic = matches!(reason, Some(WorkloadReason::Scaling | WorkloadReason::RollingOut));
-    // The errors of a hook need action.
+    // Errors of a hook, and pods that do not start, need action.
     if is_automatic && !is_quiet {
         let text = format!("{headline} ({}): {message}", found.reason);
         return Explanation::new(text, [watch(snapshot)]);
@@ -129,10 +176,15 @@ fn too_few(status: &GameDeploymentStatus) -> Option<&Condition> {
     condition(status, WorkloadCondition::Available).filter(|found| found.status == "False")
 }
 
-/// Explains missing pods, hooks that cannot run, and settings to correct.
-fn explain_settings(snapshot: &Snapshot, status: &GameDeploymentStatus, answer: &mut Explanation) {
+/// Explains missing pods, hooks that cannot run, and settings to correct. `all_start`: no pod reports an error.
+fn explain_settings(
+    snapshot: &Snapshot,
+    status: &GameDeploymentStatus,
+    all_start: bool,
+    answer: &mut Explanation,
+) {
     let name = snapshot.game.name_any();
-    if let Some(found) = too_few(status) {
+    if let Some(found) = too_few(status).filter(|_| all_start) {
         let headline = format!("{name} has too few available pods");
         explain_condition(snapshot, answer, found, &headline, None);
     }
@@ -161,9 +213,14 @@ fn explain_condition(
         runs_named_in: Some(&condition.message),
         ..About::default()
     };
-    let Remedy { words, commands } = reason
+    let Remedy {
+        cause,
+        words,
+        commands,
+    } = reason
         .map(|reason| remedy::of(reason, snapshot, about))
         .unwrap_or_default();
+    let message = cause.unwrap_or_else(|| sentence(&condition.message));
     let paused = matches!(
         reason,
         Some(
@@ -174,11 +231,7 @@ fn explain_condition(
     );
     let paused = paused.then(|| format!("{} is paused", snapshot.game.name_any()));
     let headline = paused.as_deref().unwrap_or(headline);
-    answer.say(&format!(
-        "{headline} ({}): {} {words}",
-        condition.reason,
-        sentence(&condition.message)
-    ));
+    answer.say(&format!("{headline} ({}): {message} {words}", condition.reason));
     for command in commands {
         answer.add(command);
     }

@@ -101,7 +101,7 @@ pub(super) fn name_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     };
     let (run, flags) = (quoted(run), &snapshot.flags);
     say(
-        "Delete this HookRun, if nobody needs it. Continues automatically then.",
+        "Delete this HookRun if it is not needed. Continues automatically then.",
         [
             Next::new(
                 format!("kubectl delete hookrun {run}{flags}"),
@@ -120,8 +120,12 @@ pub(super) fn not_taken_up(snapshot: &Snapshot) -> Remedy {
     say(
         "Continues automatically once hook-operator measures the HookRun.",
         [
+            // `-A` has precedence over a namespace in the flags.
             Next::new(
-                "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator",
+                format!(
+                    "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator{}",
+                    snapshot.flags
+                ),
                 "is hook-operator running",
             ),
             Next::new(
@@ -142,8 +146,8 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     });
     let Some(run) = runs.next() else {
         return say(
-            "Look for metadata.finalizers of that HookRun, and fix the controller that should remove them. The gate stays \
-             closed until it is gone.",
+            "The hook runs again once the HookRun is gone. Fix the controller that should remove its finalizer; if there is \
+             none, remove the finalizer.",
             [Next::new(
                 format!("kubectl get hookruns -o yaml{}", snapshot.flags),
                 "metadata.finalizers",
@@ -151,24 +155,41 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
         );
     };
     let (name, flags) = (run.name_any(), &snapshot.flags);
-    let finalizers = foreign_finalizers(run).join(", ");
+    let finalizers = foreign_finalizers(run);
     let patch = r#"{"metadata":{"finalizers":null}}"#;
-    say(
-        &format!(
-            "HookRun {name} is stuck in deletion (finalizers: {finalizers}). Fix the controller that should remove them. The \
-             gate stays closed until the HookRun is gone."
-        ),
+    let (noun, fix, purpose) = if finalizers.len() == 1 {
+        (
+            "finalizer",
+            "the controller that should remove the finalizer; if there is none, remove the finalizer",
+            "removes the finalizer, if no controller does",
+        )
+    } else {
+        (
+            "finalizers",
+            "the controllers that should remove the finalizers; if there are none, remove the finalizers",
+            "removes the finalizers, if no controllers do",
+        )
+    };
+    let remedy = say(
+        &format!("The hook runs again once it is gone. Fix {fix}."),
         [
             Next::new(
                 format!("kubectl patch hookrun {name} --type=merge -p '{patch}'{flags}"),
-                "removes its finalizers, if their controller no longer exists",
+                purpose,
             ),
             Next::new(
                 format!("kubectl get hookrun {name} -o yaml{flags}"),
                 "its finalizers",
             ),
         ],
-    )
+    );
+    Remedy {
+        cause: Some(format!(
+            "HookRun {name} is stuck in deletion ({noun} {}).",
+            finalizers.join(", ")
+        )),
+        ..remedy
+    }
 }
 
 /// Returns the finalizers of a run, except for those that the garbage collector removes.

@@ -170,8 +170,12 @@ impl<'s> HookWait<'s> {
             commands.push(self.look());
             commands
         } else {
-            let Remedy { words, commands } = self.remedy();
-            let message = sentence(self.entry.message.as_deref().unwrap_or_default());
+            let Remedy {
+                cause,
+                words,
+                commands,
+            } = self.remedy();
+            let message = cause.unwrap_or_else(|| self.message());
             explanation.say(&format!("{}{message} {words}", self.subject()));
             if commands.is_empty() {
                 vec![self.look()]
@@ -259,8 +263,12 @@ impl<'s> HookWait<'s> {
                 Explanation::new(text, self.measurements())
             }
             (None, Wait::Blocked(reason)) => {
-                let Remedy { words, commands } = self.remedy();
-                let message = sentence(self.entry.message.as_deref().unwrap_or_default());
+                let Remedy {
+                    cause,
+                    words,
+                    commands,
+                } = self.remedy();
+                let message = cause.unwrap_or_else(|| self.message());
                 let text = format!("{begun} and {message} The gate stays closed. {words}");
                 let mut answer = Explanation::new(text, commands);
                 answer.link(reason, self.snapshot);
@@ -271,6 +279,11 @@ impl<'s> HookWait<'s> {
 
     fn first(&self) -> &str {
         &self.entry.pod_name
+    }
+
+    /// Returns the message of the entry.
+    fn message(&self) -> String {
+        sentence(self.entry.message.as_deref().unwrap_or_default())
     }
 
     /// Returns what the wait means for the pods.

@@ -4,6 +4,9 @@
 //! | --- | --- |
 //! | [`mod@pod`] | explanations for one pod |
 //! | [`mod@game`] | explanations for a workload |
+//! | [`pods`] | pods that do not start: each cause once, with its pods |
+//! | [`partition`] | pods that a partition keeps at old revisions |
+//! | [`canary`] | the failed hook of a canary step |
 //! | [`hooks`] | hooks that pods wait for: each cause once, with its pods |
 //! | [`run`] | a HookRun with trouble: its HookTemplate, its request and its last error |
 //! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
@@ -12,16 +15,21 @@
 //! | [`template`] | HookTemplates that the hooks of a workload name |
 //! | [`next`] | commands with their purposes |
 
+mod canary;
 mod game;
 mod hook_remedy;
 mod hooks;
 mod next;
+mod partition;
 mod pod;
+mod pods;
 mod remedy;
 mod run;
 mod template;
 mod trouble;
 
+#[cfg(test)]
+mod pods_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -79,9 +87,15 @@ impl Explanation {
 
     /// Links the section of a reason, if a person must act and no other section is linked.
     fn link(&mut self, reason: Option<WorkloadReason>, snapshot: &Snapshot) {
-        let reason = reason.filter(|reason| remedy::needs_person(*reason, &snapshot.game));
-        let link = reason.map(|reason| format!("{RUNBOOK}#{}", reason.as_str().to_lowercase()));
-        self.runbook = self.runbook.take().or(link);
+        if let Some(reason) = reason.filter(|reason| remedy::needs_person(*reason, &snapshot.game)) {
+            self.link_to(reason);
+        }
+    }
+
+    /// Links the section of a reason, if no other section is linked.
+    fn link_to(&mut self, reason: WorkloadReason) {
+        let link = || format!("{RUNBOOK}#{}", reason.as_str().to_lowercase());
+        self.runbook.get_or_insert_with(link);
     }
 
     /// Adds another explanation.
@@ -134,8 +148,9 @@ pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp
 /// Returns the commands that may help a workload; none if no action is needed.
 pub(crate) fn commands(snapshot: &Snapshot) -> Vec<Next> {
     let mut commands = game::answer(snapshot).next;
-    // The reader of this output is already watching.
-    commands.retain(|next| *next != watch(snapshot));
+    // The reader of this output is already watching, and a partition is set on purpose.
+    let unneeded = [watch(snapshot), partition::lower(snapshot)];
+    commands.retain(|next| !unneeded.contains(next));
     commands
 }
 

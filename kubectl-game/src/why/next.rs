@@ -19,7 +19,7 @@ pub(crate) struct Next {
 
 impl Next {
     /// Creates a command with its purpose.
-    pub(super) fn new(command: impl Into<String>, purpose: impl Into<String>) -> Self {
+    pub(crate) fn new(command: impl Into<String>, purpose: impl Into<String>) -> Self {
         Self {
             command: command.into(),
             purpose: purpose.into(),
@@ -76,6 +76,19 @@ pub(super) fn watch(snapshot: &Snapshot) -> Next {
 pub(super) fn edit(snapshot: &Snapshot, purpose: &str) -> Next {
     let name = snapshot.game.name_any();
     Next::new(format!("kubectl edit gd {name}{}", snapshot.flags), purpose)
+}
+
+/// Builds the command that describes a pod.
+pub(super) fn describe(snapshot: &Snapshot, pod: &str) -> Next {
+    Next::new(
+        format!("kubectl describe pod {pod}{}", snapshot.flags),
+        "its events",
+    )
+}
+
+/// Builds the command that restores the earlier template.
+pub(super) fn roll_back(snapshot: &Snapshot) -> Next {
+    Next::new(ours(snapshot, "undo"), "roll back")
 }
 
 /// Quotes a name of a spec or status for a shell. Only the API server checks names, and of existing objects alone.

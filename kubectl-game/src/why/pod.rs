@@ -7,16 +7,17 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use shared_api::GameDeploymentStatus;
 use shared_api::names::hook_run_annotation::INTENT;
-use shared_api::names::pod::{DELETING, REVISION, SKIP_HOOK};
+use shared_api::names::pod::{DELETING, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::hooks::HookWait;
-use super::next::{Next, watch};
-use super::remedy::{self, About};
-use super::{Explanation, sentence, template};
+use super::next::watch;
+use super::partition::{is_old, offer};
+use super::remedy::{self, About, Remedy};
+use super::{Explanation, pods, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
-use crate::view::state::{condition, held, rollback, unseen};
+use crate::view::state::{condition, held, unseen};
 use crate::view::{runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
@@ -24,7 +25,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     let status = status_of(&snapshot.game);
     let mut answer = None;
     // The first explanation that applies wins.
-    for asked in [
+    for explain in [
         over,
         unseen_or_invalid,
         hook,
@@ -34,7 +35,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         old,
         unready,
     ] {
-        answer = answer.or_else(|| asked(snapshot, &status, &pod));
+        answer = answer.or_else(|| explain(snapshot, &status, &pod));
     }
     let mut answer = answer.unwrap_or_else(|| content(snapshot, &status, &pod));
     if let Some(last) = answer.paragraphs.last_mut() {
@@ -52,7 +53,7 @@ fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation
         return Some(Explanation::new(text, []));
     }
     pod.is_finished().then(|| {
-        let text = format!("Pod {name} does not wait: it has ended by itself, and no longer counts. Its object stays until somebody deletes it.");
+        let text = format!("Pod {name} does not wait: it has ended, and no longer counts. The object stays until it is deleted.");
         Explanation::new(text, [])
     })
 }
@@ -61,7 +62,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
     let game = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
         let text = format!(
-            "Nobody knows yet what pod {} waits for: {}",
+            "The state of pod {} is not known yet: {}",
             pod.name,
             sentence(&words)
         );
@@ -142,15 +143,14 @@ fn explain_condition(
         runs_named_in: Some(&found.message),
         ..About::default()
     };
-    let remedy = remedy::of(reason, snapshot, about);
-    let text = format!(
-        "Pod {} waits ({}): {} {}",
-        pod.name,
-        found.reason,
-        sentence(&found.message),
-        remedy.words
-    );
-    let mut answer = Explanation::new(text, remedy.commands);
+    let Remedy {
+        cause,
+        words,
+        commands,
+    } = remedy::of(reason, snapshot, about);
+    let message = cause.unwrap_or_else(|| sentence(&found.message));
+    let text = format!("Pod {} waits ({}): {message} {words}", pod.name, found.reason);
+    let mut answer = Explanation::new(text, commands);
     answer.link(Some(reason), snapshot);
     answer
 }
@@ -192,69 +192,53 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
     let found = condition(status, WorkloadCondition::Progressing).filter(|_| is_old(status, pod))?;
     let reason = WorkloadReason::named(&found.reason)?;
     if reason == WorkloadReason::RolloutComplete {
-        let text = format!(
-            "Pod {} is at an old revision, and stays there: {} To update it, lower spec.updateStrategy.partition.",
-            pod.name,
-            sentence(&found.message)
-        );
-        let patch = r#"{"spec":{"updateStrategy":{"partition":0}}}"#;
-        let name = snapshot.game.name_any();
-        let lower = format!(
-            "kubectl patch gd {name} --type=merge -p '{patch}'{}",
-            snapshot.flags
-        );
-        return Some(Explanation::new(text, [Next::new(lower, "updates all pods")]));
+        return pod
+            .is_ready()
+            .then(|| kept(snapshot, status, pod, &found.message));
     }
     Some(explain_condition(snapshot, pod, found, reason))
 }
 
+/// Explains that a pod stays at an old revision after the rollout. `message`: that of the condition.
+fn kept(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod, message: &str) -> Explanation {
+    let offer = offer(snapshot, status);
+    let remedy = match offer {
+        Some(_) => " To update it, lower spec.updateStrategy.partition.",
+        None => "",
+    };
+    let text = format!(
+        "Pod {} is at an old revision, and stays there: {}{remedy}",
+        pod.name,
+        sentence(message)
+    );
+    Explanation::new(text, offer)
+}
+
 /// No action is planned for the pod, but it is not ready.
 fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
-    if pod.is_ready() {
-        return None;
-    }
-    let describe = format!("kubectl describe pod {}{}", pod.name, snapshot.flags);
-    let why = pod
-        .complaint()
-        .unwrap_or_else(|| "its containers are starting, or their readiness probes fail".to_owned());
-    let text = format!(
-        "Pod {} waits to be ready: {} It is not waiting for a hook.",
-        pod.name,
-        sentence(&why)
-    );
-    Some(Explanation::new(text, [Next::new(describe, "its events")]))
+    (!pod.is_ready()).then(|| pods::explain_pod(snapshot, pod))
 }
 
 /// The pod does not wait.
 fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Explanation {
     let revision = if status.update_revision.as_deref() == Some(pod.revision()) {
-        "has the newest revision"
+        "at the newest revision"
     } else {
-        "has the revision that it is to have"
+        "at its target revision"
     };
     let text = format!(
-        "Pod {} does not wait: it is ready, {revision}, and nothing is to be done to it in {}.",
+        "Pod {} does not wait: it is ready, {revision}, and {} plans no change to it.",
         pod.name,
         snapshot.game.name_any()
     );
     Explanation::new(text, [])
 }
 
-/// Returns whether pods are updated, or go back, to another revision than that of the pod.
-fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
-    let target = rollback(status).map(|rollback| &rollback.to_revision);
-    let target = target.or(status.update_revision.as_ref());
-    target.is_some() && pod.labels.get(REVISION) != target
-}
-
 /// Describes the annotation that skips the pod's hooks, if it is set.
 fn skipping(pod: &Pod) -> String {
     match pod.annotation(SKIP_HOOK) {
         None => String::new(),
-        Some(uid) if uid == pod.uid => {
-            " Its hooks are skipped: it passes without being asked, as long as it has the annotation."
-                .to_owned()
-        }
+        Some(uid) if uid == pod.uid => " Its hooks are skipped as long as it has the annotation.".to_owned(),
         Some(_) => format!(" Its annotation {SKIP_HOOK} does not name its UID, so it does nothing."),
     }
 }

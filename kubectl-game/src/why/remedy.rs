@@ -8,9 +8,8 @@ use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
 use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::WorkloadReason;
 
-use super::hook_remedy;
-use super::next::{Next, edit, ours, quoted, watch};
-use super::run::TroubledRun;
+use super::next::{Next, describe, edit, ours, quoted, roll_back, watch};
+use super::{canary, hook_remedy, pods};
 use crate::cluster::Snapshot;
 use crate::view::state::rollback;
 use crate::view::status_of;
@@ -18,6 +17,8 @@ use crate::view::status_of;
 /// Remedy for a reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Remedy {
+    /// Cause, in place of the operator's message; `None` if that message is explanation enough.
+    pub(super) cause: Option<String>,
     /// Description; empty if nothing waits.
     pub(super) words: String,
     /// Commands to run.
@@ -64,10 +65,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::AbortRejected
         | WorkloadReason::HookVolumesIgnored
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
-        WorkloadReason::MinimumPodsUnavailable => say(
-            "This clears once these pods are ready; see the events of a pod for the cause.",
-            [on_pod(snapshot, about, |pod| pod.is_active() && !pod.is_ready())],
-        ),
+        WorkloadReason::MinimumPodsUnavailable => pods::unavailable(snapshot, about),
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
             say("Continues automatically. No action needed.", [watch(snapshot)])
         }
@@ -82,7 +80,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             [Next::from(ours(snapshot, "resume"))],
         ),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
-        WorkloadReason::PausedByStepBasedHook => canary_hook(snapshot),
+        WorkloadReason::PausedByStepBasedHook => canary::hook_failed(snapshot),
         WorkloadReason::WaitingForDeletion => waiting_for_deletion(snapshot, about),
         WorkloadReason::HookUnsuccessful => hook_remedy::unsuccessful(snapshot, about),
         WorkloadReason::HookErrors => {
@@ -100,13 +98,13 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::HookNotTakenUp => hook_remedy::not_taken_up(snapshot),
         WorkloadReason::HookRunTerminating => hook_remedy::terminating(snapshot, about),
         WorkloadReason::NotInPlaceUpdatable => not_in_place_updatable(snapshot),
-        WorkloadReason::InPlaceStalled => in_place_stalled(snapshot, about),
+        WorkloadReason::InPlaceStalled => pods::stalled(snapshot, about),
         WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
         WorkloadReason::PodsEndAtOnce => pods_end_at_once(snapshot, about),
         WorkloadReason::RevisionNotRecorded => say(
-            "It is tried again, after 30 s at the latest, and pods are healed and scaled at the recorded revision. If it \
-             stays so, the cause is in these words: a quota, an admission webhook, rights of the operator.",
-            [watch(snapshot), take_back(snapshot)],
+            "The write is retried, after 30 s at the latest; until then, pods are healed and scaled at the recorded revision. \
+             If it keeps failing, the message names the cause: a quota, an admission webhook, rights of the operator.",
+            [watch(snapshot), roll_back(snapshot)],
         ),
         WorkloadReason::PodRefused => say(
             "Correct the template, or what refuses its pods: a limit range, a quota, pod security, an admission webhook. \
@@ -114,7 +112,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             [watch(snapshot)],
         ),
         WorkloadReason::WriteFailed => say(
-            "It is tried again, after 30 s at the latest. If it stays so, the cause is in these words: rights of the \
+            "The write is retried, after 30 s at the latest. If it keeps failing, the message names the cause: rights of the \
              operator, a quota, an admission webhook.",
             [watch(snapshot)],
         ),
@@ -123,7 +121,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             [edit(snapshot, "remove spec.updateStrategy.paused")],
         ),
         WorkloadReason::InvalidSpec => say(
-            "Correct the spec. Until then nothing is done to any pod; where only spec.template has problems, no pod is updated.",
+            "Correct the spec. Until then no pod changes; where only spec.template has problems, no pod is updated.",
             [edit(snapshot, "correct the spec")],
         ),
     }
@@ -192,24 +190,17 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
 /// Builds a remedy.
 pub(super) fn say<const N: usize>(words: &str, commands: [Next; N]) -> Remedy {
     Remedy {
+        cause: None,
         words: words.to_owned(),
         commands: commands.into(),
     }
 }
 
-/// Builds the command that restores the earlier template.
-fn take_back(snapshot: &Snapshot) -> Next {
-    Next::new(ours(snapshot, "undo"), "take the change back")
-}
-
 /// Builds the command that describes the pod of a reason, or else the first pod that `concerns` selects.
-fn on_pod(snapshot: &Snapshot, about: About<'_>, concerns: fn(&Pod) -> bool) -> Next {
+pub(super) fn on_pod(snapshot: &Snapshot, about: About<'_>, concerns: fn(&Pod) -> bool) -> Next {
     let first = || find(snapshot, concerns).map(|pod| pod.name);
     match about.pod.map(str::to_owned).or_else(first) {
-        Some(pod) => Next::new(
-            format!("kubectl describe pod {pod}{}", snapshot.flags),
-            "its events",
-        ),
+        Some(pod) => describe(snapshot, &pod),
         None => Next::new(ours(snapshot, "get"), "its pods"),
     }
 }
@@ -227,57 +218,24 @@ fn waiting_for_deletion(snapshot: &Snapshot, about: About<'_>) -> Remedy {
         None => Next::new(ours(snapshot, "get"), "its pods, by revision"),
     };
     say(
-        "With OnDelete a pod is updated when somebody deletes it; no hook runs then.",
+        "With OnDelete, a pod is updated when a user deletes it; no hook runs then.",
         [command],
     )
 }
 
 fn not_in_place_updatable(snapshot: &Snapshot) -> Remedy {
     say(
-        "Take the change back, or let such pods be recreated, gated by their PreDelete hook: set \
+        "Roll back, or let such pods be recreated, gated by their PreDelete hook: set \
          spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
-        [take_back(snapshot), edit(snapshot, "set fallback to Recreate")],
+        [roll_back(snapshot), edit(snapshot, "set fallback to Recreate")],
     )
 }
 
 fn pods_end_at_once(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     say(
-        "They are replaced with a back-off. The pods that ended stay until then: look at one of them, fix the cause, or take \
-         the change back.",
-        [on_pod(snapshot, about, Pod::is_finished), take_back(snapshot)],
-    )
-}
-
-fn in_place_stalled(snapshot: &Snapshot, about: About<'_>) -> Remedy {
-    let named = snapshot
-        .pods
-        .iter()
-        .find(|pod| Some(pod.name_any().as_str()) == about.pod);
-    let pod = match named {
-        Some(pod) => Some(Pod::read(pod)),
-        None => find(snapshot, Pod::is_out_of_service),
-    };
-    let containers = pod.iter().flat_map(|pod| &pod.containers);
-    let containers: Vec<_> = containers.collect();
-    let mut waiting = containers
-        .iter()
-        .filter(|container| container.complaint().is_some());
-    let container = match (waiting.next(), containers.as_slice()) {
-        (Some(container), _) | (None, [container]) => quoted(&container.name),
-        (None, _) => "CONTAINER".to_owned(),
-    };
-    let image = format!(
-        "kubectl game set image {} {container}=IMAGE{}",
-        snapshot.game.name_any(),
-        snapshot.flags
-    );
-    say(
-        "Continues automatically once its containers run the new images.",
-        [
-            Next::new(image, "set an image that can be pulled and started"),
-            take_back(snapshot),
-            on_pod(snapshot, about, Pod::is_out_of_service),
-        ],
+        "They are replaced with a back-off. The pods that ended stay until then: look at one of them, fix the cause, or roll \
+         back.",
+        [on_pod(snapshot, about, Pod::is_finished), roll_back(snapshot)],
     )
 }
 
@@ -305,31 +263,6 @@ fn canary_pause(snapshot: &Snapshot) -> Remedy {
 /// Returns whether the current canary step pauses until a person ends it.
 fn waits_for_promotion(game: &GameDeployment) -> bool {
     is_paused(game) || !pauses_for_a_time(game)
-}
-
-/// Returns the remedy for the failed hook of a canary step.
-fn canary_hook(snapshot: &Snapshot) -> Remedy {
-    let status = status_of(&snapshot.game);
-    let name = status.canary.and_then(|canary| canary.current_step_hook_run);
-    let mut runs = snapshot.runs.iter();
-    let run = runs.find(|run| run.metadata.name.is_some() && run.metadata.name == name);
-    let trouble = run.and_then(|run| TroubledRun::of_rollout(snapshot, run));
-    let mut commands = trouble.map_or_else(Vec::new, |trouble| trouble.commands(None, true));
-    let promote = ours(snapshot, "promote");
-    commands.extend([
-        Next::new(ours(snapshot, "retry"), "run the hook again"),
-        Next::new(
-            format!("{promote} --despite-failure --reason 'WHY'"),
-            "continue despite the failure",
-        ),
-        Next::new(ours(snapshot, "undo"), "roll back, then resume"),
-    ]);
-    Remedy {
-        words: "Remove the cause, then run the hook again; or continue despite the failure, with a reason; or roll back: \
-                undo, then resume."
-            .to_owned(),
-        commands,
-    }
 }
 
 /// Returns the remedy while a lifecycle hook runs.
@@ -364,13 +297,13 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
     let hook = hook.map_or_else(|| "NAME".to_owned(), |hook| quoted(&hook.name));
     say(
-        "Remove the cause, then run the hook again; or correct the template, or go back.",
+        "Remove the cause, then run the hook again; or correct the template, or roll back.",
         [
             Next::new(
                 format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
                 "run the hook again",
             ),
-            take_back(snapshot),
+            roll_back(snapshot),
         ],
     )
 }
@@ -394,8 +327,8 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     // start.
     if status.current_revision.is_some() && status.current_revision != status.update_revision {
         let back = if is_recreate { "undo" } else { "abort" };
-        remedy.words.push_str(" Or go back.");
-        remedy.commands.push(Next::new(ours(snapshot, back), "go back"));
+        remedy.words.push_str(" Or roll back.");
+        remedy.commands.push(Next::new(ours(snapshot, back), "roll back"));
     }
     remedy
 }
@@ -403,10 +336,10 @@ fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
 /// Returns the remedy for an aborted rollout whose pods go back. `again` says how to begin it again.
 fn rolled_back(snapshot: &Snapshot, again: &str) -> Remedy {
     let mut remedy = say(
-        &format!("{again}; or correct the template, or set it back to the earlier one."),
+        &format!("{again}; or correct the template, or roll it back."),
         [
             Next::new(ours(snapshot, "retry"), "begin the rollout again"),
-            Next::new(ours(snapshot, "undo"), "restore the earlier template"),
+            Next::new(ours(snapshot, "undo"), "roll back the template"),
         ],
     );
     let status = status_of(&snapshot.game);

@@ -141,10 +141,7 @@ impl<'s> TroubledRun<'s> {
             return corrected;
         }
         if !diagnosis.is_final {
-            return format!(
-                "HookRun {name} keeps measuring: it continues automatically once its measurements succeed, without a retry. \
-                 {corrected}"
-            );
+            return format!("No retry is needed: HookRun {name} keeps measuring. {corrected}");
         }
         match diagnosis.trouble {
             Trouble::Measured | Trouble::Unproven | Trouble::Terminated => {

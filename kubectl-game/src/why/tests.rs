@@ -248,7 +248,7 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
     };
     let (retry, undo) = ("kubectl game retry arena", "kubectl game undo arena");
     let mut snapshot = samples::rolled_back();
-    let or = "or correct the template, or set it back to the earlier one.";
+    let or = "or correct the template, or roll it back.";
     ends(
         &snapshot,
         &format!("arena-5f6d8b. Begin the rollout again; {or}"),
@@ -268,7 +268,7 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
     // Without a rollback, the hook alone runs again.
     let status = snapshot.game.status.as_mut().unwrap();
     status.rollback = None;
-    let held = "Remove the cause, then run the hook again; or correct the template, or go back.";
+    let held = "Remove the cause, then run the hook again; or correct the template, or roll back.";
     let hook = format!("{retry} --lifecycle NAME");
     ends(&snapshot, held, &[hook.as_str(), undo]);
 }
@@ -283,8 +283,7 @@ fn pods_of_an_aborted_rollout_wait_and_those_that_are_back_do_not() {
     );
     let is_back = of_pod(&snapshot, "arena-x7k2p");
     assert!(
-        is_back
-            .starts_with("Pod arena-x7k2p does not wait: it is ready, has the revision that it is to have"),
+        is_back.starts_with("Pod arena-x7k2p does not wait: it is ready, at its target revision"),
         "{is_back}"
     );
 }

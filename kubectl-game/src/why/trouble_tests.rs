@@ -444,3 +444,53 @@ fn an_address_that_a_shell_would_run_stands_in_no_command() {
         "once http://[fd00::7]:9091/players?room=1 answers with 2xx"
     );
 }
+
+#[test]
+fn hook_operator_is_looked_up_in_the_same_cluster() {
+    let mut snapshot = samples::because("HookNotTakenUp", "hook-operator has recorded nothing");
+    snapshot.flags = " -n games --context prod --as alice".to_owned();
+    let look = "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator -n games --context prod --as alice";
+    for answer in [super::game(&snapshot), of_pod(&snapshot)] {
+        assert_eq!(answer.commands()[0], look);
+    }
+}
+
+#[test]
+fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
+    let message = "its hook cannot run: HookRun pre-delete-hook-arena-7d4b9c-x7k2p-empty: it is being deleted and not \
+                   gone; remove its finalizers";
+    let mut snapshot = samples::because("HookRunTerminating", message);
+    let mut run = samples::run(samples::players(json!({})), json!({}));
+    run.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
+        samples::now(),
+    ));
+    run.metadata.finalizers = Some(vec![
+        "foregroundDeletion".to_owned(),
+        "example.com/audit".to_owned(),
+    ]);
+    snapshot.runs = vec![run];
+    let name = "pre-delete-hook-arena-7d4b9c-x7k2p-empty";
+    let patch = format!(
+        "kubectl patch hookrun {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'  # removes the \
+         finalizer, if no controller does"
+    );
+    let waiting = snapshot
+        .pods
+        .iter()
+        .find(|pod| pod.metadata.name.as_deref() == Some("arena-x7k2p"));
+    for answer in [super::game(&snapshot), super::pod(&snapshot, waiting.unwrap())] {
+        let text = answer.text();
+        let words = format!("HookRun {name} is stuck in deletion (finalizer example.com/audit). ");
+        assert!(text.contains(&words), "{text}");
+        assert!(!text.contains("remove its finalizers"), "{text}");
+        let words =
+            "Fix the controller that should remove the finalizer; if there is none, remove the finalizer.";
+        assert!(text.ends_with(words), "{text}");
+        assert_eq!(answer.next[0].to_string(), patch);
+        assert_eq!(
+            answer.commands()[1],
+            format!("kubectl get hookrun {name} -o yaml")
+        );
+        assert!(answer.runbook.unwrap().ends_with("#hookrunterminating"));
+    }
+}

@@ -1,4 +1,4 @@
-//! A workload of three servers whose PreDelete hook has a trouble, and a shell for the commands that the plugin prints.
+//! A workload of three servers with a trouble, and a shell for the commands that the plugin prints.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -50,7 +50,12 @@ pub(crate) fn url(port_and_path: &str) -> Value {
     json!({ "provider": { "web": { "url": url } } })
 }
 
-/// Workload whose hook has a trouble.
+/// Returns an editor that replaces one text by another. Both are in the language of sed.
+pub(crate) fn sed(from: &str, to: &str) -> String {
+    format!("sed -i -e 's|{from}|{to}|'")
+}
+
+/// Workload with a trouble.
 pub(crate) struct OnCall {
     pub(crate) fleet: Fleet<'static>,
     directory: TempDir,
@@ -59,18 +64,25 @@ pub(crate) struct OnCall {
 impl OnCall {
     /// Returns three servers with this hook.
     pub(crate) async fn new(template: Value) -> Self {
+        Self::with(template, json!({})).await
+    }
+
+    /// Returns three servers with this hook and this update strategy.
+    pub(crate) async fn with(template: Value, update_strategy: Value) -> Self {
         let fleet = crate::fleet("on-call").await;
         fleet.hook(TEMPLATE, template).await;
-        Self::within(fleet).await
+        Self::within(fleet, update_strategy).await
     }
 
     /// Returns three servers with a hook whose template does not exist.
     pub(crate) async fn without_template() -> Self {
-        Self::within(crate::fleet("on-call").await).await
+        Self::within(crate::fleet("on-call").await, json!({})).await
     }
 
-    async fn within(fleet: Fleet<'static>) -> Self {
-        fleet.launch(&game(3, hooked(TEMPLATE))).await;
+    async fn within(fleet: Fleet<'static>, update_strategy: Value) -> Self {
+        let mut spec = hooked(TEMPLATE);
+        spec["updateStrategy"] = update_strategy;
+        fleet.launch(&game(3, spec)).await;
         let directory = tempfile::tempdir().unwrap();
         let kubectl = fleet.control_plane.kubectl_file().unwrap();
         symlink(kubectl, directory.path().join("kubectl")).unwrap();
@@ -128,7 +140,7 @@ impl OnCall {
             ))
         })
         .await;
-        explanation.check();
+        explanation.check(facts);
         explanation
     }
 
@@ -155,10 +167,37 @@ impl OnCall {
             .sum()
     }
 
-    /// Runs a printed command in a shell, and returns its output. `kubectl edit` starts `editor` with the name of its
-    /// file. Until then, no server may have ended.
+    /// Records the event that a scheduler emits for a pod without a node, with the words of its condition. The
+    /// simulated scheduler writes only the condition.
+    pub(crate) async fn report_unscheduled(&self, pod: &str) {
+        let found = self.fleet.pods().get(pod).await.unwrap();
+        let status = found.status.clone().unwrap_or_default();
+        let mut conditions = status.conditions.iter().flatten();
+        let scheduled = conditions.find(|condition| condition.type_ == "PodScheduled");
+        self.fleet.apply(&json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": { "name": format!("{pod}.unscheduled") },
+            "involvedObject": {
+                "apiVersion": "v1", "kind": "Pod", "namespace": self.fleet.namespace, "name": pod, "uid": found.uid()
+            },
+            "type": "Warning", "reason": "FailedScheduling", "message": scheduled.unwrap().message,
+            "source": { "component": "default-scheduler" }, "count": 1
+        }));
+    }
+
+    /// Runs a printed command like [`OnCall::run_printed_after`], before any server has ended.
     pub(crate) async fn run_printed(&self, printed: &Printed, editor: &str) -> String {
-        assert_eq!(self.fleet.nodes.terminated_pods(), BTreeSet::new());
+        self.run_printed_after(&BTreeSet::new(), printed, editor).await
+    }
+
+    /// Runs a printed command in a shell, and returns its output. `kubectl edit` starts `editor` with the name of its
+    /// file. Until then, exactly these servers may have ended.
+    pub(crate) async fn run_printed_after(
+        &self,
+        ended: &BTreeSet<String>,
+        printed: &Printed,
+        editor: &str,
+    ) -> String {
+        assert_eq!(self.fleet.nodes.terminated_pods(), *ended);
         let programs = self.directory.path();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = tokio::process::Command::new("bash");
@@ -184,8 +223,7 @@ impl OnCall {
     /// Runs the first command, `kubectl edit` of the HookTemplate, with an editor that replaces one text by another.
     /// Both are in the language of sed.
     pub(crate) async fn correct(&self, explanation: &Explanation, from: &str, to: &str) {
-        let editor = format!("sed -i -e 's|{from}|{to}|'");
-        let said = self.run_printed(explanation.first(), &editor).await;
+        let said = self.run_printed(explanation.first(), &sed(from, to)).await;
         assert_has(&said, &format!("{TEMPLATE} edited"));
     }
 
