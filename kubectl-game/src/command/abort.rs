@@ -1,6 +1,7 @@
 //! `kubectl game abort`: aborts a rollout and takes its pods back to the last complete revision.
 
 use clap::Args;
+use gamedeployment_core::workload::{UpdateType, Workload};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -8,8 +9,8 @@ use shared_api::names::workload::{ABORT_REQUESTED, RETRY_REQUESTED};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
+use super::outlook::{Answer, Outlook, WATCH};
 use super::promote::{hook_failed, resumed, step_number};
-use super::template::update_type;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::view::state::{held, rollback, unseen};
@@ -30,37 +31,47 @@ impl Abort {
     pub(crate) async fn main(&self) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let message = cluster
+        let answer = cluster
             .change(name, |game: &GameDeployment| {
                 decide(game, Timestamp::now(), &cluster.flags)
             })
             .await?;
-        print_answer(
-            &message,
-            &[format!("kubectl game get {name} -w{}", cluster.flags)],
-        );
+        print_answer(&answer.message, &answer.next);
         DONE
     }
 }
 
-/// Returns the patch that requests the abort, and its message; or the reason why there is nothing to abort.
-fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, String), Failure> {
+/// Returns the patch that requests the abort, and what happens then; or the reason why there is nothing to abort.
+fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, Answer), Failure> {
     let status = status_of(game);
-    let (from, to) = revisions(game, &status, flags).map_err(Failure::Refused)?;
-    let (mut patch, pause) = unpaused(game, flags);
+    let (workload, _) = Workload::examine(game);
+    let (from, to) = revisions(game, &status, workload.update, flags).map_err(Failure::Refused)?;
+    let outlook = Outlook::of(game, flags);
+    let mut next = vec![outlook.watch(WATCH)];
+    let (mut patch, pause) = if is_paused_by_step(game) {
+        let words = format!(" The pause of canary step {} ends.", step_number(game));
+        (resumed(), words)
+    } else if is_paused(game) {
+        next.insert(0, outlook.command("resume", "let the pods go back"));
+        let words = " It is paused: no pod goes back until it is resumed.".to_owned();
+        (json!({}), words)
+    } else {
+        (json!({}), String::new())
+    };
     patch["metadata"] = json!({ "annotations": { ABORT_REQUESTED: format!("{from}={now}") } });
     let message = format!(
         "{}: the rollout to {from} is aborted; {}; spec.template stays.{pause}",
         game.name_any(),
-        way_back(game, status.updated_replicas, to)
+        way_back(&workload, status.updated_replicas, to)
     );
-    Ok((patch, message))
+    Ok((patch, Answer { message, next }))
 }
 
 /// Returns the revision whose rollout is under way, and the revision to go back to; or why no rollout can be aborted.
 fn revisions<'s>(
     game: &GameDeployment,
     status: &'s GameDeploymentStatus,
+    update: UpdateType,
     flags: &str,
 ) -> Result<(&'s str, &'s str), String> {
     let name = game.name_any();
@@ -88,7 +99,7 @@ fn revisions<'s>(
              {name}{flags}"
         ));
     }
-    if update_type(game) == Some("Recreate") {
+    if update == UpdateType::Recreate {
         return Err(format!(
             "{name} has the update type Recreate: its new pods may have changed data that old pods use; to go back by a \
              rollout with its own hooks: kubectl game undo {name}{flags}"
@@ -119,43 +130,29 @@ fn unrecorded(status: &GameDeploymentStatus) -> Option<&str> {
     Some(found.message.as_str())
 }
 
-/// Returns the patch that ends the pause of a canary step, or an empty one, and a sentence about the pause.
-fn unpaused(game: &GameDeployment, flags: &str) -> (Value, String) {
-    if is_paused_by_step(game) {
-        let words = format!(" The pause of canary step {} ends.", step_number(game));
-        return (resumed(), words);
-    }
-    let words = if is_paused(game) {
-        format!(
-            " It is paused, so no pod goes back until: kubectl game resume {}{flags}",
-            game.name_any()
-        )
-    } else {
-        String::new()
-    };
-    (json!({}), words)
-}
-
-/// Whether a canary step has paused the workload. Only a person sets `paused` during a pause for a limited time.
+/// Returns whether a canary step has paused the workload. During a pause for a limited time, only a person sets
+/// `paused`.
 fn is_paused_by_step(game: &GameDeployment) -> bool {
     let waits_for_a_person = !status_of(game).pause_conditions.is_empty() && !pauses_for_a_time(game);
     is_paused(game) && (hook_failed(game) || waits_for_a_person)
 }
 
 /// Describes how the updated pods go back.
-fn way_back(game: &GameDeployment, updated: i32, to: &str) -> String {
-    let (one, each) = match update_type(game) {
-        Some("OnDelete") => (" when somebody deletes it", ", each when somebody deletes it"),
-        Some("HotPatchUpdate") => (" at once", " at once"),
-        _ => (
-            ", through its hook if there is one",
-            ", each through its hook if there is one",
-        ),
+fn way_back(workload: &Workload, updated: i32, to: &str) -> String {
+    let how = match workload.update {
+        UpdateType::OnDelete => "once a user deletes it",
+        UpdateType::HotPatch if workload.recreate_fallback => {
+            "patched in service, or replaced through its hook if there is one"
+        }
+        UpdateType::HotPatch => "patched in service without a hook",
+        UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => {
+            "through its hook if there is one"
+        }
     };
     match updated {
         0 => format!("no pod has to go back to {to}"),
-        1 => format!("1 pod goes back to {to}{one}"),
-        more => format!("{more} pods go back to {to}{each}"),
+        1 => format!("1 pod goes back to {to}, {how}"),
+        more => format!("{more} pods go back to {to}, each {how}"),
     }
 }
 
@@ -175,7 +172,14 @@ mod tests {
     }
 
     fn aborted(game: &GameDeployment) -> (Value, String) {
-        decide(game, samples::now(), " -n games").unwrap()
+        let (patch, answer) = decide(game, samples::now(), " -n games").unwrap();
+        let mut commands = answer.next.iter().rev().map(ToString::to_string);
+        let watch = "kubectl game get arena -w -n games  # watch";
+        assert_eq!(commands.next().as_deref(), Some(watch));
+        let resume = "kubectl game resume arena -n games  # let the pods go back";
+        let is_held = answer.message.ends_with("no pod goes back until it is resumed.");
+        assert_eq!(commands.next().as_deref(), is_held.then_some(resume));
+        (patch, answer.message)
     }
 
     fn refused(game: &GameDeployment) -> String {
@@ -214,11 +218,20 @@ mod tests {
                 "1 pod goes back to arena-5f6d8b, through its hook",
             ),
             ("InplaceUpdate", 0, "no pod has to go back to arena-5f6d8b"),
-            ("HotPatchUpdate", 2, "2 pods go back to arena-5f6d8b at once"),
+            (
+                "HotPatchUpdate",
+                2,
+                "2 pods go back to arena-5f6d8b, each patched in service without a hook;",
+            ),
             (
                 "OnDelete",
                 2,
-                "2 pods go back to arena-5f6d8b, each when somebody deletes it",
+                "2 pods go back to arena-5f6d8b, each once a user deletes it;",
+            ),
+            (
+                "OnDelete",
+                1,
+                "1 pod goes back to arena-5f6d8b, once a user deletes it;",
             ),
         ] {
             game.spec.update_strategy.get_or_insert_default().type_ = Some(type_.to_owned());
@@ -226,6 +239,13 @@ mod tests {
             let (_, message) = aborted(&game);
             assert!(message.contains(words), "{type_} {updated}: {message}");
         }
+        let fallback =
+            json!({ "type": "HotPatchUpdate", "inPlaceUpdateStrategy": { "fallback": "Recreate" } });
+        game.spec.update_strategy = serde_json::from_value(fallback).unwrap();
+        let (_, message) = aborted(&game);
+        let words = "1 pod goes back to arena-5f6d8b, patched in service, or replaced through its hook if there is \
+                     one;";
+        assert!(message.contains(words), "{message}");
     }
 
     #[test]
@@ -255,7 +275,7 @@ mod tests {
             let (patch, message) = aborted(&game);
             assert_eq!(patch.get("spec"), None);
             assert!(
-                message.ends_with("so no pod goes back until: kubectl game resume arena -n games"),
+                message.ends_with("It is paused: no pod goes back until it is resumed."),
                 "{message}"
             );
         }

@@ -28,6 +28,7 @@ pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod hook_runs;
 pub(crate) mod list;
+mod outlook;
 pub(crate) mod promote;
 pub(crate) mod restart;
 pub(crate) mod retry;
@@ -102,9 +103,9 @@ impl DisplayArgs {
 /// Returns the message for an empty list. `everywhere`: the list covers all namespaces.
 pub(crate) fn none_found(what: &str, everywhere: bool, namespace: &str) -> String {
     if everywhere {
-        format!("there is no {what} in the cluster")
+        format!("no {what} in the cluster")
     } else {
-        format!("there is no {what} in namespace {namespace}; look in all with -A")
+        format!("no {what} in namespace {namespace}; use -A for all namespaces")
     }
 }
 
@@ -126,10 +127,10 @@ pub(crate) fn print_lines(lines: &[String]) {
 }
 
 /// Prints a paragraph, wrapped to the terminal's width, and the commands to run next.
-pub(crate) fn print_answer(text: &str, next: &[String]) {
+pub(crate) fn print_answer(text: &str, next: &[impl Clone + Into<Next>]) {
     print_explanation(&Explanation {
         paragraphs: vec![text.to_owned()],
-        next: next.iter().cloned().map(Next::from).collect(),
+        next: next.iter().cloned().map(Into::into).collect(),
         runbook: None,
     });
 }

@@ -4,14 +4,18 @@ use clap::Args;
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use shared_api::game_deployment::PauseCondition;
 use shared_api::names::workload::{
     PROMOTE_DESPITE_FAILURE, PROMOTE_DESPITE_FAILURE_BY, PROMOTE_DESPITE_FAILURE_REASON,
 };
-use shared_api::reason::WorkloadReason;
+use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::time::Time;
 use shared_api::{GameDeployment, HookRun};
 
+use super::outlook::{Answer, Outlook};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
+use crate::view::state::{condition, unseen};
 use crate::view::{age, status_of};
 use crate::why::{is_paused, pauses_for_a_time};
 
@@ -45,7 +49,7 @@ impl Promote {
     pub(crate) async fn main(&self) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let text = match &self.reason {
+        let answer = match &self.reason {
             None => {
                 cluster
                     .change(name, |game: &GameDeployment| {
@@ -68,11 +72,13 @@ impl Promote {
                     by: cluster.who().await,
                 };
                 cluster
-                    .change(name, |game: &GameDeployment| past_failure(game, &accepted))
+                    .change(name, |game: &GameDeployment| {
+                        past_failure(game, &accepted, &cluster.flags)
+                    })
                     .await?
             }
         };
-        print_answer(&text, &[format!("kubectl game status {name}{}", cluster.flags)]);
+        print_answer(&answer.message, &answer.next);
         DONE
     }
 }
@@ -109,7 +115,7 @@ fn failed_run(game: &GameDeployment) -> Result<String, Failure> {
 }
 
 /// Passes the failed hook of the current canary step.
-fn past_failure(game: &GameDeployment, accepted: &Accepted) -> Result<(Value, String), Failure> {
+fn past_failure(game: &GameDeployment, accepted: &Accepted, flags: &str) -> Result<(Value, Answer), Failure> {
     let Accepted { run, uid, reason, by } = accepted;
     let (name, step) = (game.name_any(), step_number(game));
     if failed_run(game)? != *run {
@@ -122,70 +128,86 @@ fn past_failure(game: &GameDeployment, accepted: &Accepted) -> Result<(Value, St
     patch["metadata"] = json!({ "annotations": {
         PROMOTE_DESPITE_FAILURE: uid, PROMOTE_DESPITE_FAILURE_REASON: reason, PROMOTE_DESPITE_FAILURE_BY: by
     } });
-    let text = format!(
+    let message = format!(
         "{name} continues past canary step {step} despite the failure of HookRun {run}. A Warning event \
-         PromotedDespiteFailure names it, your reason and you."
+         PromotedDespiteFailure records it with your reason and your name."
     );
-    Ok((patch, text))
+    Ok((patch, Outlook::of(game, flags).resumed(message)))
 }
 
 /// Ends the pause of the current canary step.
-fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, String), Failure> {
-    let (name, status, paused) = (game.name_any(), status_of(game), is_paused(game));
+fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, Answer), Failure> {
+    let name = game.name_any();
     let refused = |text: String| Err(Failure::Refused(text));
-    let has_steps = game
-        .spec
-        .update_strategy
-        .as_ref()
-        .and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref())
-        .is_some_and(|steps| !steps.is_empty());
-    if !has_steps {
-        let remedy = if paused {
+    if !has_steps(game) {
+        let remedy = if is_paused(game) {
             format!("; it is paused: kubectl game resume {name}{flags}")
         } else {
             String::new()
         };
+        return refused(format!("nothing to promote: {name} has no canary steps{remedy}"));
+    }
+    if let Some(words) = unseen(game) {
         return refused(format!(
-            "{name} has no canary steps, so there is none to go past{remedy}"
+            "the canary step of {name} is not known yet, so repeat the command in a moment: {words}"
         ));
     }
     let step = step_number(game);
     if hook_failed(game) {
         return refused(format!(
-            "the hook of canary step {step} of {name} failed; to run it again: kubectl game retry {name}{flags}; to go on \
-             despite the failure, add --despite-failure --reason 'WHY'"
+            "the hook of canary step {step} of {name} failed; to run it again: kubectl game retry {name}{flags}; to \
+             continue despite the failure, add --despite-failure --reason 'WHY'"
         ));
     }
-    let pause = status
-        .pause_conditions
-        .iter()
-        .find(|pause| pause.reason == WorkloadReason::PausedByCanaryPauseStep.as_str());
-    match (pause, paused) {
-        (Some(_), true) => Ok((
-            resumed(),
-            format!("{name} goes on past the pause of canary step {step}."),
+    // Only a user sets `paused` during a pause for a limited time.
+    let is_timed = pauses_for_a_time(game);
+    match (pause_of_step(game), is_paused(game)) {
+        (Some(_), true) if !is_timed => {
+            let message = format!("{name}: continuing past the pause at canary step {step}.");
+            Ok((resumed(), Outlook::of(game, flags).resumed(message)))
+        }
+        (Some(_) | None, true) => refused(format!(
+            "nothing to promote: {name} was paused by a user, not by a canary step; to resume it: kubectl game resume \
+             {name}{flags}"
         )),
-        // The operator writes the status before it pauses the workload.
-        (Some(_), false) if !pauses_for_a_time(game) => refused(format!(
-            "canary step {step} of {name} has just been reached, and the operator is about to pause it; repeat the command"
-        )),
-        (Some(pause), false) => {
-            let since = pause
-                .start_time
-                .map(|since| age::between(since.timestamp(), now))
-                .unwrap_or_default();
+        (Some(pause), false) if is_timed => {
+            let since = pause.start_time.map(Time::timestamp);
             refused(format!(
-                "canary step {step} of {name} pauses for a time, {since} so far, and goes on by itself; to go on at once, \
-                 take the step out of spec.updateStrategy.canary.steps"
+                "canary step {step} of {name} pauses for a limited time, {} so far, and then continues automatically; \
+                 to continue now, remove the step from spec.updateStrategy.canary.steps: the steps then start again \
+                 with the first",
+                age::of(since, now)
             ))
         }
-        (None, true) => refused(format!(
-            "{name} was paused by somebody, not by a canary step: kubectl game resume {name}{flags}"
+        (Some(_) | None, false) if is_reached(game) => refused(format!(
+            "canary step {step} of {name} has just been reached, and its pause is not recorded yet; repeat the \
+             command in a moment"
         )),
-        (None, false) => refused(format!(
-            "no canary step of {name} waits for somebody; it goes on by itself"
+        (Some(_) | None, false) => refused(format!(
+            "nothing to promote: no canary step of {name} waits for promotion"
         )),
     }
+}
+
+fn has_steps(game: &GameDeployment) -> bool {
+    let strategy = game.spec.update_strategy.as_ref();
+    let steps = strategy.and_then(|strategy| strategy.canary.as_ref()?.steps.as_ref());
+    steps.is_some_and(|steps| !steps.is_empty())
+}
+
+/// Returns the recorded pause of the current canary step.
+fn pause_of_step(game: &GameDeployment) -> Option<PauseCondition> {
+    let reason = WorkloadReason::PausedByCanaryPauseStep.as_str();
+    let pauses = status_of(game).pause_conditions;
+    pauses.into_iter().find(|pause| pause.reason == reason)
+}
+
+/// Returns whether the rollout waits at the pause of a canary step. The operator reports this before it pauses the
+/// workload.
+fn is_reached(game: &GameDeployment) -> bool {
+    let reason = WorkloadReason::PausedByCanaryPauseStep.as_str();
+    let status = status_of(game);
+    condition(&status, WorkloadCondition::Progressing).is_some_and(|found| found.reason == reason)
 }
 
 #[cfg(test)]
@@ -198,24 +220,76 @@ mod tests {
         decided.map(|(patch, _)| patch)
     }
 
+    /// Returns the workload with a limited pause at its current step.
+    fn timed(mut game: GameDeployment) -> GameDeployment {
+        let strategy = game.spec.update_strategy.as_mut().unwrap();
+        let steps = strategy.canary.as_mut().unwrap().steps.as_mut().unwrap();
+        steps[1].pause.as_mut().unwrap().duration = Some(600);
+        game
+    }
+
     #[test]
     fn promote_ends_the_pause_of_a_step_and_nothing_else() {
         let text = |game: &GameDeployment| pause(game).unwrap_err();
-        assert!(text(&samples::paused().game).contains("no canary steps"));
+        assert_eq!(
+            text(&samples::paused().game),
+            "nothing to promote: arena has no canary steps; it is paused: kubectl game resume arena -n games"
+        );
         let paused = samples::canary("PausedByCanaryPauseStep", true).game;
         assert_eq!(pause(&paused), Ok(resumed()));
         let failed = text(&samples::canary("PausedByStepBasedHook", true).game);
         let remedies = ["kubectl game retry arena -n games", "--despite-failure --reason"];
         assert!(remedies.iter().all(|remedy| failed.contains(remedy)), "{failed}");
-        let mut timed = samples::canary("PausedByCanaryPauseStep", false).game;
-        assert!(text(&timed).contains("repeat the command"), "{}", text(&timed));
-        let strategy = timed.spec.update_strategy.as_mut().unwrap();
-        let steps = strategy.canary.as_mut().unwrap().steps.as_mut().unwrap();
-        steps[1].pause.as_mut().unwrap().duration = Some(600);
-        assert!(text(&timed).contains("goes on by itself"), "{}", text(&timed));
-        let mut by_hand = samples::canary("PausedByCanaryPauseStep", true).game;
+        let reached = samples::canary("PausedByCanaryPauseStep", false).game;
+        assert!(
+            text(&reached).contains("repeat the command"),
+            "{}",
+            text(&reached)
+        );
+        let mut changed = paused.clone();
+        changed.metadata.generation = Some(4);
+        let repeat = "the canary step of arena is not known yet, so repeat the command in a moment: ";
+        assert!(text(&changed).starts_with(repeat), "{}", text(&changed));
+        let for_a_time = text(&timed(reached));
+        assert!(
+            for_a_time.contains("pauses for a limited time, 2m so far, and then continues automatically"),
+            "{for_a_time}"
+        );
+        let mut by_hand = paused.clone();
         by_hand.status.as_mut().unwrap().pause_conditions.clear();
-        assert!(text(&by_hand).contains("kubectl game resume arena"));
+        for game in [by_hand, timed(paused)] {
+            assert_eq!(
+                text(&game),
+                "nothing to promote: arena was paused by a user, not by a canary step; to resume it: kubectl game \
+                 resume arena -n games"
+            );
+        }
+        let mut rolling = samples::canary("RollingOut", false).game;
+        rolling.status.as_mut().unwrap().pause_conditions.clear();
+        assert_eq!(
+            text(&rolling),
+            "nothing to promote: no canary step of arena waits for promotion"
+        );
+    }
+
+    #[test]
+    fn promote_says_which_step_pauses_next() {
+        let mut game = samples::canary("PausedByCanaryPauseStep", true).game;
+        game.status.as_mut().unwrap().current_revision = Some("arena-5f6d8b".to_owned());
+        let shown = |game: &GameDeployment| {
+            let (_, answer) = past_pause(game, samples::now(), " -n games").unwrap();
+            assert_eq!(answer.next.len(), 1, "{answer:?}");
+            (answer.message, answer.next[0].to_string())
+        };
+        let message = "arena: continuing past the pause at canary step 2.";
+        let status = "kubectl game status arena -n games  # wait until the rollout is complete";
+        assert_eq!(shown(&game), (message.to_owned(), status.to_owned()));
+        let strategy = game.spec.update_strategy.as_mut().unwrap();
+        let steps = strategy.canary.as_mut().unwrap().steps.as_mut().unwrap();
+        steps.push(steps[1].clone());
+        let watch = "kubectl game get arena -w -n games  # watch until step 4 pauses";
+        let message = format!("{message} The update pauses next at step 4.");
+        assert_eq!(shown(&game), (message, watch.to_owned()));
     }
 
     #[test]
@@ -228,7 +302,7 @@ mod tests {
             reason: "known fault".to_owned(),
             by: "ann".to_owned(),
         };
-        let (patch, text) = past_failure(&failed, &accepted(&run)).unwrap();
+        let (patch, Answer { message, .. }) = past_failure(&failed, &accepted(&run), "").unwrap();
         assert_eq!(patch["spec"], resumed()["spec"]);
         assert_eq!(
             patch["metadata"]["annotations"],
@@ -239,10 +313,10 @@ mod tests {
             })
         );
         assert!(
-            text.contains("despite the failure of HookRun canary-arena-"),
-            "{text}"
+            message.contains("despite the failure of HookRun canary-arena-"),
+            "{message}"
         );
-        let text = past_failure(&failed, &accepted("another"))
+        let text = past_failure(&failed, &accepted("another"), "")
             .unwrap_err()
             .to_string();
         assert!(text.contains("has run again"), "{text}");

@@ -5,10 +5,11 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
+use super::outlook::{Answer, Outlook};
 use super::promote::{hook_failed, resumed, step_number};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::state::rollback;
+use crate::view::state::{rollback, unseen};
 use crate::view::status_of;
 use crate::why::is_paused;
 
@@ -33,49 +34,51 @@ impl Rollout {
     pub(crate) async fn main(&self, act: Act) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let told = cluster
-            .change(name, |game: &GameDeployment| decide(game, act))
+        let answer = cluster
+            .change(name, |game: &GameDeployment| decide(game, act, &cluster.flags))
             .await?;
-        let next = match act {
-            Act::Pause => format!("kubectl game resume {name}{}", cluster.flags),
-            Act::Resume => format!("kubectl game status {name}{}", cluster.flags),
-        };
-        print_answer(&told, &[next]);
+        print_answer(&answer.message, &answer.next);
         DONE
     }
 }
 
-fn decide(game: &GameDeployment, act: Act) -> Result<(Value, String), Failure> {
+/// Returns the patch, and what happens then; or why nothing changes.
+fn decide(game: &GameDeployment, act: Act, flags: &str) -> Result<(Value, Answer), Failure> {
     let name = game.name_any();
+    let outlook = Outlook::of(game, flags);
     let refused = |words: String| Err(Failure::Refused(words));
     match (act, is_paused(game)) {
         (Act::Pause, true) => refused(format!("{name} is paused already")),
-        (Act::Pause, false) => Ok((
-            json!({ "spec": { "updateStrategy": { "paused": true } } }),
-            format!(
-                "{name} is paused: no update of a pod begins, one that has begun is brought to its end. Pods are still \
-                 created, healed and scaled."
-            ),
-        )),
+        (Act::Pause, false) => {
+            let message = format!(
+                "{name} is paused: no new pod updates will start; those in progress will finish. Pods are still \
+                 created, replaced and scaled."
+            );
+            let next = vec![outlook.command("resume", "continue the update")];
+            let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
+            Ok((patch, Answer { message, next }))
+        }
         (Act::Resume, false) => refused(format!("{name} is not paused")),
-        (Act::Resume, true) if hook_failed(game) => Ok((
-            resumed(),
-            format!(
-                "{name} is resumed: the hook of canary step {} runs again.",
-                step_number(game)
-            ),
-        )),
-        (Act::Resume, true) => Ok((resumed(), format!("{name} is resumed: {}.", continued(game)))),
+        (Act::Resume, true) => {
+            let effect = continued(game, &outlook);
+            let answer = outlook.resumed(format!("{name} is resumed: {effect}."));
+            Ok((resumed(), answer))
+        }
     }
 }
 
-/// Describes the update of pods that a pause has stopped.
-fn continued(game: &GameDeployment) -> String {
+/// Describes the update that a pause has stopped. What the status says counts only for the newest spec.
+fn continued(game: &GameDeployment, outlook: &Outlook<'_>) -> String {
     let status = status_of(game);
-    rollback(&status).map_or_else(
-        || "its update goes on".to_owned(),
-        |rollback| format!("pods of its aborted rollout go back to {}", rollback.to_revision),
-    )
+    let is_seen = unseen(game).is_none();
+    match rollback(&status).filter(|_| is_seen) {
+        Some(rollback) => format!("pods of its aborted rollout go back to {}", rollback.to_revision),
+        None if outlook.is_complete() => "there is no update to continue".to_owned(),
+        None if is_seen && hook_failed(game) => {
+            format!("the hook of canary step {} runs again", step_number(game))
+        }
+        None => "its update continues".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -84,8 +87,15 @@ mod tests {
     use crate::view::samples;
 
     fn answer(game: &GameDeployment, act: Act) -> Result<Value, String> {
-        let decided = decide(game, act).map_err(|failure| failure.to_string());
+        let decided = decide(game, act, "").map_err(|failure| failure.to_string());
         decided.map(|(patch, _)| patch["spec"]["updateStrategy"]["paused"].clone())
+    }
+
+    /// Returns the message and the only command of an answer.
+    fn shown(game: &GameDeployment, act: Act) -> (String, String) {
+        let (_, Answer { message, next }) = decide(game, act, " -n games").unwrap();
+        assert_eq!(next.len(), 1, "{next:?}");
+        (message, next[0].to_string())
     }
 
     #[test]
@@ -105,10 +115,59 @@ mod tests {
     fn pods_of_an_aborted_rollout_go_back_when_it_is_resumed() {
         let mut game = samples::rolled_back().game;
         game.spec.update_strategy.get_or_insert_default().paused = Some(true);
-        let (_, message) = decide(&game, Act::Resume).unwrap();
+        let expected = (
+            "arena is resumed: pods of its aborted rollout go back to arena-5f6d8b.",
+            "kubectl game get arena -w -n games  # watch",
+        );
+        let (message, next) = shown(&game, Act::Resume);
+        assert_eq!((message.as_str(), next.as_str()), expected);
+    }
+
+    #[test]
+    fn a_pause_is_followed_by_its_end() {
+        let (message, next) = shown(&samples::refused().game, Act::Pause);
         assert_eq!(
             message,
-            "arena is resumed: pods of its aborted rollout go back to arena-5f6d8b."
+            "arena is paused: no new pod updates will start; those in progress will finish. Pods are still created, \
+             replaced and scaled."
         );
+        assert_eq!(next, "kubectl game resume arena -n games  # continue the update");
+    }
+
+    #[test]
+    fn a_resumed_update_says_what_continues() {
+        const STATUS: &str = "kubectl game status arena -n games  # wait until the rollout is complete";
+        let mut complete = samples::complete().game;
+        complete.spec.update_strategy.get_or_insert_default().paused = Some(true);
+        let failed = samples::canary("PausedByStepBasedHook", true).game;
+        let mut changed = failed.clone();
+        changed.metadata.generation = Some(4);
+        for (game, effect) in [
+            (&complete, "there is no update to continue"),
+            (&failed, "the hook of canary step 2 runs again"),
+            (&samples::paused().game, "its update continues"),
+        ] {
+            let expected = format!("arena is resumed: {effect}.");
+            assert_eq!(shown(game, Act::Resume), (expected, STATUS.to_owned()));
+        }
+        // The failure is of an earlier template.
+        let (message, _) = shown(&changed, Act::Resume);
+        assert_eq!(message, "arena is resumed: its update continues.");
+    }
+
+    #[test]
+    fn a_resumed_canary_says_which_step_pauses_next() {
+        let mut game = samples::canary("PausedByCanaryPauseStep", true).game;
+        let status = game.status.as_mut().unwrap();
+        status.current_revision = Some("arena-5f6d8b".to_owned());
+        // A person has paused it before the step is reached.
+        status.pause_conditions.clear();
+        status.current_step_index = Some(0);
+        let expected = (
+            "arena is resumed: its update continues. The update pauses next at step 2.",
+            "kubectl game get arena -w -n games  # watch until step 2 pauses",
+        );
+        let (message, next) = shown(&game, Act::Resume);
+        assert_eq!((message.as_str(), next.as_str()), expected);
     }
 }

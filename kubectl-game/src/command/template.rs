@@ -1,20 +1,17 @@
 //! `kubectl game undo` and `set image`: change the template, which updates the pods.
 
 use clap::Args;
-use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::template::Template;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
+use super::outlook::{Answer, Outlook, Target};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::rollout_state::strategy;
 use crate::view::revision::{images, template_of};
-use crate::view::state::{rollback, unseen};
-use crate::view::status_of;
-use crate::why::is_paused;
+use crate::view::state::undo_target;
 
 /// Restores an older template.
 #[derive(Debug, Clone, Args)]
@@ -22,7 +19,8 @@ pub(crate) struct Undo {
     /// Name of the GameDeployment
     name: String,
 
-    /// Revision to roll back to, as shown by history [default: the previous revision]
+    /// Revision to roll back to, as shown by history [default: during a rollout the last complete revision, otherwise
+    /// the previous one]
     #[arg(long, value_name = "NUMBER")]
     to_revision: Option<i64>,
 
@@ -58,12 +56,12 @@ impl Undo {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
         let revisions = cluster.revisions(name).await?;
-        let told = cluster
+        let answer = cluster
             .replace(name, |game: &GameDeployment| {
-                undo(game, &revisions, self.to_revision)
+                undo(game, &revisions, self.to_revision, &cluster.flags)
             })
             .await?;
-        print_answer(&told, &[format!("kubectl game status {name}{}", cluster.flags)]);
+        print_answer(&answer.message, &answer.next);
         DONE
     }
 }
@@ -72,23 +70,26 @@ impl SetImage {
     pub(crate) async fn main(&self) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<GameDeployment>(&self.name)?;
-        let told = cluster
-            .replace(name, |game: &GameDeployment| set_images(game, &self.images))
+        let answer = cluster
+            .replace(name, |game: &GameDeployment| {
+                set_images(game, &self.images, &cluster.flags)
+            })
             .await?;
-        print_answer(&told, &[format!("kubectl game status {name}{}", cluster.flags)]);
+        print_answer(&answer.message, &answer.next);
         DONE
     }
 }
 
-/// Returns the patch that restores the template of an older revision.
+/// Returns the patch that restores the template of an older revision, and what happens then.
 fn undo(
     game: &GameDeployment,
     revisions: &[ControllerRevision],
     number: Option<i64>,
-) -> Result<(Vec<Value>, String), Failure> {
+    flags: &str,
+) -> Result<(Vec<Value>, Answer), Failure> {
     let name = game.name_any();
     let present = Template::read(&game.spec.template.value());
-    let back = rolled_back_to(game);
+    let back = undo_target(game);
     let mut known = revisions
         .iter()
         .rev()
@@ -106,7 +107,7 @@ fn undo(
             .map(|revision| revision.revision.to_string())
             .collect();
         return Err(Failure::Refused(match number {
-            Some(number) => format!("{name} has no revision {number}; there is {}", numbers.join(", ")),
+            Some(number) => format!("{name} has no revision {number}; it has {}", numbers.join(", ")),
             None => format!("{name} has no other revision to go back to"),
         }));
     };
@@ -117,31 +118,30 @@ fn undo(
         );
         return Err(Failure::Refused(words));
     }
-    let told = format!(
-        "{name} goes back to revision {} ({}), {}. {}",
+    let target = revision.name_any();
+    let sentence = format!(
+        "{name}: spec.template is set to that of revision {} ({target}), {}.",
         revision.revision,
-        revision.name_any(),
         images(&template).join(" "),
-        consequence(game)
     );
+    let answer = Outlook::of(game, flags).undo(&target).after(&sentence);
     Ok((
         vec![json!({ "op": "replace", "path": "/spec/template", "value": template })],
-        told,
+        answer,
     ))
 }
 
-/// Returns the revision that pods go back to, if the rollout of the present template is aborted.
-fn rolled_back_to(game: &GameDeployment) -> Option<String> {
-    let status = status_of(game);
-    let rollback = rollback(&status).filter(|_| unseen(game).is_none())?;
-    Some(rollback.to_revision.clone())
-}
-
-fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec<Value>, String), Failure> {
+/// Returns the patch that sets images, and what happens then.
+fn set_images(
+    game: &GameDeployment,
+    wanted: &[(String, String)],
+    flags: &str,
+) -> Result<(Vec<Value>, Answer), Failure> {
     let name = game.name_any();
     let template = game.spec.template.value();
+    let mut updated = template.clone();
     let mut operations = Vec::new();
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for (container, image) in wanted {
         let mut found = false;
         for field in ["containers", "initContainers"] {
@@ -151,9 +151,13 @@ fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec
                 let meant = own == container || container == "*" && field == "containers";
                 found |= meant;
                 if meant && known["image"].as_str() != Some(image) {
-                    let path = format!("/spec/template/spec/{field}/{place}/image");
+                    let pointer = format!("/spec/{field}/{place}");
+                    let path = format!("/spec/template{pointer}/image");
                     operations.push(json!({ "op": "add", "path": path, "value": image }));
-                    told.push(format!(
+                    if let Some(Value::Object(fields)) = updated.pointer_mut(&pointer) {
+                        fields.insert("image".to_owned(), json!(image));
+                    }
+                    changes.push(format!(
                         "{own} {} → {image}",
                         known["image"].as_str().unwrap_or("none")
                     ));
@@ -167,10 +171,9 @@ fn set_images(game: &GameDeployment, wanted: &[(String, String)]) -> Result<(Vec
     if operations.is_empty() {
         return Err(Failure::Refused(format!("{name} has these images already")));
     }
-    Ok((
-        operations,
-        format!("{name}: {}. {}", told.join(", "), consequence(game)),
-    ))
+    let sentence = format!("{name}: {}.", changes.join(", "));
+    let answer = Outlook::of(game, flags).update(Target::OfTemplate(&updated));
+    Ok((operations, answer.after(&sentence)))
 }
 
 fn no_container(name: &str, template: &Value, wanted: &str) -> String {
@@ -182,36 +185,7 @@ fn no_container(name: &str, template: &Value, wanted: &str) -> String {
             .collect::<Vec<_>>()
     };
     let names = [names("containers"), names("initContainers")].concat().join(", ");
-    format!("{name} has no container {wanted:?}; there is {names}")
-}
-
-/// Returns the type of update that the spec names.
-pub(super) fn update_type(game: &GameDeployment) -> Option<&str> {
-    game.spec.update_strategy.as_ref()?.type_.as_deref()
-}
-
-/// Returns the consequence of the new template.
-pub(super) fn consequence(game: &GameDeployment) -> String {
-    if is_paused(game) {
-        return format!(
-            "It is paused, so no pod is updated until: kubectl game resume {}",
-            game.name_any()
-        );
-    }
-    match update_type(game) {
-        Some("OnDelete") => "With OnDelete each pod changes when somebody deletes it.".to_owned(),
-        Some("Recreate") => {
-            "All old pods are deleted, each through its hook if it has one; then the first new one is created.".to_owned()
-        }
-        Some("HotPatchUpdate") => "Its pods are patched at once; no hook is asked.".to_owned(),
-        _ if HookKind::ALL
-            .iter()
-            .all(|kind| strategy(game, *kind).is_none_or(|found| found.hook.is_none())) =>
-        {
-            "There is no hook: each pod changes unasked, as soon as enough others are available.".to_owned()
-        }
-        _ => "Each pod changes when its hook says yes and enough others are available.".to_owned(),
-    }
+    format!("{name} has no container {wanted:?}; it has {names}")
 }
 
 #[cfg(test)]
@@ -219,7 +193,7 @@ mod tests {
     use super::*;
     use crate::view::samples;
 
-    fn images_of(decided: Result<(Vec<Value>, String), Failure>) -> String {
+    fn images_of(decided: Result<(Vec<Value>, Answer), Failure>) -> String {
         let (operations, _) = decided.unwrap();
         operations[0]["value"]["spec"]["containers"][0]["image"]
             .as_str()
@@ -230,24 +204,20 @@ mod tests {
     #[test]
     fn undo_finds_the_newest_template_that_means_something_else() {
         let snapshot = samples::refused();
-        let decided = undo(&snapshot.game, &snapshot.revisions, None);
+        let undo =
+            |revisions: &[ControllerRevision], number| undo(&snapshot.game, revisions, number, " -n games");
+        let decided = undo(&snapshot.revisions, None);
         assert_eq!(images_of(decided), "game:v1");
-        let template = undo(&snapshot.game, &snapshot.revisions, Some(1)).unwrap().0[0]["value"].clone();
+        let template = undo(&snapshot.revisions, Some(1)).unwrap().0[0]["value"].clone();
         assert!(
             template.get("$patch").is_none(),
             "the mark of a patch is no field of a template"
         );
-        let words = |number| {
-            undo(&snapshot.game, &snapshot.revisions, number)
-                .unwrap_err()
-                .to_string()
-        };
+        let words = |number| undo(&snapshot.revisions, number).unwrap_err().to_string();
         assert_eq!(words(Some(2)), "arena has the template of revision 2 already");
-        assert_eq!(words(Some(7)), "arena has no revision 7; there is 1, 2");
+        assert_eq!(words(Some(7)), "arena has no revision 7; it has 1, 2");
         assert_eq!(
-            undo(&snapshot.game, &snapshot.revisions[1..], None)
-                .unwrap_err()
-                .to_string(),
+            undo(&snapshot.revisions[1..], None).unwrap_err().to_string(),
             "arena has no other revision to go back to"
         );
     }
@@ -261,7 +231,7 @@ mod tests {
         let template = &mut aborted_before.data.as_mut().unwrap().0["spec"]["template"];
         template["spec"]["containers"][0]["image"] = json!("game:v9");
         snapshot.revisions.push(aborted_before);
-        let undone = |game: &GameDeployment| images_of(undo(game, &snapshot.revisions, None));
+        let undone = |game: &GameDeployment| images_of(undo(game, &snapshot.revisions, None, ""));
         assert_eq!(undone(&snapshot.game), "game:v1");
         let mut changed = snapshot.game.clone();
         changed.metadata.generation = Some(4);
@@ -274,18 +244,56 @@ mod tests {
     }
 
     #[test]
+    fn during_a_rollout_undo_restores_the_last_complete_revision() {
+        let mut snapshot = samples::told("Progressing", "True", "RollingOut", "1 of 3 pods is updated");
+        // Revision 3 is rolled out now, and revision 2 before it was broken, too.
+        let mut broken = snapshot.revisions[1].clone();
+        broken.metadata.name = Some("arena-6c8d7f".to_owned());
+        let template = &mut broken.data.as_mut().unwrap().0["spec"]["template"];
+        template["spec"]["containers"][0]["image"] = json!("game:v9");
+        snapshot.revisions[1].revision = 3;
+        snapshot.revisions.insert(1, broken);
+        let numbers: Vec<i64> = snapshot.revisions.iter().map(|known| known.revision).collect();
+        assert_eq!(numbers, [1, 2, 3]);
+        let undone = |game: &GameDeployment| images_of(undo(game, &snapshot.revisions, None, ""));
+        assert_eq!(undone(&snapshot.game), "game:v9", "the rollout is complete");
+        let mut under_way = snapshot.game.clone();
+        under_way.status.as_mut().unwrap().current_revision = Some("arena-5f6d8b".to_owned());
+        assert_eq!(undone(&under_way), "game:v1");
+        let (_, answer) = undo(&under_way, &snapshot.revisions, None, "").unwrap();
+        let words = "arena: spec.template is set to that of revision 1 (arena-5f6d8b), game:v1. ";
+        assert!(answer.message.starts_with(words), "{answer:?}");
+        assert_eq!(
+            images_of(undo(&under_way, &snapshot.revisions, Some(2), "")),
+            "game:v9"
+        );
+        under_way.metadata.generation = Some(4);
+        assert_eq!(
+            undone(&under_way),
+            "game:v9",
+            "the status is about an earlier template"
+        );
+    }
+
+    #[test]
     fn images_are_set_by_container_and_mistakes_name_what_there_is() {
         let game = samples::refused().game;
-        let set =
-            |container: &str, image: &str| set_images(&game, &[(container.to_owned(), image.to_owned())]);
-        let (operations, told) = set("game", "game:v3").unwrap();
+        let set = |container: &str, image: &str| {
+            set_images(&game, &[(container.to_owned(), image.to_owned())], " -n games")
+        };
+        let (operations, answer) = set("game", "game:v3").unwrap();
         assert_eq!(
             operations,
             [json!({ "op": "add", "path": "/spec/template/spec/containers/0/image", "value": "game:v3" })]
         );
-        assert!(
-            told.starts_with("arena: game game:v2 → game:v3. Each pod changes when"),
-            "{told}"
+        assert_eq!(
+            answer.message,
+            "arena: game game:v2 → game:v3. Each pod is updated once its hook succeeds and maxUnavailable allows it."
+        );
+        let next: Vec<String> = answer.next.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            next,
+            ["kubectl game status arena -n games  # wait until the rollout is complete"]
         );
         assert_eq!(set("*", "game:v3").unwrap().0, operations);
         assert_eq!(
@@ -294,7 +302,7 @@ mod tests {
         );
         assert_eq!(
             set("gane", "game:v3").unwrap_err().to_string(),
-            "arena has no container \"gane\"; there is game"
+            "arena has no container \"gane\"; it has game"
         );
     }
 }

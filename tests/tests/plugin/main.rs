@@ -5,12 +5,13 @@
 //! | --- | --- |
 //! | `scale_down` | a failing hook: shown, explained, retried |
 //! | `updates` | pause, resume, set image, undo, history |
+//! | `undo` | rollbacks with canary steps: after a complete rollout, in the middle of one, and while paused |
 //! | `skip` | one pod that bypasses its hook |
 //! | `lists` | tables, `-o`, HookRuns |
 //! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
 //! | `mistakes` | unknown names, missing permissions |
-//! | `on_call` | hooks in trouble: named by one command, ended by the command that it prints first |
+//! | `on_call` | troubles of workloads: named by one command, ended by the command that it prints first |
 //! | `transcript` | `get -w` on a terminal |
 //! | `recording` | the picture of the README |
 //! | `captures` | the screens of `docs/screens.md`, on terminals of two sizes |
@@ -32,6 +33,7 @@ mod screen;
 mod skip;
 mod terminal;
 mod transcript;
+mod undo;
 mod updates;
 
 use operator_tests::{Fleet, Programs};

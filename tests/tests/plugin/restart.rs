@@ -21,7 +21,10 @@ async fn a_restart_replaces_every_pod_after_its_hook_and_in_place_none() {
         .await;
     fleet.nodes.every_pod().set_players(1);
     let answer = plugin.ok(&format!("restart {GAME}")).await;
-    assert_has(&answer, "all pods are replaced by new ones of the same template");
+    assert_has(
+        &answer,
+        "restart requested; pods are replaced by new ones of the same template.",
+    );
     let busy = fleet.asked(2).await;
     fleet.quiet().await;
     assert_eq!(fleet.names().await, before, "players stay");

@@ -1,15 +1,18 @@
 //! Scale-down with a failing hook: the tree shows it, `why` names it, `status` exits with 1; a retry without
 //! players completes it.
 
-use operator_tests::assert_has;
-use operator_tests::fleet::{GAME, empty_now, game, hooked};
+use std::collections::BTreeSet;
+
+use operator_tests::fleet::{GAME, empty_now, game, hooked, until_empty};
+use operator_tests::{SOON, assert_has};
 use serde_json::json;
+use test_kit::eventually;
 
 use crate::fleet;
 use crate::plugin::{Plugin, next};
 
 #[tokio::test]
-async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
+async fn a_failed_hook_is_shown_explained_and_retried() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
     fleet.hook("empty", empty_now()).await;
@@ -21,10 +24,8 @@ async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
     );
     fleet.nodes.every_pod().set_players(3);
     let said = plugin.ok(&format!("scale {GAME} --replicas 2")).await;
-    assert!(
-        said.contains("3 → 2 pods. 1 pod goes when the PreDelete hook empty says yes about it."),
-        "{said}"
-    );
+    let words = "3 → 2 pods. 1 pod will be deleted once its PreDelete hook (HookTemplate empty) succeeds";
+    assert_has(&said, words);
     let blocked = plugin.obeys(&format!("{} --timeout 60s", next(&said))).await;
     assert_eq!(blocked.code, 1, "{blocked:?}");
     let last = blocked.out.lines().last().unwrap();
@@ -41,14 +42,17 @@ async fn a_hook_that_says_no_is_shown_explained_and_asked_again() {
     fleet.nodes.every_pod().set_players(0);
     let retried = plugin.obeys(&command).await;
     assert_eq!(retried.code, 0, "{retried:?}");
-    let words = format!("{GAME}: the PreDelete hook of {pod} is asked again.\n");
+    let words = format!("{GAME}: the PreDelete hook of {pod} runs again.\n");
     assert!(retried.out.starts_with(&words), "{retried:?}");
     let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     assert_has(&said, "complete: ");
     fleet.settled(2).await;
     assert_eq!(fleet.nodes.terminated_pods(), marked);
     let refused = plugin.refused(&format!("retry {GAME}")).await;
-    assert_has(&refused, "has said no, so there is nothing to ask again");
+    assert_has(
+        &refused,
+        &format!("nothing to retry: no hook of {GAME} has failed"),
+    );
     plugin.ok(&format!("retry {GAME} --force")).await;
     fleet.settled(2).await;
 }
@@ -63,9 +67,9 @@ async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
             .unwrap_or_else(|| panic!("{tree}"))
     };
     assert!(line(&format!("-o {pod}")).contains("x PreDelete"), "{tree}");
-    let asked = line("* PreDelete");
-    assert!(asked.contains("x Failed"), "{tree}");
-    assert!(asked.contains("players: 1/1 x1 last \"3\""), "{tree}");
+    let shown = line("* PreDelete");
+    assert!(shown.contains("x Failed"), "{tree}");
+    assert!(shown.contains("players: 1/1 x1 last \"3\""), "{tree}");
     let mut lines = tree.lines().map(|line| line.trim_start_matches(['|', ' ']));
     assert!(lines.any(|line| line == run), "{tree}");
     assert_eq!(tree.matches("+ Ready").count(), 2, "{tree}");
@@ -95,6 +99,51 @@ async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
         format!("kubectl game retry {GAME} --hook pre-delete -n {namespace}")
     );
     command
+}
+
+#[tokio::test]
+async fn a_scale_up_keeps_selected_pods_except_those_in_pods_to_delete() {
+    let fleet = fleet("plugin").await;
+    let plugin = Plugin { fleet: &fleet };
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&game(4, hooked("empty"))).await;
+    fleet.nodes.every_pod().set_players(1);
+    let pods = fleet.names().await;
+    let selected = async |count: usize| {
+        eventually(SOON, || async {
+            let marked = fleet.marked().await;
+            if marked.len() == count {
+                Ok(marked)
+            } else {
+                Err(marked)
+            }
+        })
+        .await
+    };
+    plugin.ok(&format!("scale {GAME} --replicas 1")).await;
+    let before = selected(3).await;
+    let said = plugin.ok(&format!("scale {GAME} --replicas 2")).await;
+    let words = "1 → 2 pods. Of the pods selected for deletion, as many as needed are kept; new pods are created only \
+                 after that.\n";
+    assert_has(&said, words);
+    let left = selected(2).await;
+    assert!(left.is_subset(&before), "{left:?} {before:?}");
+    let named = left.first().unwrap();
+    fleet
+        .set(json!({ "scaleStrategy": { "podsToDelete": [named] } }))
+        .await;
+    let said = plugin.ok(&format!("scale {GAME} --replicas 4")).await;
+    assert_has(
+        &said,
+        "after that. Pods in spec.scaleStrategy.podsToDelete are still deleted.\n",
+    );
+    fleet.until_marked(&BTreeSet::from([named.clone()])).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.names().await, pods, "players stay, and no pod is created");
+    fleet.nodes.pod(named).set_players(0);
+    fleet.until_pods(|pods| !pods.contains_key(named)).await;
+    fleet.settled(4).await;
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([named.clone()]));
 }
 
 #[tokio::test]

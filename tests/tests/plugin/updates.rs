@@ -17,15 +17,17 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     let pods = fleet.names().await;
     let said = plugin.ok(&format!("pause {GAME}")).await;
     assert!(
-        said.starts_with(&format!("{GAME} is paused: no update of a pod begins")),
+        said.starts_with(&format!("{GAME} is paused: no new pod updates will start")),
         "{said}"
     );
     let again = plugin.refused(&format!("pause {GAME}")).await;
     assert_eq!(again, format!("error: {GAME} is paused already\n"));
     let said = plugin.ok(&format!("set image {GAME} game=game:v2")).await;
-    assert!(
-        said.contains("game game:v1 → game:v2. It is paused, so no pod is updated until"),
-        "{said}"
+    let words = "game game:v1 → game:v2. It is paused: no pod is updated until it is resumed.";
+    assert_has(&said, words);
+    assert_eq!(
+        next(&said),
+        format!("kubectl game resume {GAME} -n {}", fleet.namespace)
     );
     fleet.says("Progressing", "Paused").await;
     let pod = pods.iter().next().unwrap();
@@ -41,11 +43,11 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     let refused = plugin.refused(&format!("set image {GAME} gane=game:v3")).await;
     assert_eq!(
         refused,
-        format!("error: {GAME} has no container \"gane\"; there is game\n")
+        format!("error: {GAME} has no container \"gane\"; it has game\n")
     );
     assert_eq!(
         plugin.refused(&format!("promote {GAME}")).await,
-        format!("error: {GAME} has no canary steps, so there is none to go past\n")
+        format!("error: nothing to promote: {GAME} has no canary steps\n")
     );
     fleet.settled(3).await;
     assert_eq!(fleet.names().await, pods, "the same pods, updated in place");
@@ -70,17 +72,15 @@ async fn history_is_told(plugin: &Plugin<'_>) {
         "{template}"
     );
     let unknown = plugin.refused(&format!("history {GAME} --revision 9")).await;
-    assert_has(&unknown, "has no revision 9; there is 1, 2");
+    assert_has(&unknown, "has no revision 9; it has 1, 2");
 }
 
 /// Reverts to the previous revision, and to one by its number.
 async fn is_undone(plugin: &Plugin<'_>) {
     let fleet = plugin.fleet;
     let said = plugin.ok(&format!("undo {GAME}")).await;
-    assert!(
-        said.starts_with(&format!("{GAME} goes back to revision 1 (")),
-        "{said}"
-    );
+    let words = format!("{GAME}: spec.template is set to that of revision 1 (");
+    assert!(said.starts_with(&words), "{said}");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v1", 3).await;
     // The old revision is the newest again.
@@ -96,7 +96,7 @@ async fn is_undone(plugin: &Plugin<'_>) {
     })
     .await;
     let said = plugin.ok(&format!("undo {GAME} --to-revision 2")).await;
-    assert_has(&said, "goes back to revision 2");
+    assert_has(&said, "spec.template is set to that of revision 2 (");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 3).await;
 }
@@ -125,9 +125,9 @@ async fn a_canary_is_promoted_past_its_pause() {
     assert_has(&tree, "canary step 2 of 2, paused");
     assert_eq!(tree.matches("# revision").count(), 2, "{tree}");
     let promoted = plugin.obeys(next(&tree)).await;
-    assert!(
-        promoted.out.contains("goes on past the pause of canary step 2"),
-        "{promoted:?}"
+    assert_has(
+        &promoted.out,
+        &format!("{GAME}: continuing past the pause at canary step 2."),
     );
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 2).await;
