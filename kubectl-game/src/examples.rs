@@ -20,7 +20,7 @@ const EXAMPLES: &str = r#"
     Stop an update: pause arena
     Resume the update: resume arena
     End the pause of the current canary step: promote arena
-    Pass a canary step although its hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
+    Continue past a canary step whose hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
     Abort the rollout, and take its pods back: abort arena
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
@@ -32,19 +32,19 @@ const EXAMPLES: &str = r#"
     Show the template of one revision: history arena --revision 3
     Run a hook from this machine: hook run -f hook.yaml
     Print only the final status: hook run -f hook.yaml -o json
-    Check manifests of hooks: hook lint -f hooks.yaml
+    Validate manifests of hooks: hook lint -f hooks.yaml
     Show the result for a given response: hook evaluate -f hook.yaml --result '{"players":0}'
     Watch a HookRun until its verdict: hook get RUN -w
     HookRuns without success, in all namespaces: hook list -A --failing
     Terminate a HookRun that polls too long: hook terminate RUN
     Run an action in all containers of a workload: exec-hook run freeze -l app=arena
     Run it in one container of two pods, within a minute: exec-hook run freeze --pod arena-0 arena-1 -c game --timeout 1m
-    Create it only, in a script: exec-hook run freeze -l 'app=arena,zone in (a,b)' --wait=false
+    Only create it, in a script: exec-hook run freeze -l 'app=arena,zone in (a,b)' --wait=false
     ExecutionHooks of all namespaces: exec-hook get -A
     One ExecutionHook and the containers that have not succeeded: exec-hook get freeze-x7k2p
     Follow it until it is complete: exec-hook get freeze-x7k2p -w
-    End an ExecutionHook that tries again and again: exec-hook terminate freeze-x7k2p
-    Check the manifests of a directory: lint -R -f deploy/
+    Terminate an ExecutionHook that keeps failing: exec-hook terminate freeze-x7k2p
+    Validate the manifests of a directory: lint -R -f deploy/
     JSON output for a pipeline: lint -f game.yaml -o json
 "#;
 
@@ -105,8 +105,8 @@ mod tests {
 
     fn without(command: &Command, found: &mut Vec<String>) {
         let inner: Vec<&Command> = command.get_subcommands().collect();
-        let said = command.clone().render_long_help().to_string();
-        if inner.is_empty() && !said.contains("Examples:") && !said.contains("For example:") {
+        let help = command.clone().render_long_help().to_string();
+        if inner.is_empty() && !help.contains("Examples:") && !help.contains("For example:") {
             found.push(command.get_name().to_owned());
         }
         for one in inner {

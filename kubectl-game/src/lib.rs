@@ -5,7 +5,7 @@
 //! | [`hook`] | `hook run`, `lint`, `evaluate`: hooks tested without a cluster |
 //! | [`command`] | the commands that use a cluster: `get`, `list`, `why`, `status`, `retry` and so on |
 //! | [`cluster`] | access to the cluster, and explanations of its errors |
-//! | [`view`] | pure: the known state of a workload, in the order in which people ask for it |
+//! | [`view`] | pure: the known state of a workload, in the order in which users read it |
 //! | [`why`] | pure: why something waits, in plain words, and the command to type next |
 //! | [`rollout_state`] | pure: whether a rollout is complete, in progress, or blocked until a person acts |
 //! | [`draw`] | renders views as lines, tables, JSON and a live screen |
@@ -63,10 +63,10 @@ enum Command {
     Get(get::Get),
     /// List GameDeployments with their current activity
     ///
-    /// STATUS is the reason of the condition that needs a person, also of a hook that cannot run, or else of
+    /// STATUS is the reason of the condition that needs attention, including a hook that cannot run, otherwise of
     /// Progressing. WAITING counts the pods that wait for a hook.
     List(list::List),
-    /// Explain why a pod or GameDeployment waits, and which command to run next
+    /// Explain why a pod or GameDeployment is waiting, and which command to run next
     Why(command::why::Why),
     /// Wait until a rollout or a scale change is complete
     ///
@@ -74,8 +74,8 @@ enum Command {
     /// pods is available, no pod waits for a hook, and every hook can run. The command also waits while an update is
     /// paused, and while a hook keeps failing with errors.
     ///
-    /// Exit code: 0 complete, 1 a person must act (a hook failed, cannot run or cannot succeed, the spec is invalid),
-    /// 2 usage error or the cluster cannot be queried, 3 not complete in time.
+    /// Exit code: 0 complete, 1 manual action needed (a hook failed, cannot run or cannot succeed, the rollout is
+    /// aborted, or the spec is invalid), 2 usage error or the cluster cannot be queried, 3 not complete in time.
     Status(status::Status),
     /// Retry hooks that ended without success
     ///
@@ -83,7 +83,8 @@ enum Command {
     /// rollout, and each hook that ended without success for at least one pod. --lifecycle also ends the pause before
     /// the next attempt of a lifecycle hook. Every run of the hook that ended without success is replaced by a new run.
     ///
-    /// An aborted rollout whose pods go back begins again from its first point, instead of the lifecycle hook alone.
+    /// If the pods of an aborted rollout go back, the whole rollout begins again from its first point, not only the
+    /// lifecycle hook.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
@@ -93,22 +94,23 @@ enum Command {
     Pause(rollout::Rollout),
     /// Resume a paused update
     Resume(rollout::Rollout),
-    /// End the pause of the current canary step, or pass its failed hook
+    /// End the pause of the current canary step, or continue past its failed hook
     ///
-    /// A failed hook is passed only with --despite-failure and a reason. The annotation that this sets names the
-    /// failed HookRun, so no later failure is passed.
+    /// To continue past a failed hook, --despite-failure and a reason are required. The annotation that this sets
+    /// names the failed HookRun, so it does not apply to later failures.
     Promote(promote::Promote),
     /// Abort a rollout: take its pods back to the last complete revision
     ///
-    /// Each pod goes back as in any update, through its own hook. No lifecycle hook and no canary step runs on the
-    /// way. spec.template stays as it is: retry begins the rollout again, undo restores the earlier template. To
-    /// stop a rollout without going back, use pause.
+    /// Each pod goes back as in any update, after its own hook. No lifecycle hook and no canary step runs on the way.
+    /// spec.template does not change: retry begins the rollout again, undo restores the earlier template. To stop a
+    /// rollout without going back, use pause.
     Abort(abort::Abort),
     /// Roll back to a previous template
     ///
-    /// After an abort, the default is the template of the revision that pods go back to.
+    /// During a rollout, the default is the template of the last complete revision; after an abort, that of the
+    /// revision that pods go back to.
     Undo(template::Undo),
-    /// Restart all pods: replace them by new ones of the same template
+    /// Restart all pods: replace them with new ones of the same template
     ///
     /// An update like any other: each pod is replaced after its own hook, lifecycle hooks and canary steps run. Pods
     /// are not restarted in place.
@@ -129,9 +131,9 @@ enum Command {
     /// Validate manifests, and report every problem with its path and position
     ///
     /// Reports what the API server would reject or drop in GameDeployments, HookTemplates, HookRuns, HookActions
-    /// and ExecutionHooks, and what the operators would reject, in their words. Accepts lists such as those of kubectl get -o yaml.
-    /// Reads the .json, .yaml and .yml files of a directory. Ignores other objects, and does not contact the
-    /// cluster.
+    /// and ExecutionHooks, and what the operators would reject, with their messages. Accepts lists such as those of
+    /// kubectl get -o yaml. Reads the .json, .yaml and .yml files of a directory. Ignores other objects, and does not
+    /// contact the cluster.
     ///
     /// Exit code: 0 no problems, or nothing to check, 1 problems found, 2 usage error.
     Lint(hook::Lint),

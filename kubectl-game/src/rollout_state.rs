@@ -10,7 +10,7 @@ use crate::view::state::{condition, held, unresolved, unseen};
 use crate::view::waits::{Cause, causes, is_about, message_of, summary};
 use crate::view::{PodCounts, status_of};
 
-/// State of a workload, for somebody who waits for it.
+/// State of a workload, for a caller that waits for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RolloutState {
     /// The workload matches its spec.
@@ -32,7 +32,7 @@ impl RolloutState {
             .find(|kind| strategy(game, *kind).is_some_and(retries))
         {
             return Self::Waiting(format!(
-                "the {} hooks are about to be asked again",
+                "the {} hooks are about to run again",
                 crate::view::hook_name(kind)
             ));
         }
@@ -42,7 +42,7 @@ impl RolloutState {
         }
         let Some(progressing) = condition(&status, WorkloadCondition::Progressing) else {
             return Self::Waiting(
-                "Unseen: gamedeployment-operator has not said anything about it yet".to_owned(),
+                "Unseen: gamedeployment-operator has not reported its state yet".to_owned(),
             );
         };
         let words = format!("{}: {}", progressing.reason, progressing.message);
@@ -89,14 +89,22 @@ fn blocked(status: &GameDeploymentStatus, causes: &[Cause]) -> Option<RolloutSta
 fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = PodCounts::of(game);
     if counts.waiting > 0 {
-        return RolloutState::Waiting(format!("pods that wait for a hook: {}", counts.waiting));
+        return RolloutState::Waiting(match counts.waiting {
+            1 => "1 pod waits for a hook".to_owned(),
+            waiting => format!("{waiting} pods wait for a hook"),
+        });
     }
-    let (there, available) = (counts.current, counts.available);
-    if there != counts.desired || available < counts.desired {
-        let desired = counts.desired;
-        return RolloutState::Waiting(format!(
-            "{available} of {desired} pods are available, {there} are there"
-        ));
+    let (current, available, desired) = (counts.current, counts.available, counts.desired);
+    if available < desired {
+        let exist = if current == 1 {
+            "1 exists".to_owned()
+        } else {
+            format!("{current} exist")
+        };
+        return RolloutState::Waiting(format!("{available} of {desired} pods are available ({exist})"));
+    }
+    if current != desired {
+        return RolloutState::Waiting(format!("pods: {desired} desired, {current} current"));
     }
     match unresolved(&status_of(game)) {
         Some(found) => RolloutState::Blocked(format!("{}: {}", found.reason, found.message)),
@@ -143,24 +151,26 @@ mod tests {
     }
 
     #[test]
-    fn complete_is_what_is_updated_there_available_and_asked() {
+    fn a_complete_workload_has_the_desired_pods_and_waits_for_no_hook() {
         let complete = samples::complete().game;
         assert_eq!(judged(&complete).0, "complete");
         let mut game = complete.clone();
         game.status.as_mut().unwrap().available_replicas = 2;
         assert_eq!(
             judged(&game),
-            ("waiting", "2 of 3 pods are available, 3 are there".to_owned())
+            ("waiting", "2 of 3 pods are available (3 exist)".to_owned())
         );
         let mut game = complete.clone();
         game.status.as_mut().unwrap().replicas = 4;
-        assert_eq!(judged(&game).0, "waiting");
-        let mut game = complete.clone();
-        game.status.as_mut().unwrap().hook_pending_replicas = 1;
         assert_eq!(
             judged(&game),
-            ("waiting", "pods that wait for a hook: 1".to_owned())
+            ("waiting", "pods: 3 desired, 4 current".to_owned())
         );
+        for (waiting, words) in [(1, "1 pod waits for a hook"), (2, "2 pods wait for a hook")] {
+            let mut game = complete.clone();
+            game.status.as_mut().unwrap().hook_pending_replicas = waiting;
+            assert_eq!(judged(&game), ("waiting", words.to_owned()));
+        }
         let mut game = complete;
         game.metadata.generation = Some(4);
         assert!(
@@ -170,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_person_is_not_waited_for_and_what_mends_itself_is() {
+    fn a_state_that_needs_a_person_is_blocked_and_any_other_waits() {
         assert_eq!(judged(&samples::refused().game).0, "blocked");
         assert_eq!(judged(&samples::blocked().game).0, "blocked");
         assert_eq!(
@@ -189,13 +199,13 @@ mod tests {
             "blocked",
             "spec.template is still not rolled out"
         );
-        let mut asked_again = samples::refused().game;
-        let strategy = asked_again.spec.pre_delete_update_strategy.as_mut().unwrap();
+        let mut retried = samples::refused().game;
+        let strategy = retried.spec.pre_delete_update_strategy.as_mut().unwrap();
         strategy.retry = Some(true);
         assert_eq!(
-            judged(&asked_again).0,
-            "waiting",
-            "the status is about the answer before"
+            judged(&retried),
+            ("waiting", "the PreDelete hooks are about to run again".to_owned()),
+            "the status is about the run before"
         );
     }
 

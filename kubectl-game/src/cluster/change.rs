@@ -27,11 +27,11 @@ impl ClusterConnection {
         let mut attempt = 1;
         loop {
             let object: K = self.get(name).await?;
-            let (mut patch, told) = decide(&object)?;
+            let (mut patch, answer) = decide(&object)?;
             pin(&mut patch, &object);
             match self.merge::<K>(name, &patch).await {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-                outcome => return outcome.map(|()| told),
+                outcome => return outcome.map(|()| answer),
             }
         }
     }
@@ -46,7 +46,7 @@ impl ClusterConnection {
         let mut attempt = 1;
         loop {
             let object: K = self.get(name).await?;
-            let (mut operations, told) = decide(&object)?;
+            let (mut operations, answer) = decide(&object)?;
             let version = json!({
                 "op": "replace", "path": "/metadata/resourceVersion", "value": object.resource_version()
             });
@@ -55,7 +55,7 @@ impl ClusterConnection {
                 .map_err(|error| Failure::Other(format!("failed to write the patch: {error}")))?;
             match self.patch::<K>(name, &Patch::Json::<()>(operations)).await {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-                outcome => return outcome.map(|()| told),
+                outcome => return outcome.map(|()| answer),
             }
         }
     }
@@ -104,14 +104,14 @@ impl ClusterConnection {
         let mut attempt = 1;
         loop {
             let game: GameDeployment = self.get(name).await?;
-            let (replicas, told) = decide(&game)?;
+            let (replicas, answer) = decide(&game)?;
             let mut patch = json!({ "spec": { "replicas": replicas } });
             pin(&mut patch, &game);
             let (games, parameters) = (self.api::<GameDeployment>(), PatchParams::default());
             let scaled = games.patch_scale(name, &parameters, &Patch::Merge(&patch)).await;
             match scaled.map_err(|error| ask.failed(&error)) {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
-                outcome => return outcome.map(|_| told),
+                outcome => return outcome.map(|_| answer),
             }
         }
     }

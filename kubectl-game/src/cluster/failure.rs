@@ -1,4 +1,4 @@
-//! Conversion of API errors to messages that tell the reader what to do.
+//! Conversion of API errors to messages that name the remedy.
 
 use kube::core::Status;
 
@@ -50,7 +50,7 @@ impl RequestInfo<'_> {
             kube::Error::Api(status) => self.refused(status),
             kube::Error::SerdeError(error) => self.unreadable(&error.to_string()),
             other => Failure::Other(format!(
-                "the cluster does not answer: {}; is the context the right one, and the cluster up?",
+                "cannot reach the cluster: {}; check the context, and whether the cluster is up",
                 root_cause(other)
             )),
         }
@@ -64,7 +64,9 @@ impl RequestInfo<'_> {
             |namespace| format!("in namespace {namespace}"),
         );
         match status.code {
-            401 => Failure::Other("the cluster does not know you: log in again, then repeat".to_owned()),
+            401 => Failure::Other(
+                "the cluster rejects your credentials; log in, then repeat the command".to_owned(),
+            ),
             403 if is_about_rights(status) => {
                 let user = status
                     .message
@@ -80,9 +82,10 @@ impl RequestInfo<'_> {
                     || (*resource).to_owned(),
                     |(whole, part)| format!("{whole} --subresource={part}"),
                 );
+                let role = self.namespace.map_or("ClusterRole", |_| "Role");
                 Failure::Forbidden(format!(
-                    "{user} may not {verb} {resource} {place}; somebody who may must grant it: a Role with verb \
-                     {verb:?} for {resource}, and a RoleBinding. Check with: kubectl auth can-i {verb} {part} {flag}"
+                    "{user} may not {verb} {resource} {place}; ask an administrator for a {role} that allows {verb:?} \
+                     on {resource}, and a {role}Binding. Check with: kubectl auth can-i {verb} {part} {flag}"
                 ))
             }
             404 if status
@@ -91,17 +94,17 @@ impl RequestInfo<'_> {
                 .is_none_or(|details| details.name.is_empty()) =>
             {
                 Failure::Other(format!(
-                    "the cluster knows no {resource}: are the CRDs installed (kubectl apply -f shared-api/crds), and is \
-                     the context the right one?"
+                    "the cluster does not serve {resource}; install the CRDs (kubectl apply -f shared-api/crds), or \
+                     check the context"
                 ))
             }
             404 => Failure::NotFound(format!("{} does not exist", self.object())),
             409 => Failure::Conflict(format!(
-                "{} was changed by somebody else meanwhile; look at it, then repeat the command",
+                "{} has changed in the meantime; check it, then repeat the command",
                 self.object()
             )),
             _ => Failure::Other(format!(
-                "the API server refuses to {verb} {}: {}",
+                "the API server refused to {verb} {}: {}",
                 self.object(),
                 status.message
             )),
@@ -113,17 +116,17 @@ impl RequestInfo<'_> {
         let object = self.object();
         match error {
             kube::Error::Api(status) if status.code == 409 => Failure::Conflict(format!(
-                "{object} exists already; use another name, or look at the one that exists"
+                "{object} already exists; use another name, or check the existing one"
             )),
             kube::Error::Api(status) if status.code == 404 && is_about_namespace(status) => {
                 Failure::NotFound(format!(
-                    "namespace {} does not exist; name another with -n",
+                    "namespace {} does not exist; use -n to select another",
                     self.namespace.unwrap_or_default()
                 ))
             }
             kube::Error::Api(_) => self.failed(error),
             _ => Failure::Other(format!(
-                "{}; {object} may have been created nevertheless, so look for it before you repeat the command",
+                "{}; {object} may have been created nevertheless, so check before you repeat the command",
                 self.failed(error)
             )),
         }
@@ -181,10 +184,17 @@ mod tests {
                      \"gamedeployments\" in API group \"tkex.tencent.com\" in the namespace \"games\"";
         assert_eq!(
             ASK.refused(&status(403, words)).to_string(),
-            "\"jane\" may not patch gamedeployments.tkex.tencent.com in namespace games; somebody who may must grant it: \
-             a Role with verb \"patch\" for gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl auth \
-             can-i patch gamedeployments.tkex.tencent.com -n games"
+            "\"jane\" may not patch gamedeployments.tkex.tencent.com in namespace games; ask an administrator for a \
+             Role that allows \"patch\" on gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl \
+             auth can-i patch gamedeployments.tkex.tencent.com -n games"
         );
+        let ask = RequestInfo {
+            namespace: None,
+            ..ASK
+        };
+        let message = ask.refused(&status(403, words)).to_string();
+        assert!(message.contains("for a ClusterRole that allows"), "{message}");
+        assert!(message.contains(", and a ClusterRoleBinding."), "{message}");
     }
 
     #[test]
@@ -193,24 +203,24 @@ mod tests {
             resource: "gamedeployments.tkex.tencent.com/scale",
             ..ASK
         };
-        let said = ask
+        let message = ask
             .refused(&status(403, "User \"jane\" cannot patch"))
             .to_string();
         assert!(
-            said.contains("for gamedeployments.tkex.tencent.com/scale, and"),
-            "{said}"
+            message.contains("on gamedeployments.tkex.tencent.com/scale, and"),
+            "{message}"
         );
         let check = "can-i patch gamedeployments.tkex.tencent.com --subresource=scale -n games";
-        assert!(said.ends_with(check), "{said}");
+        assert!(message.ends_with(check), "{message}");
     }
 
     #[test]
-    fn the_words_of_an_admission_webhook_are_passed_on() {
+    fn the_message_of_an_admission_webhook_is_kept() {
         let words = "admission webhook \"guard\" denied the request: no";
         assert_eq!(
             ASK.refused(&status(403, words)),
             Failure::Other(format!(
-                "the API server refuses to patch gamedeployments.tkex.tencent.com arena: {words}"
+                "the API server refused to patch gamedeployments.tkex.tencent.com arena: {words}"
             ))
         );
     }
@@ -228,26 +238,22 @@ mod tests {
         };
         let taken = failed(409, "gamedeployments");
         assert!(
-            matches!(&taken, Failure::Conflict(words) if words.contains("arena exists already")),
+            matches!(&taken, Failure::Conflict(words) if words.contains("arena already exists")),
             "{taken}"
         );
-        let words = "namespace games does not exist; name another with -n".to_owned();
+        let words = "namespace games does not exist; use -n to select another".to_owned();
         assert_eq!(failed(404, "namespaces"), Failure::NotFound(words));
         assert!(matches!(failed(403, "gamedeployments"), Failure::Other(_)));
     }
 
     #[test]
-    fn a_conflict_is_told_from_the_rest() {
+    fn a_conflict_and_a_missing_object_differ_from_other_failures() {
         assert!(matches!(ASK.refused(&status(409, "")), Failure::Conflict(_)));
         assert!(matches!(ASK.refused(&status(404, "")), Failure::NotFound(_)));
         let unknown = Status {
             details: None,
             ..status(404, "the server could not find the requested resource")
         };
-        assert!(
-            ASK.refused(&unknown)
-                .to_string()
-                .contains("are the CRDs installed")
-        );
+        assert!(ASK.refused(&unknown).to_string().contains("install the CRDs"));
     }
 }

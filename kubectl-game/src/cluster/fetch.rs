@@ -74,8 +74,9 @@ pub(crate) fn name_of<K: Kind>(word: &str) -> Result<&str, Failure> {
     match word.split_once('/') {
         None => Ok(word),
         Some((kind, name)) if K::ALIASES.contains(&kind.to_lowercase().as_str()) => Ok(name),
-        Some((kind, _)) => Err(Failure::Refused(format!(
-            "{kind} is not what this command is about; write {}/NAME or NAME",
+        Some(_) => Err(Failure::Refused(format!(
+            "{word} is not of kind {}; use {}/NAME or NAME",
+            K::kind(&()),
             K::ALIASES.first().unwrap_or(&"")
         ))),
     }
@@ -257,7 +258,7 @@ impl ClusterConnection {
 
     async fn no_such<K: Kind>(&self, name: &str) -> Failure {
         let kind = K::kind(&());
-        let missing = format!("no {kind} is named {name:?} in namespace {}", self.namespace);
+        let missing = format!("no {kind} named {name:?} in namespace {}", self.namespace);
         let there = match self.api::<K>().list_metadata(&ListParams::default()).await {
             Err(_) => return Failure::NotFound(missing),
             Ok(list) => list.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>(),
@@ -269,9 +270,9 @@ impl ClusterConnection {
             .collect::<Vec<_>>()
             .join(", ");
         Failure::NotFound(match there.len() {
-            0 => format!("{missing}; there is none. Another namespace is named with -n"),
-            1..=MAX_NAMES => format!("{missing}; there is {shown}"),
-            more => format!("{missing}; there is {shown} and {} more", more - MAX_NAMES),
+            0 => format!("{missing}; none found. Use -n to select another namespace"),
+            1..=MAX_NAMES => format!("{missing}; found: {shown}"),
+            more => format!("{missing}; found: {shown} and {} more", more - MAX_NAMES),
         })
     }
 

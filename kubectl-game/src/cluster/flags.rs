@@ -112,13 +112,13 @@ impl Flags {
                         } else {
                             format!("its contexts: {}", contexts.join(", "))
                         };
-                        Failure::Other(format!("the kubeconfig cannot be used: {error}; {known}"))
+                        Failure::Other(format!("cannot use the kubeconfig: {error}; {known}"))
                     })
             }
             // Falls back to the in-cluster configuration, like kubectl.
             Err(error) => Config::incluster().map(|config| (config, None)).map_err(|_| {
                 Failure::Other(format!(
-                    "no cluster is known: {error}; name a kubeconfig with --kubeconfig or KUBECONFIG"
+                    "no cluster is configured: {error}; set --kubeconfig or KUBECONFIG"
                 ))
             }),
         }

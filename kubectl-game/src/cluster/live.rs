@@ -82,7 +82,7 @@ impl Live {
                     Some(UnreadableObject { name, error, .. }) => Failure::Other(format!(
                         "GameDeployment {name} cannot be read: {error}; correct the field with kubectl edit"
                     )),
-                    None => Failure::NotFound(format!("GameDeployment {} is gone", self.name)),
+                    None => Failure::NotFound(format!("GameDeployment {} no longer exists", self.name)),
                 });
             };
             let objects = |pods, runs, revisions| Snapshot::of(game, pods, runs, revisions, &self.flags);

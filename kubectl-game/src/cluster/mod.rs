@@ -3,7 +3,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`flags`] | flags shared with kubectl, and a client configured by them |
-//! | [`failure`] | conversion of API errors to messages that tell the reader what to do |
+//! | [`failure`] | conversion of API errors to messages that name the remedy |
 //! | [`fetch`] | single objects, lists, and everything that belongs to one workload |
 //! | [`change`] | writes with a precondition on the state they were decided on |
 //! | [`live`] | live views of the same objects |

@@ -52,12 +52,12 @@ impl History {
                 .iter()
                 .map(|revision| revision.revision.to_string())
                 .collect();
-            let words = format!(
-                "{} has no revision {number}; there is {}",
+            let message = format!(
+                "{} has no revision {number}; it has {}",
                 self.name,
                 known.join(", ")
             );
-            return Err(Failure::Refused(words));
+            return Err(Failure::Refused(message));
         };
         match self.display.output() {
             Some(OutputFormat::Name) => print(&document::object(found, OutputFormat::Name)?),

@@ -124,14 +124,14 @@ impl Terminate {
             .change(name, |run: &HookRun| {
                 let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
                 if phase.is_final() {
-                    let words = format!("{} is {phase} already: a verdict never changes", run.name_any());
-                    return Err(Failure::Refused(words));
+                    let message = format!("{} is already {phase}; a verdict is final", run.name_any());
+                    return Err(Failure::Refused(message));
                 }
                 Ok((json!({ "spec": { "terminate": true } }), ()))
             })
             .await?;
         let text = format!(
-            "{name} ends: metrics without a verdict become Inconclusive. The gate stays closed, and its pod stays."
+            "{name} ends: metrics without a verdict become Inconclusive. The gate stays closed, and the pod is kept."
         );
         print_answer(&text, &[format!("kubectl game hook get {name}{}", cluster.flags)]);
         DONE
@@ -154,7 +154,7 @@ impl Source for One {
         Some(match found {
             Some(found) => Ok(Box::new(RunView::of(&found))),
             None => Err(Failure::NotFound(format!(
-                "HookRun {} is gone: its verdict was used, or its pod is not to go any more",
+                "HookRun {} no longer exists: its verdict was used, or its pod is no longer selected",
                 self.name
             ))),
         })

@@ -94,50 +94,42 @@ fn decide(
         None => of_rollout(game, Timestamp::now(), flags)?,
     };
     if there.is_empty() && rollout.is_none() {
-        return Err(Failure::Refused(format!(
-            "{name} has no hook: its gates are open"
-        )));
+        return Err(Failure::Refused(format!("nothing to retry: {name} has no hooks")));
     }
     if let Some(kind) = only.filter(|kind| !there.contains(kind)) {
         let flags: Vec<_> = there.iter().map(|kind| flag_of(*kind)).collect();
-        let words = format!(
-            "{name} has no {} hook; there is --hook {}",
+        let message = format!(
+            "{name} has no {} hook; use --hook {}",
             hook_name(kind),
-            flags.join(", ")
+            flags.join(" or ")
         );
-        return Err(Failure::Refused(words));
+        return Err(Failure::Refused(message));
     }
     let status = status_of(game);
-    let refused = |kind: HookKind| {
+    let failed = |kind: HookKind| {
         let entries = entries(&status, kind)
             .iter()
             .filter(|entry| entry.phase.is_final());
         entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
     };
-    let asked = there
+    let kinds = there
         .into_iter()
         .filter(|kind| only.is_none_or(|only| only == *kind));
-    let asked: Vec<(HookKind, Vec<String>)> = asked
-        .map(|kind| (kind, refused(kind)))
+    let retried: Vec<(HookKind, Vec<String>)> = kinds
+        .map(|kind| (kind, failed(kind)))
         .filter(|(_, pods)| force || !pods.is_empty())
         .collect();
-    if asked.is_empty() && rollout.is_none() {
+    if retried.is_empty() && rollout.is_none() {
         return Err(Failure::Refused(nothing(game, flags)));
     }
     let (mut patch, mut messages) = rollout.unwrap_or_else(|| (json!({ "spec": {} }), Vec::new()));
-    for (kind, pods) in &asked {
+    for (kind, pods) in &retried {
         patch["spec"][kind.field()] = json!({ "retry": true });
-        messages.push(if pods.is_empty() {
-            format!(
-                "{name}: its {} hooks that ended without success are asked again, if there are any.",
-                hook_name(*kind)
-            )
-        } else {
-            format!(
-                "{name}: the {} hook of {} is asked again.",
-                hook_name(*kind),
-                some(pods)
-            )
+        let (kind, names) = (hook_name(*kind), some(pods));
+        messages.push(match pods.len() {
+            0 => format!("{name}: {kind} hooks that ended without success run again, if there are any."),
+            1 => format!("{name}: the {kind} hook of {names} runs again."),
+            _ => format!("{name}: the {kind} hooks of {names} run again."),
         });
     }
     Ok((patch, messages.join(" ")))
@@ -192,30 +184,30 @@ fn nothing(game: &GameDeployment, flags: &str) -> String {
         entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
     };
     let is_running = |entry: &HookCondition| Wait::of(&status, entry) == Wait::Running;
-    let asking = open(&is_running);
+    let running = open(&is_running);
     let in_trouble = open(&|entry: &HookCondition| entry.hook_run.is_some() && !is_running(entry));
     let blocked = open(&|entry: &HookCondition| entry.hook_run.is_none());
-    let mut words = vec![format!(
-        "no hook of a pod of {name} has said no, so there is nothing to ask again"
+    let mut messages = vec![format!(
+        "nothing to retry: no hook of {name} has failed (--force sets retry anyway)"
     )];
-    if !asking.is_empty() {
-        words.push(format!("being asked right now: {}", some(&asking)));
+    if !running.is_empty() {
+        messages.push(format!("the hook for {} is running", some(&running)));
     }
     if !in_trouble.is_empty() {
-        words.push(format!(
-            "the hook of {} has not ended, and continues without a retry once its trouble is over: kubectl game why \
+        messages.push(format!(
+            "the hook for {} has not ended, and continues automatically once the cause is removed: kubectl game why \
              gd/{name}{flags}",
             some(&in_trouble)
         ));
     }
     if !blocked.is_empty() {
-        words.push(format!(
-            "the hook of {} cannot be asked, and goes on by itself when the cause is gone: kubectl game why gd/{name}{flags}",
+        messages.push(format!(
+            "the hook for {} cannot run, and starts automatically once the cause is removed: kubectl game why \
+             gd/{name}{flags}",
             some(&blocked)
         ));
     }
-    words.push("--force sets retry all the same".to_owned());
-    words.join("; ")
+    messages.join("; ")
 }
 
 #[cfg(test)]
@@ -224,17 +216,14 @@ mod tests {
     use crate::view::samples;
 
     #[test]
-    fn only_the_hook_that_said_no_is_asked_again() {
+    fn only_the_hook_that_failed_runs_again() {
         let game = samples::refused().game;
         let (patch, message) = decide(&game, None, false, "").unwrap();
         assert_eq!(
             patch,
             json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
         );
-        assert_eq!(
-            message,
-            "arena: the PreDelete hook of arena-x7k2p is asked again."
-        );
+        assert_eq!(message, "arena: the PreDelete hook of arena-x7k2p runs again.");
     }
 
     #[test]
@@ -244,7 +233,7 @@ mod tests {
         assert_eq!(patch, resumed());
         assert_eq!(message, "arena: the hook of canary step 2 runs again.");
         let only = decide(&failed, Some(HookKind::PreDelete), false, "");
-        assert!(only.unwrap_err().to_string().contains("nothing to ask again"));
+        assert!(only.unwrap_err().to_string().starts_with("nothing to retry: "));
         let mut running = failed;
         running.spec.update_strategy.as_mut().unwrap().paused = None;
         assert!(
@@ -271,7 +260,7 @@ mod tests {
         assert_eq!(
             message,
             "arena: lifecycle hook smoke runs again. Retry the others one by one: --lifecycle load. arena: the PreDelete \
-             hook of arena-x7k2p is asked again."
+             hook of arena-x7k2p runs again."
         );
         let (patch, _) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch.get("metadata"), None);
@@ -291,7 +280,7 @@ mod tests {
             assert!(requested.unwrap().starts_with("rollout="), "{patch}");
             assert_eq!(
                 message,
-                "arena: the time of the rollout begins again, and the lifecycle hooks that it ended run again."
+                "arena: the time limit of the rollout starts again, and the lifecycle hooks that it ended run again."
             );
         }
     }
@@ -320,16 +309,13 @@ mod tests {
     }
 
     #[test]
-    fn the_hook_of_a_pod_that_goes_back_is_asked_again_without_the_rollout() {
+    fn the_hook_of_a_pod_that_goes_back_runs_again_without_the_rollout() {
         let mut game = samples::refused().game;
         game.status.get_or_insert_default().rollback = samples::rolled_back().game.status.unwrap().rollback;
         let hooks = json!({ "preDeleteUpdateStrategy": { "retry": true } });
         let (patch, message) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch, json!({ "spec": hooks }));
-        assert_eq!(
-            message,
-            "arena: the PreDelete hook of arena-x7k2p is asked again."
-        );
+        assert_eq!(message, "arena: the PreDelete hook of arena-x7k2p runs again.");
         let (patch, message) = decide(&game, None, false, "").unwrap();
         assert_eq!(patch["spec"], hooks);
         assert!(message.starts_with("arena: the rollout to arena-7d4b9c begins again, "));
@@ -352,25 +338,26 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_waits_it_says_so_and_what_waits_instead() {
+    fn a_retry_without_a_failed_hook_names_the_hooks_that_wait() {
         let refused = |game: &GameDeployment| decide(game, None, false, "").unwrap_err().to_string();
         assert_eq!(
             refused(&samples::asking().game),
-            "no hook of a pod of arena has said no, so there is nothing to ask again; being asked right now: arena-x7k2p; \
-             --force sets retry all the same"
+            "nothing to retry: no hook of arena has failed (--force sets retry anyway); the hook for arena-x7k2p is \
+             running"
         );
-        let words = refused(&samples::blocked().game);
-        assert!(
-            words.contains("cannot be asked, and goes on by itself"),
-            "{words}"
-        );
+        let message = refused(&samples::blocked().game);
+        let blocked = "; the hook for arena-x7k2p cannot run, and starts automatically once ";
+        assert!(message.contains(blocked), "{message}");
         let erroring = samples::erroring("HookErrors", "Unreachable", "connection refused");
-        let words = refused(&erroring.game);
-        let trouble = "the hook of arena-x7k2p has not ended, and continues without a retry";
-        assert!(words.contains(trouble) && !words.contains("right now"), "{words}");
+        let message = refused(&erroring.game);
+        let trouble = "; the hook for arena-x7k2p has not ended, and continues automatically once ";
+        assert!(
+            message.contains(trouble) && !message.contains("is running"),
+            "{message}"
+        );
         assert_eq!(
             refused(&samples::without_hook().game),
-            "arena has no hook: its gates are open"
+            "nothing to retry: arena has no hooks"
         );
     }
 
@@ -380,7 +367,7 @@ mod tests {
         let words = decide(&game, Some(HookKind::PostInplace), true, "")
             .unwrap_err()
             .to_string();
-        assert_eq!(words, "arena has no PostInplace hook; there is --hook pre-delete");
+        assert_eq!(words, "arena has no PostInplace hook; use --hook pre-delete");
         assert!(decide(&samples::asking().game, None, true, "").is_ok());
     }
 }

@@ -24,14 +24,14 @@ pub(super) fn request(
     let hooks = game.spec.lifecycle_hooks.as_deref().unwrap_or_default();
     if !hooks.iter().any(|known| known.name == hook) {
         let names: Vec<&str> = hooks.iter().map(|known| known.name.as_str()).collect();
-        let there = if names.is_empty() {
-            "it has none".to_owned()
+        return Err(Failure::Refused(if names.is_empty() {
+            format!("{name} has no lifecycle hooks")
         } else {
-            format!("there is {}", names.join(", "))
-        };
-        return Err(Failure::Refused(format!(
-            "{name} has no lifecycle hook {hook:?}; {there}"
-        )));
+            format!(
+                "{name} has no lifecycle hook {hook:?}; it has {}",
+                names.join(", ")
+            )
+        }));
     }
     let status = status_of(game);
     let entry = status.lifecycle_hooks.iter().find(|entry| entry.name == hook);
@@ -52,7 +52,7 @@ pub(super) fn request(
     }
     let why_not = match entry.map(|entry| (entry.phase, entry.attempts)) {
         Some((Phase::Failed | Phase::Error | Phase::Inconclusive, _) | (Phase::Waiting, 1..)) => None,
-        None | Some((Phase::Waiting, _)) => Some("has not begun: its point is not reached"),
+        None | Some((Phase::Waiting, _)) => Some("has not started: the rollout has not reached its point"),
         Some((Phase::Running, _)) => Some("is running"),
         Some((Phase::Successful | Phase::Ignored, _)) => {
             Some("has ended, and the rollout is past it; it runs again in the next rollout")
@@ -84,7 +84,7 @@ pub(super) fn restart_timer(game: &GameDeployment, now: Timestamp) -> Option<(Va
     let progressing = condition(&status, WorkloadCondition::Progressing);
     progressing.filter(|progressing| progressing.reason == reason)?;
     let message = format!(
-        "{}: the time of the rollout begins again, and the lifecycle hooks that it ended run again.",
+        "{}: the time limit of the rollout starts again, and the lifecycle hooks that it ended run again.",
         game.name_any()
     );
     Some((requested(&format!("rollout={now}")), message))
@@ -178,21 +178,22 @@ mod tests {
             ("Successful", "has ended"),
             ("Ignored", "has ended"),
         ] {
-            let said = refused(&game(phase, 1), "smoke");
+            let message = refused(&game(phase, 1), "smoke");
             assert!(
-                said.starts_with(&format!("lifecycle hook smoke of arena {words}")),
-                "{said}"
+                message.starts_with(&format!("lifecycle hook smoke of arena {words}")),
+                "{message}"
             );
         }
-        assert!(refused(&game("Waiting", 0), "smoke").ends_with("has not begun: its point is not reached"));
-        assert!(refused(&game("Failed", 1), "other").contains("has not begun"));
+        let early = "has not started: the rollout has not reached its point";
+        assert!(refused(&game("Waiting", 0), "smoke").ends_with(early));
+        assert!(refused(&game("Failed", 1), "other").ends_with(early));
         assert_eq!(
             refused(&game("Failed", 1), "smok"),
-            "arena has no lifecycle hook \"smok\"; there is smoke, other"
+            "arena has no lifecycle hook \"smok\"; it has smoke, other"
         );
         assert_eq!(
             refused(&samples::refused().game, "smoke"),
-            "arena has no lifecycle hook \"smoke\"; it has none"
+            "arena has no lifecycle hooks"
         );
     }
 }

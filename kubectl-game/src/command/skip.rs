@@ -1,4 +1,4 @@
-//! `kubectl game skip`: lets one pod pass its gate without a hook. The reason is recorded.
+//! `kubectl game skip`: skips the hooks of one pod. The reason is recorded.
 
 use std::io::{BufRead, IsTerminal, Write};
 
@@ -14,6 +14,7 @@ use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, Snapshot, name_of};
 use crate::view::hook_name;
 use crate::view::pod::waiting;
+use crate::why::Next;
 
 /// Skips the hooks of one pod.
 #[derive(Debug, Clone, Args)]
@@ -37,7 +38,7 @@ impl Skip {
     pub(crate) async fn main(&self) -> Outcome {
         if self.reason.trim().is_empty() {
             return Err(Failure::Refused(
-                "--reason has no words: say why the pod may go unasked".to_owned(),
+                "--reason is empty: say why the hooks are skipped".to_owned(),
             ));
         }
         let cluster = self.flags.cluster().await?;
@@ -46,7 +47,7 @@ impl Skip {
         let snapshot = Snapshot::alone(cluster.get(&owner_of(&pod)?).await?);
         let uid = pod.uid().unwrap_or_default();
         if pod.annotations().get(SKIP_HOOK) == Some(&uid) {
-            let text = format!("{name} passes its hooks already.");
+            let text = format!("{name} already skips its hooks.");
             print_answer(&text, &[undo(name, &cluster.flags)]);
             return DONE;
         }
@@ -58,56 +59,60 @@ impl Skip {
         cluster
             .change(name, |now: &Pod| {
                 if now.uid().as_ref() != Some(&uid) {
-                    let words = format!("pod {name} is another one now; look at it, then repeat the command");
-                    return Err(Failure::Conflict(words));
+                    let message = format!(
+                        "pod {name} was replaced by another pod of this name; check it, then repeat the command"
+                    );
+                    return Err(Failure::Conflict(message));
                 }
                 let annotations = json!({ SKIP_HOOK: uid, SKIP_HOOK_REASON: self.reason, SKIP_HOOK_BY: by });
                 Ok((json!({ "metadata": { "annotations": annotations } }), ()))
             })
             .await?;
-        let text = format!(
-            "{what} A Warning event HookSkipped will name it, your reason and you. The command below takes it back."
-        );
+        let text =
+            format!("{what} A Warning event HookSkipped will record the pod, the reason and your user name.");
         print_answer(&text, &[undo(name, &cluster.flags)]);
         DONE
     }
 }
 
 /// Returns the command that reverts the skip.
-fn undo(pod: &str, flags: &str) -> String {
-    format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}- {SKIP_HOOK_BY}-{flags}")
+fn undo(pod: &str, flags: &str) -> Next {
+    Next::new(
+        format!("kubectl annotate pod {pod} {SKIP_HOOK}- {SKIP_HOOK_REASON}- {SKIP_HOOK_BY}-{flags}"),
+        "undo the skip",
+    )
 }
 
 /// Returns the consequence for the pod.
 fn consequence(snapshot: &Snapshot, pod: &str) -> String {
     let now = match waiting(snapshot, pod) {
         Some((kind @ HookKind::PreDelete, _)) => format!(
-            "{pod} waits for its {} hook: it will be deleted or updated without being asked, and whoever plays on it is \
-             thrown out.",
+            "{pod} waits for its {} hook: it will be deleted or updated without the hook, and players on it will be \
+             disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PreInplace, _)) => format!(
-            "{pod} waits for its {} hook: its containers will be restarted without it being asked, and whoever plays on \
-             it is thrown out.",
+            "{pod} waits for its {} hook: its containers will be restarted without the hook, and players on it will be \
+             disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PostInplace, _)) => format!(
-            "{pod} waits for its {} hook: its update will count as confirmed, and the next pods are updated.",
+            "{pod} waits for its {} hook: its update will count as confirmed, and the next pods will be updated.",
             hook_name(kind)
         ),
-        None => format!("{pod} waits for no hook now."),
+        None => format!("{pod} does not wait for a hook."),
     };
-    format!("{now} As long as it has the annotation, it passes later hooks as well.")
+    format!("{now} The annotation also skips later hooks of this pod until it is removed.")
 }
 
 fn confirm(what: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Refused(format!(
-            "{what} Nobody can be asked here whether it is meant: add --yes"
+            "{what} Confirmation needed, but stdin is not a terminal; rerun with --yes"
         )));
     }
     let mut out = std::io::stderr().lock();
-    let _ = write!(out, "{what}\nType yes to go on: ");
+    let _ = write!(out, "{what}\nType yes to continue: ");
     let _ = out.flush();
     let mut answer = String::new();
     let read = std::io::stdin().lock().read_line(&mut answer);
@@ -123,13 +128,16 @@ mod tests {
     use crate::view::samples;
 
     #[test]
-    fn what_will_happen_is_said_before_it_happens() {
+    fn the_consequence_is_named_before_the_skip() {
         let words = consequence(&samples::refused(), "arena-x7k2p");
         assert!(
             words.starts_with("arena-x7k2p waits for its PreDelete hook: it will be deleted"),
             "{words}"
         );
         let words = consequence(&samples::refused(), "arena-b4n8c");
-        assert!(words.starts_with("arena-b4n8c waits for no hook now."), "{words}");
+        assert!(
+            words.starts_with("arena-b4n8c does not wait for a hook."),
+            "{words}"
+        );
     }
 }

@@ -47,12 +47,12 @@ impl Status {
         // Reads only the workload, so that a script needs no other permission.
         let game: GameDeployment = cluster.get(name).await?;
         let more = format!("find out more with: kubectl game why gd/{name}{}", cluster.flags);
-        let said = if self.watch {
+        let end = if self.watch {
             self.wait(&cluster, name).await?
         } else {
             say(&RolloutState::of(&game))
         };
-        Ok(match said {
+        Ok(match end {
             Some(FinalState::Complete) => ExitCode::SUCCESS,
             Some(FinalState::Blocked) => {
                 complain(&more);
@@ -74,7 +74,7 @@ impl Status {
         match self.timeout {
             None => settled.await.map(Some),
             Some(timeout) => match tokio::time::timeout(timeout, settled).await {
-                Ok(said) => said.map(Some),
+                Ok(end) => end.map(Some),
                 Err(_) => Ok(None),
             },
         }
@@ -95,11 +95,12 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
     loop {
         if let Some(listed) = live.listed() {
             let game = listed.objects.first();
-            let game = game.ok_or_else(|| Failure::NotFound(format!("GameDeployment {name} is gone")))?;
+            let game =
+                game.ok_or_else(|| Failure::NotFound(format!("GameDeployment {name} no longer exists")))?;
             let verdict = RolloutState::of(game);
             if last.as_ref() != Some(&verdict) {
-                if let Some(said) = say(&verdict) {
-                    return Ok(said);
+                if let Some(state) = say(&verdict) {
+                    return Ok(state);
                 }
                 last = Some(verdict);
             }
@@ -117,11 +118,11 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
 
 /// Prints a state, and returns it if it is final.
 fn say(verdict: &RolloutState) -> Option<FinalState> {
-    let (what, words, said) = match verdict {
+    let (what, words, end) = match verdict {
         RolloutState::Complete(words) => ("complete", words, Some(FinalState::Complete)),
         RolloutState::Waiting(words) => ("waiting", words, None),
         RolloutState::Blocked(words) => ("blocked", words, Some(FinalState::Blocked)),
     };
     print(&format!("{what}: {}\n", clean(words)));
-    said
+    end
 }

@@ -32,7 +32,10 @@ impl Why {
             }
             Some(_) => {
                 let name = name_of::<Pod>(&self.name).map_err(|_| {
-                    Failure::Refused(format!("{} is neither pod/NAME nor gd/NAME", self.name))
+                    let name = &self.name;
+                    Failure::Refused(format!(
+                        "{name} is not a pod or a GameDeployment; use pod/NAME, gd/NAME or NAME"
+                    ))
                 })?;
                 match cluster.get(name).await {
                     Ok(pod) => of_pod(&cluster, &pod).await?,
@@ -47,7 +50,7 @@ impl Why {
                 Err(Failure::NotFound(no_pod)) => match cluster.snapshot(&self.name).await {
                     Ok(snapshot) => why::game(&snapshot),
                     Err(Failure::NotFound(no_game)) => {
-                        let neither = || Failure::NotFound(format!("{no_pod}.\n       And {no_game}"));
+                        let neither = || Failure::NotFound(format!("{no_pod}\n       {no_game}"));
                         gone(&cluster, &self.name).await.ok_or_else(neither)?
                     }
                     Err(other) => return Err(other),
@@ -103,11 +106,11 @@ pub(super) fn owner_of(pod: &Pod) -> Result<String, Failure> {
     let ours = controller.filter(|owner| owner.kind == "GameDeployment");
     ours.map(|owner| owner.name.clone()).ok_or_else(|| {
         let whose = controller.map_or_else(
-            || "nobody controls it".to_owned(),
+            || "it has no controller".to_owned(),
             |owner| format!("{} {} controls it", owner.kind, owner.name),
         );
         Failure::Refused(format!(
-            "pod {} belongs to no GameDeployment: {whose}, and no hook is asked about it",
+            "pod {} does not belong to a GameDeployment: {whose}, and no hook runs for it",
             pod.name_any()
         ))
     })

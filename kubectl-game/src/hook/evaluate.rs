@@ -69,15 +69,15 @@ impl Evaluate {
                 .map(|metric| metric.name.as_str())
                 .collect();
             let known = known.join(", ");
-            return Err(format!("--metric {name:?} is not in {}; there is {known}", chosen.name).into());
+            return Err(format!("{} has no metric {name:?}; it has {known}", chosen.name).into());
         }
         let paint = self.color.paint();
         let mut worst = Phase::Successful;
         for metric in metrics {
             let (verdict, steps) = self.judge(&chosen, metric, &body);
             let message = verdict.message.unwrap_or_default();
-            let said = clean(&format!("{}: {message}", metric.name));
-            println!("{} {said}", paint.phase(verdict.phase));
+            let line = clean(&format!("{}: {message}", metric.name));
+            println!("{} {line}", paint.phase(verdict.phase));
             for step in steps {
                 println!("  {}", paint.faint(&clean(&step)));
             }
@@ -161,12 +161,12 @@ fn steps(
         origin,
         now,
     };
-    let says = |(name, condition): (&str, &Condition)| match condition.evaluate(&input) {
+    let explain = |(name, condition): (&str, &Condition)| match condition.evaluate(&input) {
         Ok(holds) => format!("{name} is {holds}: {}", condition.source()),
-        Err(error) => format!("{name} has no answer: {error}"),
+        Err(error) => format!("{name} could not be evaluated: {error}"),
     };
     std::iter::once(format!("result is {}: {value}", kind(result)))
-        .chain(set().map(says))
+        .chain(set().map(explain))
         .collect()
 }
 

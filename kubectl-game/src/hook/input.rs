@@ -107,10 +107,10 @@ impl Input {
         self.choose_with(stand_in)
     }
 
-    fn choose_with(&self, mend: fn(&mut HookRunSpec)) -> Result<Chosen, Box<dyn std::error::Error>> {
+    fn choose_with(&self, adapt: fn(&mut HookRunSpec)) -> Result<Chosen, Box<dyn std::error::Error>> {
         let document = manifest::choose(&self.files, self.name.as_deref())?;
         let mut spec = self.complete(document.hook()?);
-        mend(&mut spec);
+        adapt(&mut spec);
         let resolved = resolve_run(&spec).map_err(|problems| {
             Unusable(
                 problems
@@ -180,7 +180,7 @@ impl Input {
 
 impl Chosen {
     /// Describes the request of a metric. Fills in all values that may be shown.
-    pub(super) fn asks(&self, metric: &ResolvedMetric) -> String {
+    pub(super) fn request_of(&self, metric: &ResolvedMetric) -> String {
         let arguments = &self.resolved.arguments;
         let known = references(metric, arguments).into_iter().map(|reference| {
             let text = self
@@ -195,7 +195,7 @@ impl Chosen {
             Ok(Rendered { request, rules, .. }) => rules.redactor.clean(&match request {
                 ProviderRequest::Http(HttpRequest::Web(web)) => format!("{} {}", verb(web.method), web.url),
                 ProviderRequest::Http(HttpRequest::Prometheus(prometheus)) => {
-                    format!("{} for {}", prometheus.address, prometheus.query)
+                    format!("query {} at {}", prometheus.query, prometheus.address)
                 }
                 ProviderRequest::Job(_) => "a Job".to_owned(),
                 ProviderRequest::Read(request) => request.object.to_string(),
@@ -280,11 +280,11 @@ fn verb(method: Method) -> &'static str {
 pub(super) fn how_to_supply(reference: &Reference) -> String {
     match reference {
         Reference::Secret { name, key } => {
-            format!("{reference} is not known here, no cluster is asked; pass --secret {name}/{key}=VALUE")
+            format!("{reference} is unknown: the cluster is not contacted; pass --secret {name}/{key}=VALUE")
         }
         Reference::ConfigMap { name, key } => {
             format!(
-                "{reference} is not known here, no cluster is asked; pass --config-map {name}/{key}=VALUE"
+                "{reference} is unknown: the cluster is not contacted; pass --config-map {name}/{key}=VALUE"
             )
         }
     }

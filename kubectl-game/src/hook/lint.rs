@@ -86,10 +86,10 @@ impl Lint {
 
 fn print(document: &Document, problems: &[Finding], known: &KnownObjects) {
     let object = format!("{} {}", document.kind(), document.name());
-    let print = |path: &str, said: &str| {
+    let print = |path: &str, text: &str| {
         println!(
             "{}",
-            clean(&format!("{}: {object}: {said}", document.place(path)))
+            clean(&format!("{}: {object}: {text}", document.place(path)))
         );
     };
     for Finding { path, message, .. } in problems {

@@ -47,7 +47,7 @@ impl LocalRun {
         let mut metrics = chosen.resolved.metrics.iter();
         if let Some(metric) = metrics.find(|metric| metric.provider.acts_in_the_cluster()) {
             return Err(format!(
-                "metric {} uses the provider {}, which acts in the cluster only; use hook evaluate --result TEXT, or \
+                "metric {} uses the provider {}, which runs only in the cluster; use hook evaluate --result TEXT, or \
                  create a HookRun",
                 metric.name,
                 metric.provider.name()
@@ -58,8 +58,8 @@ impl LocalRun {
         let live = self.output.is_none();
         if live {
             for metric in &chosen.resolved.metrics {
-                let asks = format!("metric {} asks {}", metric.name, chosen.asks(metric));
-                println!("{}", paint.faint(&clean(&asks)));
+                let request = format!("metric {}: {}", metric.name, chosen.request_of(metric));
+                println!("{}", paint.faint(&clean(&request)));
             }
         }
         let _ = rustls::crypto::ring::default_provider().install_default();

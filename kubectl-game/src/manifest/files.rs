@@ -32,7 +32,7 @@ pub(super) fn gather(paths: &[PathBuf], recursive: bool) -> Result<Vec<PathBuf>,
                 hint: if recursive {
                     ""
                 } else {
-                    "; -R reads the directories in it too"
+                    "; use -R to include subdirectories"
                 },
             });
         }

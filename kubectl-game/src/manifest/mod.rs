@@ -60,19 +60,19 @@ pub(crate) enum ManifestError {
         name: String,
         message: String,
     },
-    #[error("{} is larger than {limit} MiB; give it in several files", path.display())]
+    #[error("{} is larger than {limit} MiB; split it into several files", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("more than {limit} files in {}; give fewer of them", path.display())]
+    #[error("more than {limit} files in {}; select fewer", path.display())]
     TooMany { path: PathBuf, limit: usize },
-    #[error("{} is more than {limit} directories deep; give a directory further down", path.display())]
+    #[error("{} is nested more than {limit} directories deep; select a subdirectory", path.display())]
     TooDeep { path: PathBuf, limit: usize },
-    #[error("no file in {} ends in .json, .yaml or .yml{hint}", path.display())]
+    #[error("no .json, .yaml or .yml file in {}{hint}", path.display())]
     Empty { path: PathBuf, hint: &'static str },
-    #[error("no HookTemplate or HookRun in {0}; give a file with one of them")]
+    #[error("no HookTemplate or HookRun in {0}; use a file that contains one")]
     Nothing(String),
     #[error("several hooks in {0}: {1}; choose one with --name")]
     Several(String, String),
-    #[error("no hook is named {0:?}; there is {1}")]
+    #[error("no hook named {0:?}; found: {1}")]
     NoSuchName(String, String),
 }
 
@@ -82,8 +82,8 @@ impl Document {
         self.group() == GROUP && matches!(self.kind(), "HookTemplate" | "HookRun")
     }
 
-    /// Returns whether the document is of a known kind, or was probably meant to be. Nobody else uses the
-    /// names of our kinds or our group.
+    /// Returns whether the document is of a known kind, or probably of one that is misspelt. Only hookgate and the
+    /// original operators use these kinds and this group.
     pub(crate) fn is_ours(&self) -> bool {
         KINDS.contains(&self.kind()) || self.group() == GROUP
     }

@@ -24,7 +24,7 @@ fn every_example_is_clean() {
 }
 
 #[test]
-fn other_objects_are_passed_over_and_a_workload_is_read_as_by_its_operator() {
+fn other_objects_are_ignored_and_a_workload_is_read_as_by_its_operator() {
     let manifest = Manifest::new(
         "apiVersion: v1\nkind: Service\nspec: {portz: 1}\n---\napiVersion: tkex.tencent.com/v1alpha1\n\
          kind: GameDeployment\nmetadata: {name: g}\nspec:\n  elsewhere: old\n  selector: {}\n  template: {}\n  \
@@ -89,14 +89,14 @@ fn a_dump_of_a_cluster_is_read_item_by_item() {
         "{out}"
     );
     let json = hook(&["lint", "-o", "json", "-f", manifest.path()]);
-    let told: serde_json::Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!((json.code, &told["problems"]), (1, &1.into()), "{told}");
-    assert_eq!(told["objects"][0]["problems"], serde_json::json!([]));
-    let problem = &told["objects"][1]["problems"][0];
+    let report: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((json.code, &report["problems"]), (1, &1.into()), "{report}");
+    assert_eq!(report["objects"][0]["problems"], serde_json::json!([]));
+    let problem = &report["objects"][1]["problems"][0];
     assert_eq!(
         (&problem["path"], &problem["line"]),
         (&"metadata.name".into(), &17.into()),
-        "{told}"
+        "{report}"
     );
 }
 
@@ -109,7 +109,7 @@ fn directories_are_read_as_kubectl_reads_them() {
     let empty = hook(&["lint", "-f", path]);
     assert_eq!(empty.code, 64, "{empty:?}");
     assert!(
-        empty.err.contains("no file in ") && empty.err.contains("-R reads"),
+        empty.err.contains("no .json, .yaml or .yml file in ") && empty.err.contains("use -R"),
         "{empty:?}"
     );
     std::fs::write(at("b.yml"), GAME).unwrap();
@@ -134,7 +134,7 @@ fn nothing_to_check_is_no_mistake_and_too_much_is_one() {
     let manifest = Manifest::new(&"# much\n".repeat(3 << 20));
     let said = hook(&["lint", "-f", manifest.path()]);
     assert_eq!(said.code, 64, "{said:?}");
-    let complaint = "error: FILE is larger than 16 MiB; give it in several files\n";
+    let complaint = "error: FILE is larger than 16 MiB; split it into several files\n";
     assert_eq!(manifest.anonymous(&said.err), complaint);
     let manifest = Manifest::new(&format!("a: {}1{}", "[".repeat(100), "]".repeat(100)));
     let said = hook(&["lint", "-f", manifest.path()]);

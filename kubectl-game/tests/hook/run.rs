@@ -87,7 +87,7 @@ fn each_measurement_is_shown_when_it_was_taken() {
     assert_eq!((said.code, requests), (0, 4), "{said:?}");
     let lines: Vec<&str> = said.out.lines().collect();
     assert!(
-        lines[0].starts_with("metric m asks GET http://127.0.0.1:"),
+        lines[0].starts_with("metric m: GET http://127.0.0.1:"),
         "{said:?}"
     );
     let live: Vec<String> = lines[1..5].iter().map(|line| timeless(line)).collect();
@@ -194,7 +194,7 @@ fn a_secret_that_is_not_given_is_an_error_with_its_remedy() {
 }
 
 #[test]
-fn nobody_waits_for_the_time_to_live_of_a_local_run() {
+fn a_local_run_does_not_wait_for_its_time_to_live() {
     let game = Webhook::start().unwrap();
     game.on("/players", players(0));
     let text = std::fs::read_to_string(example("10")).unwrap();

@@ -28,16 +28,13 @@ fn mistakes_on_the_command_line_name_the_flag() {
         "{said}"
     );
     let said = refused(&["run", "-f", &file, "--name", "tset"]);
-    assert_eq!(
-        said,
-        "error: no hook is named \"tset\"; there is test, test-fail\n"
-    );
+    assert_eq!(said, "error: no hook named \"tset\"; found: test, test-fail\n");
     let words = [
         "evaluate", "-f", &file, "--name", "test", "--arg", "PodIP=p", "--result", "1", "--metric", "wbetest",
     ];
     assert_eq!(
         refused(&words),
-        "error: --metric \"wbetest\" is not in test; there is webtest\n"
+        "error: test has no metric \"wbetest\"; it has webtest\n"
     );
 }
 

@@ -64,7 +64,7 @@ async fn an_action_is_followed_until_it_has_succeeded_everywhere() {
     let plugin = Plugin { fleet: &fleet };
     let none = plugin.run("exec-hook get").await;
     assert_eq!((none.code, none.out.as_str()), (0, ""), "{none:?}");
-    assert_has(&none.err, "there is no ExecutionHook in namespace ");
+    assert_has(&none.err, "no ExecutionHook in namespace ");
     servers(&fleet, 3).await;
     fleet.nodes.every_pod().on_exec(Exec::exits(0));
     action(&fleet);
@@ -105,7 +105,7 @@ async fn an_action_is_followed_until_it_has_succeeded_everywhere() {
         (&json!("ExecutionHook"), &json!(3))
     );
     let complete = plugin.refused(&format!("exec-hook terminate {name}")).await;
-    assert_has(&complete, "is complete already; there is nothing to end");
+    assert_has(&complete, "is already complete");
     let at_once = plugin
         .ok(&format!("exec-hook run freeze -l app={GAME} --ttl 0"))
         .await;
@@ -113,7 +113,7 @@ async fn an_action_is_followed_until_it_has_succeeded_everywhere() {
     let taken = plugin
         .refused(&format!("exec-hook run freeze -l app={GAME} --name {name}"))
         .await;
-    assert_has(&taken, &format!("{name} exists already; use another name"));
+    assert_has(&taken, &format!("{name} already exists; use another name"));
 }
 
 #[tokio::test]
@@ -225,9 +225,9 @@ async fn a_hook_that_cannot_succeed_is_left_and_then_terminated() {
     let ended = plugin.ok("exec-hook terminate eh/endless").await;
     assert_has(
         &ended,
-        "nothing is tried again, and containers without a success count as failed",
+        "failed actions are not retried, and containers without a success count as failed",
     );
-    assert_has(&ended, "Commands that run already are not stopped.");
+    assert_has(&ended, "Commands that are already running are not stopped.");
     let watched = plugin.run("exec-hook get endless -w").await;
     assert_eq!(watched.code, 1, "{watched:?}");
     assert_eq!(watched.out, "failed: HookTerminated: spec.terminate is set\n");

@@ -8,13 +8,13 @@ use crate::fleet;
 use crate::plugin::Plugin;
 
 #[tokio::test]
-async fn workloads_and_runs_are_listed_for_people_and_for_programs() {
+async fn workloads_and_runs_are_listed_as_tables_and_for_programs() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
     let none = plugin.run("list").await;
     assert_eq!((none.code, none.out.as_str()), (0, ""), "{none:?}");
     assert!(
-        none.err.starts_with("there is no GameDeployment in namespace "),
+        none.err.starts_with("no GameDeployment in namespace "),
         "{none:?}"
     );
     fleet.hook("empty", empty_now()).await;
@@ -90,13 +90,13 @@ async fn programs_read_it(plugin: &Plugin<'_>) {
     let final_ = plugin.run(&format!("hook terminate {run}")).await;
     assert_eq!(final_.code, 64, "{final_:?}");
     assert!(
-        final_.err.contains("is Failed already: a verdict never changes"),
+        final_.err.contains("is already Failed; a verdict is final"),
         "{final_:?}"
     );
 }
 
 #[tokio::test]
-async fn a_run_that_asks_without_end_is_ended() {
+async fn a_run_that_polls_without_end_is_terminated() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
     fleet.hook("empty", until_empty()).await;
@@ -112,9 +112,7 @@ async fn a_run_that_asks_without_end_is_ended() {
     );
     let nothing = plugin.run("hook list --failing").await;
     assert!(
-        nothing
-            .err
-            .starts_with("there is no HookRun that ended without success"),
+        nothing.err.starts_with("no HookRun that ended without success"),
         "{nothing:?}"
     );
     // Without a terminal, it prints block by block, up to the verdict.
@@ -122,7 +120,7 @@ async fn a_run_that_asks_without_end_is_ended() {
     let watching = plugin.run(&watch);
     let ending = async {
         let ended = plugin.ok(&format!("hook terminate {run}")).await;
-        assert_has(&ended, "The gate stays closed, and its pod stays.");
+        assert_has(&ended, "The gate stays closed, and the pod is kept.");
     };
     let (watched, ()) = tokio::join!(watching, ending);
     assert_eq!(watched.code, 0, "{watched:?}");

@@ -15,22 +15,22 @@ async fn each_mistake_is_answered_with_what_to_do() {
     assert_eq!(
         plugin.refused("get arean").await,
         format!(
-            "error: no GameDeployment is named \"arean\" in namespace {namespace}; there is none. Another namespace is \
-             named with -n\n"
+            "error: no GameDeployment named \"arean\" in namespace {namespace}; none found. Use -n to select another \
+             namespace\n"
         )
     );
     fleet.launch(&game(1, json!({}))).await;
     for command in ["get", "status", "retry", "pause", "undo", "history", "why"] {
         let said = plugin.refused(&format!("{command} arean")).await;
-        let words = format!("no GameDeployment is named \"arean\" in namespace {namespace}; there is {GAME}");
+        let words = format!("no GameDeployment named \"arean\" in namespace {namespace}; found: {GAME}");
         assert!(said.contains(&words), "{command}: {said}");
     }
     let said = plugin.refused("why arean").await;
-    assert_has(&said, "no Pod is named \"arean\"");
+    assert_has(&said, "no Pod named \"arean\"");
     let said = plugin.refused("get hr/arean").await;
     assert_eq!(
         said,
-        "error: hr is not what this command is about; write gd/NAME or NAME\n"
+        "error: hr/arean is not of kind GameDeployment; use gd/NAME or NAME\n"
     );
     let said = plugin.run("hook get nobody").await;
     assert_eq!(said.code, 64, "{said:?}");
@@ -39,7 +39,7 @@ async fn each_mistake_is_answered_with_what_to_do() {
     let said = plugin.refused("list --context nowhere").await;
     assert_has(&said, "its contexts: test");
     let said = plugin.refused("list --kubeconfig /does/not/exist").await;
-    assert_has(&said, "name a kubeconfig with --kubeconfig or KUBECONFIG");
+    assert_has(&said, "set --kubeconfig or KUBECONFIG");
     let said = plugin.refused(&format!("scale {GAME}")).await;
     assert_has(&said, "--replicas <NUMBER>");
     let said = plugin
@@ -56,9 +56,9 @@ async fn rights_are_named(plugin: &Plugin<'_>) {
     assert_eq!(
         said,
         format!(
-            "error: \"jane\" may not get gamedeployments.tkex.tencent.com in namespace {namespace}; somebody who may must \
-             grant it: a Role with verb \"get\" for gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: \
-             kubectl auth can-i get gamedeployments.tkex.tencent.com -n {namespace}\n"
+            "error: \"jane\" may not get gamedeployments.tkex.tencent.com in namespace {namespace}; ask an \
+             administrator for a Role that allows \"get\" on gamedeployments.tkex.tencent.com, and a RoleBinding. \
+             Check with: kubectl auth can-i get gamedeployments.tkex.tencent.com -n {namespace}\n"
         )
     );
     let said = plugin.refused("list -A --as jane --as-group players").await;

@@ -1,4 +1,4 @@
-//! A user lets one pod bypass its hook.
+//! A user skips the hook of one pod.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::plugin::Plugin;
 use crate::terminal::{terminal, until};
 
 #[tokio::test]
-async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
+async fn the_hook_of_one_pod_is_skipped_and_of_no_other() {
     let fleet = fleet("plugin").await;
     let plugin = Plugin { fleet: &fleet };
     fleet.hook("empty", empty_now()).await;
@@ -26,16 +26,16 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
     let marked = fleet.marked().await;
     let pod = marked.iter().next().unwrap();
 
-    nothing_happens_unless_it_is_meant(&plugin, pod).await;
+    nothing_happens_without_confirmation(&plugin, pod).await;
     assert_eq!(fleet.marked().await, marked);
 
     let said = plugin
         .ok(&format!("skip pod/{pod} --reason 'the event is over' --yes"))
         .await;
-    assert_has(&said, "it will be deleted or updated without being asked");
+    assert_has(&said, "it will be deleted or updated without the hook");
     assert!(
         said.contains("tkex.tencent.com/skip-hook-reason-"),
-        "how to take it back: {said}"
+        "how to undo it: {said}"
     );
     fleet.until_pods(|pods| pods.len() == 2).await;
     // Kubernetes 1.20 cannot report the user's identity, so the plugin uses the kubeconfig's user.
@@ -55,28 +55,28 @@ async fn a_pod_passes_when_a_person_insists_and_no_other_does() {
 }
 
 /// Checks that the pod stays unchanged without a typed or given confirmation.
-async fn nothing_happens_unless_it_is_meant(plugin: &Plugin<'_>, pod: &str) {
+async fn nothing_happens_without_confirmation(plugin: &Plugin<'_>, pod: &str) {
     let unsure = plugin
         .refused(&format!("skip {pod} --reason 'the event is over'"))
         .await;
-    assert_has(&unsure, "whoever plays on it is thrown out");
+    assert_has(&unsure, "players on it will be disconnected");
     assert!(
-        unsure.ends_with("Nobody can be asked here whether it is meant: add --yes\n"),
+        unsure.ends_with("Confirmation needed, but stdin is not a terminal; rerun with --yes\n"),
         "{unsure}"
     );
     let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
-    assert_has(&empty, "--reason has no words");
-    let mut asked = terminal(plugin.fleet, &["skip", pod, "--reason", "the event is over"]);
-    until(&asked, |shown| {
-        shown.contains("is thrown out") && shown.ends_with("Type yes to go on:")
+    assert_has(&empty, "--reason is empty");
+    let mut prompt = terminal(plugin.fleet, &["skip", pod, "--reason", "the event is over"]);
+    until(&prompt, |shown| {
+        shown.contains("will be disconnected") && shown.ends_with("Type yes to continue:")
     })
     .await;
-    asked.types("no");
-    assert_eq!(asked.ended(), 2, "{}", asked.transcript());
+    prompt.types("no");
+    assert_eq!(prompt.ended(), 2, "{}", prompt.transcript());
     assert!(
-        asked.transcript().contains("nothing was changed"),
+        prompt.transcript().contains("nothing was changed"),
         "{}",
-        asked.transcript()
+        prompt.transcript()
     );
     let untouched = plugin.fleet.pods().get(pod).await.unwrap();
     assert!(

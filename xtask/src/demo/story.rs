@@ -60,7 +60,7 @@ impl<S: Servers> Harness<'_, S> {
     /// Starts the servers, and returns them.
     async fn launch(&self) -> Outcome<BTreeSet<Server>> {
         self.teller
-            .chapter("Eight game servers, and a hook that asks each of them: does anybody play?");
+            .chapter("Eight game servers, and a hook that succeeds for a server without players");
         self.apply(&template(self.servers.path()))?;
         self.apply(&workload(self.servers.image("v1")))?;
         self.until("eight servers are ready", |status| status.available_replicas == 8)
@@ -74,9 +74,9 @@ impl<S: Servers> Harness<'_, S> {
     /// Scales down with a hook that succeeds.
     async fn empty_servers_leave(&self) -> Outcome<()> {
         self.teller
-            .chapter("Scale down to seven: the hook of one server is asked, says yes, and the server leaves");
+            .chapter("Scale down to seven: the hook of one server succeeds, and the server is deleted");
         self.kubectl(&["scale", "--replicas=7", "gamedeployment/arena"], None)?;
-        self.until("a hook is being asked", |status| {
+        self.until("a hook runs", |status| {
             status.hook_pending_replicas == 1 || status.replicas == 7
         })
         .await?;
@@ -93,7 +93,7 @@ impl<S: Servers> Harness<'_, S> {
     /// Scales down with a hook that fails until it is retried.
     async fn busy_server_stays(&self) -> Outcome<()> {
         self.teller
-            .chapter("Players join everywhere. Scale down to six: the hook says no, and the server stays");
+            .chapter("Players join everywhere. Scale down to six: the hook fails, and the server stays");
         self.servers.set_players(None, 5).await?;
         self.kubectl(&["scale", "--replicas=6", "gamedeployment/arena"], None)?;
         let refused = |status: &GameDeploymentStatus| {
@@ -112,7 +112,7 @@ impl<S: Servers> Harness<'_, S> {
             .map(|entry| entry.pod_name.clone())
             .ok_or("no pod waits")?;
         self.teller.chapter(&format!(
-            "The match on {entry} ends. Somebody retries; now the hook says yes"
+            "The match on {entry} ends. After a retry, the hook succeeds"
         ));
         self.servers.set_players(Some(&entry), 0).await?;
         let retry =
@@ -127,8 +127,9 @@ impl<S: Servers> Harness<'_, S> {
     }
 
     async fn update_in_two_batches(&self) -> Outcome<()> {
-        self.teller
-            .chapter("A new image for four of six servers, in place, two at a time; each is asked before");
+        self.teller.chapter(
+            "A new image for four of six servers, in place, two at a time; the hook runs for each before",
+        );
         self.servers.set_players(None, 0).await?;
         let image = json!([{
             "op": "replace", "path": "/spec/template/spec/containers/0/image", "value": self.servers.image("v2")

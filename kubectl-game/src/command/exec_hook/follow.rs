@@ -143,7 +143,7 @@ async fn until_complete(
             progress.take(ExecutionView::of(&hook));
             if hook.metadata.deletion_timestamp.is_some() && !hook.is_complete() {
                 return Err(Failure::NotFound(format!(
-                    "ExecutionHook {name} is being deleted: nothing is tried again, and no result follows"
+                    "ExecutionHook {name} is being deleted: failed actions are not retried, and there will be no result"
                 )));
             }
         }
@@ -192,8 +192,8 @@ async fn read(
 ) -> Result<ExecutionHook, Failure> {
     let gone = || {
         Failure::NotFound(format!(
-            "ExecutionHook {name} is gone before its end was seen: it was deleted, or its ttlSecondsAfterFinished has \
-             passed"
+            "ExecutionHook {name} no longer exists, and its result is unknown: it was deleted, or its \
+             ttlSecondsAfterFinished has passed"
         ))
     };
     match cluster.get::<ExecutionHook>(name).await {
@@ -211,7 +211,7 @@ fn newest(
 ) -> Result<Option<ExecutionHook>, Failure> {
     if let Some(object) = listed.unreadable.first() {
         return Err(Failure::Other(clean(&format!(
-            "ExecutionHook {name} cannot be read: {}; install the kubectl game of the version of the CRDs",
+            "ExecutionHook {name} cannot be read: {}; install the version of kubectl game that matches the CRDs",
             object.error
         ))));
     }

@@ -25,8 +25,8 @@ use super::Outcome;
 pub(crate) enum Command {
     /// Run a HookAction in the selected containers, and follow it until it is complete
     ///
-    /// Creates an ExecutionHook, prints its name, its progress and each container in which the action failed for
-    /// good. Ctrl-C ends only this command: the ExecutionHook continues in the cluster.
+    /// Creates an ExecutionHook, prints its name, its progress and each container in which the action failed
+    /// permanently. Ctrl-C ends only this command: the ExecutionHook continues in the cluster.
     ///
     /// Exit code: 0 the action succeeded in every container (or, with --wait=false, the ExecutionHook was created),
     /// 1 it did not, 2 usage error or the cluster cannot be queried, 3 not complete when --timeout or Ctrl-C ended
@@ -36,11 +36,11 @@ pub(crate) enum Command {
     ///
     /// With a name and -w, follows the ExecutionHook until it is complete, like run.
     ///
-    /// Exit code: 0 success, 2 usage error or the cluster cannot be queried; with a name and -w, as of run.
+    /// Exit code: 0 success, 2 usage error or the cluster cannot be queried; with a name and -w, as for run.
     Get(get::Get),
-    /// End an ExecutionHook: nothing is tried again
+    /// Terminate an ExecutionHook: failed actions are not retried
     ///
-    /// Containers without a success count as failed. Commands that run already are not stopped.
+    /// Containers without a success count as failed. Commands that are already running are not stopped.
     Terminate(terminate::Terminate),
 }
 

@@ -10,7 +10,7 @@ use crate::view::execution::{ExecutionView, Stage};
 
 /// Minimum time between two bars that stay, as in a file.
 const BAR_INTERVAL: Duration = Duration::from_secs(1);
-/// Most errors of containers that are tried again.
+/// Maximum number of printed errors of containers that are retried.
 const MAX_RETRIED: usize = 5;
 /// Time after which a hook without a status is reported.
 const UNSEEN_AFTER: Duration = Duration::from_secs(5);
@@ -21,7 +21,7 @@ pub(super) struct Progress {
     on_terminal: bool,
     /// Pods and containers whose failure is printed.
     failed: BTreeSet<(String, String)>,
-    /// Errors of containers that are tried again, as far as they are printed.
+    /// Printed errors of containers that are retried.
     retried: BTreeSet<String>,
     /// Last line about a wait.
     wait: Option<String>,
@@ -84,7 +84,7 @@ impl Progress {
         for container in view.retrying() {
             let error = container.message.clone().unwrap_or_default();
             if self.retried.len() < MAX_RETRIED && self.retried.insert(error) {
-                lines.push(format!("{}; it is tried again", failure(container)));
+                lines.push(format!("{}; retrying", failure(container)));
             }
         }
         for container in view.failed() {
@@ -177,13 +177,16 @@ fn joined(lines: &[String]) -> String {
 
 /// Says why nothing is carried out; `now` is the time since the start of the command.
 fn wait(view: &ExecutionView, now: Duration) -> Option<String> {
-    let said = match view.stage {
+    let message = match view.stage {
         Stage::Waiting => view.message.clone(),
         Stage::Unseen if now >= UNSEEN_AFTER => unseen(),
         Stage::Unseen | Stage::Executing | Stage::Succeeded | Stage::Failed => return None,
     };
     let reason = view.reason.as_ref().map(|reason| format!("{reason}: "));
-    Some(clean(&format!("waiting: {}{said}", reason.unwrap_or_default())))
+    Some(clean(&format!(
+        "waiting: {}{message}",
+        reason.unwrap_or_default()
+    )))
 }
 
 /// Returns the last line about a complete hook.
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hook_that_nobody_works_on_is_reported_after_a_while() {
+    fn a_hook_without_a_status_is_reported_after_a_while() {
         let mut progress = Progress::new(false);
         assert_eq!(output(&mut progress, execution::unseen(), 100), "");
         assert_eq!(progress.due(STYLE), Some(millis(5000)));

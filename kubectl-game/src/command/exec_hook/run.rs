@@ -50,11 +50,11 @@ pub(crate) struct Run {
     #[arg(short = 'c', long, value_name = "NAME", num_args = 1..)]
     container: Vec<String>,
 
-    /// Number of containers in which the action is carried out at a time [default: 64]
+    /// Number of containers in which the action runs at a time [default: 64]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..=1024))]
     parallelism: Option<i32>,
 
-    /// Seconds after which the complete ExecutionHook is deleted [default: 3600]
+    /// Seconds after which the completed ExecutionHook is deleted [default: 3600]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=604_800))]
     ttl: Option<i32>,
 
@@ -224,7 +224,7 @@ mod tests {
             ),
             ("freeze -l app=a --parallelism 0", "0 is not in 1..=1024"),
             ("freeze --pod a a", "\"a\" is in the list already"),
-            ("freeze --pod deploy/a", "write po/NAME or NAME"),
+            ("freeze --pod deploy/a", "not of kind Pod; use po/NAME or NAME"),
         ] {
             let refused = spec(words).unwrap_err();
             assert!(refused.contains(said), "{words}: {refused}");

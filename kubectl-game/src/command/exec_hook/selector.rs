@@ -8,7 +8,8 @@ use shared_api::syntax::{is_name, is_qualified_name};
 pub(super) fn parse(text: &str) -> Result<LabelSelector, String> {
     if text.trim().is_empty() {
         return Err(
-            "an empty selector would select all pods of the namespace; name a label, as app=arena".into(),
+            "an empty selector would select all pods of the namespace; name a label, for example app=arena"
+                .into(),
         );
     }
     let expressions: Result<Vec<Expression>, String> = requirements(text).map(requirement).collect();
@@ -22,7 +23,7 @@ pub(super) fn parse(text: &str) -> Result<LabelSelector, String> {
         // The map of a LabelSelector would keep one of them.
         if earlier.into_iter().any(differs) {
             return Err(format!(
-                "no pod has two values of label {key}; write {key} in (A,B)"
+                "a pod has at most one value of label {key}; use {key} in (A,B)"
             ));
         }
     }
@@ -41,7 +42,7 @@ fn requirements(text: &str) -> impl Iterator<Item = &str> {
 fn requirement(text: &str) -> Result<Expression, String> {
     let text = text.trim();
     if text.is_empty() {
-        return Err("a comma has no requirement beside it; remove it".to_owned());
+        return Err("the selector has an empty requirement; remove the extra comma".to_owned());
     }
     if let Some((head, values)) = text.split_once('(') {
         return set(text, head, values);
@@ -54,7 +55,7 @@ fn requirement(text: &str) -> Result<Expression, String> {
     }
     if text.contains(['<', '>']) {
         return Err(format!(
-            "{text:?}: selectors of pods have no < and >; use =, !=, in, notin, KEY or !KEY"
+            "{text:?}: label selectors do not support < and >; use =, !=, in, notin, KEY or !KEY"
         ));
     }
     match text.strip_prefix('!') {
@@ -83,9 +84,7 @@ fn key(text: &str) -> Result<String, String> {
     if is_qualified_name(text) {
         return Ok(text.to_owned());
     }
-    Err(format!(
-        "{text:?} is not the key of a label; write NAME or DOMAIN/NAME"
-    ))
+    Err(format!("{text:?} is not a label key; use NAME or DOMAIN/NAME"))
 }
 
 fn one_value(text: &str) -> Result<String, String> {
@@ -94,8 +93,7 @@ fn one_value(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{text:?} is not the value of a label; use at most 63 letters, digits, -, _ and ., with a letter or digit at \
-         both ends"
+        "{text:?} is not a label value; use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
     ))
 }
 
@@ -135,19 +133,19 @@ mod tests {
         for (text, words) in [
             ("", "would select all pods of the namespace; name a label"),
             ("  ", "would select all pods"),
-            ("app=arena,", "a comma has no requirement"),
-            ("app=a,app=b", "no pod has two values of label app"),
+            ("app=arena,", "remove the extra comma"),
+            ("app=a,app=b", "a pod has at most one value of label app"),
             ("zone in ()", "has no values"),
             ("zone in (a", "is not KEY in (A,B)"),
             ("zone of (a)", "is not KEY in (A,B)"),
-            ("age>3", "have no < and >"),
-            ("app arena", "\"app arena\" is not the key of a label"),
-            ("=arena", "\"\" is not the key of a label"),
-            ("app=a=b", "\"a=b\" is not the value of a label"),
-            ("app in (a b)", "\"a b\" is not the value of a label"),
+            ("age>3", "do not support < and >"),
+            ("app arena", "\"app arena\" is not a label key"),
+            ("=arena", "\"\" is not a label key"),
+            ("app=a=b", "\"a=b\" is not a label value"),
+            ("app in (a b)", "\"a b\" is not a label value"),
         ] {
-            let said = parse(text).unwrap_err();
-            assert!(said.contains(words), "{text:?}: {said}");
+            let error = parse(text).unwrap_err();
+            assert!(error.contains(words), "{text:?}: {error}");
         }
     }
 }

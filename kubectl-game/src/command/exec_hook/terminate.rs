@@ -24,8 +24,8 @@ impl Terminate {
         let name = name_of::<ExecutionHook>(&self.name)?;
         cluster.change(name, decide).await?;
         let text = format!(
-            "{name} ends: nothing is tried again, and containers without a success count as failed. Commands that run \
-             already are not stopped."
+            "{name} ends: failed actions are not retried, and containers without a success count as failed. Commands \
+             that are already running are not stopped."
         );
         print_answer(
             &text,
@@ -38,8 +38,8 @@ impl Terminate {
 /// Returns the patch, or the reason why there is nothing to end.
 fn decide(hook: &ExecutionHook) -> Result<(Value, ()), Failure> {
     if hook.is_complete() {
-        let words = format!("{} is complete already; there is nothing to end", hook.name_any());
-        return Err(Failure::Refused(words));
+        let message = format!("{} is already complete", hook.name_any());
+        return Err(Failure::Refused(message));
     }
     Ok((json!({ "spec": { "terminate": true } }), ()))
 }
@@ -56,6 +56,6 @@ mod tests {
         let at: jiff::Timestamp = "2026-01-02T10:00:00Z".parse().unwrap();
         hook.status.get_or_insert_default().completion_time = Some(at.into());
         let words = decide(&hook).unwrap_err().to_string();
-        assert_eq!(words, "freeze-1 is complete already; there is nothing to end");
+        assert_eq!(words, "freeze-1 is already complete");
     }
 }
