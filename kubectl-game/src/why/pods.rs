@@ -15,16 +15,6 @@ use crate::view::state::{held, undo_target};
 use crate::view::status_of;
 use crate::view::waits::some;
 
-/// Reasons of a kubelet that cannot get an image.
-const NO_IMAGE: [&str; 6] = [
-    "ErrImagePull",
-    "ImagePullBackOff",
-    "ErrImageNeverPull",
-    "InvalidImageName",
-    "ImageInspectError",
-    "RegistryUnavailable",
-];
-
 /// Reason of a kubelet that waits before it restarts a container.
 const CRASHED: &str = "CrashLoopBackOff";
 
@@ -348,7 +338,7 @@ fn cause_of(container: &Container) -> Option<(Cause, String)> {
         return None;
     };
     let name = container.name.clone();
-    let cause = if NO_IMAGE.contains(&reason.as_str()) {
+    let cause = if container.lacks_image() {
         Cause::NoImage(name)
     } else if reason == CRASHED {
         Cause::Crash(name)

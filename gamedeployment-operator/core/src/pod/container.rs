@@ -4,17 +4,18 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Waiting reasons for an image or configuration that keeps a container from starting at all.
-const CANNOT_START: [&str; 8] = [
+/// Waiting reasons for an image that the kubelet cannot get, so that a container does not start at all.
+const NO_IMAGE: [&str; 6] = [
     "ErrImagePull",
     "ImagePullBackOff",
     "ErrImageNeverPull",
     "InvalidImageName",
     "ImageInspectError",
     "RegistryUnavailable",
-    "CreateContainerConfigError",
-    "CreateContainerError",
 ];
+
+/// Waiting reasons for a configuration that keeps a container from starting at all.
+const NO_CONFIGURATION: [&str; 2] = ["CreateContainerConfigError", "CreateContainerError"];
 
 /// State of a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,9 +66,15 @@ impl Container {
         match &self.state {
             ContainerState::Running { .. } | ContainerState::Terminated | ContainerState::Unknown => false,
             ContainerState::Waiting { reason, .. } => {
-                self.container_id.is_empty() && self.restarts == 0 || CANNOT_START.contains(&reason.as_str())
+                let was_never_started = self.container_id.is_empty() && self.restarts == 0;
+                was_never_started || self.lacks_image() || NO_CONFIGURATION.contains(&reason.as_str())
             }
         }
+    }
+
+    /// Returns whether the container waits for an image that the kubelet cannot get.
+    pub fn lacks_image(&self) -> bool {
+        matches!(&self.state, ContainerState::Waiting { reason, .. } if NO_IMAGE.contains(&reason.as_str()))
     }
 
     /// Returns whether the container is running.
