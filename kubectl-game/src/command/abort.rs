@@ -13,7 +13,7 @@ use super::outlook::{Answer, Outlook, WATCH};
 use super::promote::{hook_failed, resumed, step_number};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::state::{held, rollback, unseen};
+use crate::view::state::{complete_revision, held, rollback, unseen};
 use crate::view::status_of;
 use crate::why::{is_paused, pauses_for_a_time};
 
@@ -86,8 +86,7 @@ fn revisions<'s>(
              out more with: kubectl game why gd/{name}{flags}"
         ));
     };
-    let canary = || status.canary.as_ref()?.revision.as_deref();
-    let Some(to) = status.current_revision.as_deref().or_else(canary) else {
+    let Some(to) = complete_revision(status) else {
         return Err(format!(
             "{name} has no complete revision to go back to: this is its first rollout; to stop it: kubectl game pause \
              {name}{flags}"

@@ -15,7 +15,7 @@ use serde_json::Value;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
-use crate::view::state::{condition, rollback, unseen};
+use crate::view::state::{complete_revision, condition, pause, rollback, unseen};
 use crate::view::status_of;
 use crate::why::Next;
 
@@ -232,10 +232,8 @@ impl<'g> Outlook<'g> {
     /// pods, if there are any.
     fn complete_revision(&self) -> Option<&str> {
         let status = &self.status;
-        let of_canary = || status.canary.as_ref()?.revision.as_ref();
-        let of_pods = || status.update_revision.as_ref().filter(|_| status.replicas > 0);
-        let recorded = status.current_revision.as_ref();
-        recorded.or_else(of_canary).or_else(of_pods).map(String::as_str)
+        let of_pods = || status.update_revision.as_deref().filter(|_| status.replicas > 0);
+        complete_revision(status).or_else(of_pods)
     }
 
     fn course(&self, target: Target<'_>) -> Course {
@@ -297,9 +295,7 @@ impl<'g> Outlook<'g> {
         let index = self.status.current_step_index.unwrap_or_default();
         let index = usize::try_from(index).unwrap_or_default();
         // A recorded pause ends once the workload is resumed.
-        let mut pauses = self.status.pause_conditions.iter();
-        let reason = WorkloadReason::PausedByCanaryPauseStep.as_str();
-        let is_recorded = pauses.any(|pause| pause.reason == reason);
+        let is_recorded = pause(&self.status, WorkloadReason::PausedByCanaryPauseStep).is_some();
         let place = index + usize::from(is_recorded);
         self.pause_from(place).map_or(NextStop::End, NextStop::Step)
     }

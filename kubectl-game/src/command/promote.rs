@@ -15,7 +15,7 @@ use shared_api::{GameDeployment, HookRun};
 use super::outlook::{Answer, Outlook};
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::state::{condition, unseen};
+use crate::view::state::{condition, pause, unseen};
 use crate::view::{age, status_of};
 use crate::why::{is_paused, pauses_for_a_time};
 
@@ -96,9 +96,7 @@ pub(super) fn step_number(game: &GameDeployment) -> i32 {
 
 /// Returns whether the hook of the current canary step has failed, according to the status.
 pub(super) fn hook_failed(game: &GameDeployment) -> bool {
-    let pauses = status_of(game).pause_conditions;
-    let mut pauses = pauses.iter();
-    pauses.any(|pause| pause.reason == WorkloadReason::PausedByStepBasedHook.as_str())
+    pause(&status_of(game), WorkloadReason::PausedByStepBasedHook).is_some()
 }
 
 /// Returns the name of the failed HookRun of the current canary step.
@@ -197,9 +195,7 @@ fn has_steps(game: &GameDeployment) -> bool {
 
 /// Returns the recorded pause of the current canary step.
 fn pause_of_step(game: &GameDeployment) -> Option<PauseCondition> {
-    let reason = WorkloadReason::PausedByCanaryPauseStep.as_str();
-    let pauses = status_of(game).pause_conditions;
-    pauses.into_iter().find(|pause| pause.reason == reason)
+    pause(&status_of(game), WorkloadReason::PausedByCanaryPauseStep).cloned()
 }
 
 /// Returns whether the rollout waits at the pause of a canary step. The operator reports this before it pauses the

@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use serde::Serialize;
-use shared_api::game_deployment::RollbackStatus;
+use shared_api::game_deployment::{PauseCondition, RollbackStatus};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use super::status_of;
-use super::waits::{causes, is_about, message_of, summaries};
+use super::waits::{causes, is_about, summaries};
 use crate::paint::Tone;
 
 /// Word for a workload whose newest spec the operator has not observed.
@@ -55,6 +55,20 @@ pub(crate) fn unresolved(status: &GameDeploymentStatus) -> Option<&Condition> {
 pub(crate) fn rollback(status: &GameDeploymentStatus) -> Option<&RollbackStatus> {
     let rollback = status.rollback.as_ref()?;
     (status.update_revision.as_ref() == Some(&rollback.from_revision)).then_some(rollback)
+}
+
+/// Returns the recorded pause for this reason.
+pub(crate) fn pause(status: &GameDeploymentStatus, reason: WorkloadReason) -> Option<&PauseCondition> {
+    let mut pauses = status.pause_conditions.iter();
+    pauses.find(|pause| pause.reason == reason.as_str())
+}
+
+/// Returns the last complete revision, if the operator has recorded one. Until it does, the canary knows where the rollout
+/// comes from.
+pub(crate) fn complete_revision(status: &GameDeploymentStatus) -> Option<&str> {
+    let of_canary = || status.canary.as_ref()?.revision.as_ref();
+    let recorded = status.current_revision.as_ref().or_else(of_canary);
+    recorded.map(String::as_str)
 }
 
 /// Returns the revision that an undo restores while a rollout is aborted or under way: the last complete one, because
@@ -125,15 +139,21 @@ impl State {
         let too_few = available.filter(|available| available.status == "False" && tone == Tone::Good);
         let (condition, tone) = too_few.map_or((condition, tone), |available| (available, Tone::Warn));
         let causes = causes(game);
+        let causes = if is_about(condition, &causes) {
+            summaries(&causes)
+        } else {
+            vec![]
+        };
+        let message = if causes.is_empty() {
+            condition.message.clone()
+        } else {
+            causes.join("; ")
+        };
         Self {
             word: condition.reason.clone(),
             tone,
-            message: message_of(condition, &causes),
-            causes: if is_about(condition, &causes) {
-                summaries(&causes)
-            } else {
-                vec![]
-            },
+            message,
+            causes,
             condition: Some(condition.type_.clone()),
             since: Some(condition.last_transition_time.0),
         }

@@ -40,7 +40,7 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
             paragraphs,
             next,
             runbook,
-        } = progress(snapshot, &status, is_quiet);
+        } = progress(snapshot, &status, is_quiet, failing.is_empty());
         // Pods that do not start are the cause of what the progress shows.
         if !failing.is_empty() {
             answer.say(&unavailable(snapshot, &status));
@@ -129,8 +129,13 @@ fn unavailable(snapshot: &Snapshot, status: &GameDeploymentStatus) -> String {
     }
 }
 
-/// Explains the progress. `is_quiet`: no hook brings errors, and no pod reports one.
-fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) -> Explanation {
+/// Explains the progress. `is_quiet`: no hook brings errors, and no pod reports one. `all_start`: no pod does.
+fn progress(
+    snapshot: &Snapshot,
+    status: &GameDeploymentStatus,
+    is_quiet: bool,
+    all_start: bool,
+) -> Explanation {
     let name = snapshot.game.name_any();
     let Some(found) = condition(status, WorkloadCondition::Progressing) else {
         let text = format!("{name}: gamedeployment-operator has not reported anything about it yet.");
@@ -139,7 +144,7 @@ fn progress(snapshot: &Snapshot, status: &GameDeploymentStatus, is_quiet: bool) 
     let message = sentence(&found.message);
     let reason = WorkloadReason::named(&found.reason);
     if reason == Some(WorkloadReason::RolloutComplete) {
-        let staying = partition::explain(snapshot, status);
+        let staying = partition::explain(snapshot, status, all_start);
         let is_waiting = status.hook_pending_replicas > 0;
         let state = if is_waiting {
             " waits for hooks"

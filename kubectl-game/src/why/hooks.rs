@@ -12,7 +12,7 @@ use super::remedy::{self, About, Remedy};
 use super::run::TroubledRun;
 use super::{Explanation, sentence, template};
 use crate::cluster::Snapshot;
-use crate::view::state::{held, rollback};
+use crate::view::state::{held, pause, rollback};
 use crate::view::waits::{Wait, some};
 use crate::view::{entries, hook_name, status_of};
 
@@ -358,10 +358,9 @@ impl<'s> HookWait<'s> {
 fn has_failed_rollout(status: &GameDeploymentStatus) -> bool {
     let blocked = held(status, WorkloadCondition::UpdateBlocked);
     let reason = blocked.and_then(|found| WorkloadReason::named(&found.reason));
-    let mut pauses = status.pause_conditions.iter();
     rollback(status).is_some()
         || reason == Some(WorkloadReason::ProgressDeadlineExceeded)
-        || pauses.any(|pause| pause.reason == WorkloadReason::PausedByStepBasedHook.as_str())
+        || pause(status, WorkloadReason::PausedByStepBasedHook).is_some()
         || status.lifecycle_hooks.iter().any(|hook| hook.phase.is_aborted())
 }
 

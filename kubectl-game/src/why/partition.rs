@@ -6,14 +6,19 @@ use kube::ResourceExt;
 use shared_api::GameDeploymentStatus;
 use shared_api::names::pod::REVISION;
 
+use super::Explanation;
 use super::next::Next;
-use super::{Explanation, pods};
 use crate::cluster::Snapshot;
 use crate::view::state::rollback;
 use crate::view::waits::some;
 
 /// Explains which pods stay at old revisions after the rollout; `None` if there are none, or no partition is set.
-pub(super) fn explain(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Option<Explanation> {
+/// `all_start`: no pod reports an error.
+pub(super) fn explain(
+    snapshot: &Snapshot,
+    status: &GameDeploymentStatus,
+    all_start: bool,
+) -> Option<Explanation> {
     let (workload, _) = Workload::examine(&snapshot.game);
     let partition = workload.partition;
     // Canary steps replace the partition.
@@ -31,7 +36,7 @@ pub(super) fn explain(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Opt
         1 => (format!("1 of {all} pods"), "stays"),
         count => (format!("{count} of {all} pods"), "stay"),
     };
-    let offer = offer(snapshot, status);
+    let offer = offer(snapshot, status, all_start);
     let remedy = match offer {
         Some(_) => " To update all pods, set it to 0.",
         None => "",
@@ -47,10 +52,10 @@ pub(super) fn explain(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Opt
 
 /// Returns the command that updates the pods that stay; `None` while a pod waits for a hook, or does not start. Then
 /// the update revision may be broken.
-pub(super) fn offer(snapshot: &Snapshot, status: &GameDeploymentStatus) -> Option<Next> {
+pub(super) fn offer(snapshot: &Snapshot, status: &GameDeploymentStatus, all_start: bool) -> Option<Next> {
     let mut pods = snapshot.pods.iter().map(Pod::read).filter(Pod::is_active);
     let is_proven = pods.all(|pod| is_old(status, &pod) || pod.is_ready());
-    let is_quiet = is_proven && pods::failing(snapshot).is_empty() && status.hook_pending_replicas == 0;
+    let is_quiet = is_proven && all_start && status.hook_pending_replicas == 0;
     is_quiet.then(|| lower(snapshot))
 }
 
@@ -219,7 +224,7 @@ mod tests {
         let strategy = snapshot.game.spec.update_strategy.as_mut().unwrap();
         let steps = json!({ "steps": [{ "partition": 1 }] });
         strategy.canary = serde_json::from_value(steps).unwrap();
-        assert_eq!(explain(&snapshot, &status_of(&snapshot.game)), None);
+        assert_eq!(explain(&snapshot, &status_of(&snapshot.game), true), None);
     }
 
     #[test]
@@ -242,10 +247,10 @@ mod tests {
     fn without_a_partition_or_an_old_pod_nothing_stays() {
         for partition in [json!(null), json!(0), json!("0%")] {
             let snapshot = with_partition(partition);
-            assert_eq!(explain(&snapshot, &status_of(&snapshot.game)), None);
+            assert_eq!(explain(&snapshot, &status_of(&snapshot.game), true), None);
         }
         let mut snapshot = with_partition(json!(1));
         snapshot.pods = samples::complete().pods;
-        assert_eq!(explain(&snapshot, &status_of(&snapshot.game)), None);
+        assert_eq!(explain(&snapshot, &status_of(&snapshot.game), true), None);
     }
 }

@@ -201,7 +201,7 @@ fn old(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<
 
 /// Explains that a pod stays at an old revision after the rollout. `message`: that of the condition.
 fn kept(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod, message: &str) -> Explanation {
-    let offer = offer(snapshot, status);
+    let offer = offer(snapshot, status, pods::failing(snapshot).is_empty());
     let remedy = match offer {
         Some(_) => " To update it, lower spec.updateStrategy.partition.",
         None => "",
