@@ -431,7 +431,7 @@ impl fmt::Display for Resource {
 }
 
 impl NeededRight {
-    /// Returns the question to the API server. `resource` is that of the target.
+    /// Returns the request to the API server. `resource` is that of the target.
     #[must_use]
     pub fn review(&self, resource: &Resource) -> SubjectAccessReview {
         let UserInfo {
@@ -475,39 +475,41 @@ impl NeededRight {
         let user = user.username.as_deref().unwrap_or_default();
         let ClusterAction { verb, .. } = action;
         let name = action.quoted_name();
-        let may_not =
-            |objects: &str| format!("{path}: {user:?} may not {verb} {objects} in namespace {namespace}");
+        let may_not = |objects: &str| {
+            format!("{path}: {user:?} is not allowed to {verb} {objects} in namespace {namespace}")
+        };
         match verb {
             HookVerb::Create if *resource == Resource::pod_exec() => {
                 let remedy = match kind {
                     ValidatedKind::GameDeployment | ValidatedKind::HookTemplate | ValidatedKind::HookRun => {
-                        "a hook would run a command in a container; use another provider, or ask"
+                        "which the hook needs to run a command in a container; use another provider, or ask"
                     }
                     ValidatedKind::HookAction | ValidatedKind::ExecutionHook => {
-                        "an ExecutionHook would carry out an action in containers; ask"
+                        "which ExecutionHooks need to carry out an action in containers; ask"
                     }
                 };
                 let may_not = may_not(&resource.to_string());
-                format!("{may_not}, and {remedy} for the right to create {resource}")
+                format!("{may_not}, {remedy} an administrator for the right to create {resource}")
             }
             HookVerb::Create => format!(
-                "{}, and a hook would create them; use another provider, or ask for the right to create jobs",
+                "{}, which the hook needs; use another provider, or ask an administrator for the right to create jobs",
                 may_not("Jobs (batch)")
             ),
             HookVerb::Get if resource.is_any() => format!(
-                "{}, and a hook would get objects of any kind, as Group, Version or Kind has no value in \
-                 args; set it, or name the kind in target, or ask for the right to get * of all API groups",
+                "{}, which the hook needs because Group, Version or Kind has no value in args; set the value, name \
+                 the kind in target, or ask an administrator for the right to get * of all API groups",
                 may_not(&format!("*{name}"))
             ),
             HookVerb::Get | HookVerb::Patch => format!(
-                "{}, and a hook would do so; use another provider, or ask for the right to {verb} {resource}",
+                "{}, which the hook needs; use another provider, or ask an administrator for the right to {verb} \
+                 {resource}",
                 may_not(&format!("{resource}{name}"))
             ),
             HookVerb::Any => format!("{path}.function: must be get or patch"),
         }
     }
 
-    /// Returns the message of the refusal if it cannot be found out whether the author has the right.
+    /// Returns the message of the refusal if the right of the author cannot be checked.
     #[must_use]
     pub fn unknown(&self, why: &str) -> String {
         let Self {
@@ -519,7 +521,9 @@ impl NeededRight {
         } = self;
         let user = user.username.as_deref().unwrap_or_default();
         let ClusterAction { verb, target, .. } = action;
-        format!("{path}: whether {user:?} may {verb} {target} in namespace {namespace} is not known: {why}")
+        format!(
+            "{path}: failed to check whether {user:?} may {verb} {target} in namespace {namespace}: {why}"
+        )
     }
 }
 
@@ -943,14 +947,14 @@ mod tests {
             assert_eq!(
                 right.refusal(&Resource::pod_exec()),
                 format!(
-                    "{field}: \"alice\" may not create pods/exec in namespace games, and an ExecutionHook would carry out an \
-                     action in containers; ask for the right to create pods/exec"
+                    "{field}: \"alice\" is not allowed to create pods/exec in namespace games, which ExecutionHooks \
+                     need to carry out an action in containers; ask an administrator for the right to create pods/exec"
                 )
             );
             assert_eq!(
                 right.unknown("no answer"),
                 format!(
-                    "{field}: whether \"alice\" may create pods/exec in namespace games is not known: no answer"
+                    "{field}: failed to check whether \"alice\" may create pods/exec in namespace games: no answer"
                 )
             );
         }
@@ -993,33 +997,34 @@ mod tests {
             (
                 job("v1"),
                 Resource::new("batch", "jobs"),
-                "provider.job: \"alice\" may not create Jobs (batch) in namespace games, and a hook would create them; use \
-                 another provider, or ask for the right to create jobs",
+                "provider.job: \"alice\" is not allowed to create Jobs (batch) in namespace games, which the hook \
+                 needs; use another provider, or ask an administrator for the right to create jobs",
             ),
             (
                 kubernetes("get", json!({ "name": "arena-0" })),
                 pods.clone(),
-                "provider.kubernetes: \"alice\" may not get pods \"arena-0\" in namespace games, and a hook would do so; use \
-                 another provider, or ask for the right to get pods",
+                "provider.kubernetes: \"alice\" is not allowed to get pods \"arena-0\" in namespace games, which the \
+                 hook needs; use another provider, or ask an administrator for the right to get pods",
             ),
             (
                 kubernetes("get", arena),
                 arenas,
-                "provider.kubernetes: \"alice\" may not get arenas.games.example.com in namespace games, and a hook would do \
-                 so; use another provider, or ask for the right to get arenas.games.example.com",
+                "provider.kubernetes: \"alice\" is not allowed to get arenas.games.example.com in namespace games, \
+                 which the hook needs; use another provider, or ask an administrator for the right to get \
+                 arenas.games.example.com",
             ),
             (
                 kubernetes("get", json!({})),
                 any.clone(),
-                "provider.kubernetes: \"alice\" may not get * in namespace games, and a hook would get objects of any kind, \
-                 as Group, Version or Kind has no value in args; set it, or name the kind in target, or ask for the right to \
-                 get * of all API groups",
+                "provider.kubernetes: \"alice\" is not allowed to get * in namespace games, which the hook needs \
+                 because Group, Version or Kind has no value in args; set the value, name the kind in target, or ask an \
+                 administrator for the right to get * of all API groups",
             ),
             (
                 kubernetes("patch", json!({})),
                 pods,
-                "provider.kubernetes: \"alice\" may not patch pods in namespace games, and a hook would do so; use another \
-                 provider, or ask for the right to patch pods",
+                "provider.kubernetes: \"alice\" is not allowed to patch pods in namespace games, which the hook needs; \
+                 use another provider, or ask an administrator for the right to patch pods",
             ),
             (
                 kubernetes("exec", json!({})),
@@ -1029,8 +1034,9 @@ mod tests {
             (
                 exec("players"),
                 Resource::pod_exec(),
-                "provider.exec: \"alice\" may not create pods/exec in namespace games, and a hook would run a command in a \
-                 container; use another provider, or ask for the right to create pods/exec",
+                "provider.exec: \"alice\" is not allowed to create pods/exec in namespace games, which the hook needs \
+                 to run a command in a container; use another provider, or ask an administrator for the right to \
+                 create pods/exec",
             ),
         ] {
             let request = request("HookRun", object(&[metric], &json!({})), Value::Null, "alice");
@@ -1041,8 +1047,8 @@ mod tests {
         let request = request("HookRun", object(&[kind], &json!({})), Value::Null, "alice");
         assert_eq!(
             needed(&request, &[])[0].unknown("no answer"),
-            "spec.metrics[0].provider.kubernetes: whether \"alice\" may get objects of the core kind \"Arena\" in \
-             namespace games is not known: no answer"
+            "spec.metrics[0].provider.kubernetes: failed to check whether \"alice\" may get objects of the core kind \
+             \"Arena\" in namespace games: no answer"
         );
     }
 }

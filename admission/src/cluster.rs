@@ -34,7 +34,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 const CORE_VERSION: &str = "v1";
 /// Reason why a kind has no resource.
 const NOT_SERVED: &str =
-    "the API server serves no such kind in namespaces; correct the kind, or install its definition first";
+    "the API server serves no such namespaced kind; correct the kind, or install its definition first";
 
 /// Maximum number of HookTemplates that are looked up for one GameDeployment.
 const MAX_TEMPLATES: usize = 64;
@@ -107,7 +107,7 @@ impl ClusterReader {
         }
     }
 
-    /// Completes a pending decision: asks the API server for the facts that it depends on.
+    /// Completes a pending decision: reads the facts that it depends on from the API server.
     pub async fn settle(&self, pending: PendingDecision) -> AdmissionDecision {
         let (refusal, open) = match pending {
             PendingDecision::Given(verdict) => return verdict,
@@ -205,7 +205,7 @@ impl ClusterReader {
         let deadline = tokio::time::Instant::now() + self.timeout;
         for right in rights {
             let refusal = tokio::time::timeout_at(deadline, self.refusal(right)).await;
-            let late = |_| Some(right.unknown(&format!("no answer within {}s", self.timeout.as_secs())));
+            let late = |_| Some(right.unknown(&format!("no response within {}s", self.timeout.as_secs())));
             if let Some(refusal) = refusal.unwrap_or_else(late) {
                 return AdmissionDecision::Forbidden(refusal);
             }
@@ -229,7 +229,7 @@ impl ClusterReader {
         let why = match answer.map(|review| review.status) {
             Ok(Some(status)) if status.allowed => return None,
             Ok(status) => status.and_then(|status| status.reason).unwrap_or_default(),
-            Err(error) => format!("the right is not known: {error}"),
+            Err(error) => format!("the right cannot be checked: {error}"),
         };
         let refusal = right.refusal(&resource);
         Some(if why.is_empty() {
@@ -269,7 +269,7 @@ impl ClusterReader {
         let api: Api<Parsed<Namespace>> = Api::all(self.client.0.clone());
         let call = self.calls.call(name, "read the namespace", api.get(name)).await;
         let found =
-            call.map_err(|error| format!("whether the namespace is being deleted is not known: {error}"))?;
+            call.map_err(|error| format!("failed to check whether the namespace is being deleted: {error}"))?;
         Ok(found.meta().deletion_timestamp.is_some())
     }
 
@@ -285,7 +285,7 @@ impl ClusterReader {
                 .await
         };
         let found = self.calls.call("", "list the objects", call).await;
-        let found = found.map_err(|error| format!("whether there are objects is not known: {error}"))?;
+        let found = found.map_err(|error| format!("failed to check whether objects exist: {error}"))?;
         Ok(found.items.is_none_or(|items| items.is_empty()))
     }
 }

@@ -161,7 +161,7 @@ pub fn judge(request: &AdmissionRequest, exempt: &[String]) -> PendingDecision {
         (GROUP, "GameDeployment") if label == Some("Cascading") && is_empty(old) => allowed,
         (GROUP, "GameDeployment") => refuse(request, &workload(request, label)),
         (GROUP, "HookTemplate") => {
-            let words = "gates that ask it stay closed without it";
+            let words = "gates whose hooks use it would stay closed";
             refuse(request, &opening(request, label, words))
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") if old["spec"]["group"] == GROUP => {
@@ -186,13 +186,13 @@ fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {
     let wanted = spec.as_i64().unwrap_or(1);
     let pods = status.as_i64().unwrap_or_default();
     let words = format!(
-        "it takes its pods (spec.replicas {wanted}, status.replicas {pods}) with it or leaves them to nobody, and no \
-         hook is asked"
+        "its pods (spec.replicas {wanted}, status.replicas {pods}) would be deleted or orphaned without running \
+         their hooks"
     );
     if label == Some("Cascading") {
         return format!(
-            "{words}; its label {DELETION_ALLOW}=Cascading allows it when both are 0 and the operator has seen the \
-             newest spec. Scale it to 0 and wait, or allow it now: {}",
+            "{words}; its label {DELETION_ALLOW}=Cascading allows the deletion once both are 0 and the operator has \
+             observed the latest spec. Scale it to 0 and wait, or allow the deletion now: {}",
             command(request)
         );
     }
@@ -205,7 +205,10 @@ fn opening(request: &AdmissionRequest, label: Option<&str>, words: &str) -> Stri
         None => format!("it has no label {DELETION_ALLOW}"),
         Some(value) => format!("its label {DELETION_ALLOW} is {value:?}"),
     };
-    format!("{words}, and {state}. To allow it: {}", command(request))
+    format!(
+        "{words}, and {state}. To allow the deletion: {}",
+        command(request)
+    )
 }
 
 fn refuse(request: &AdmissionRequest, why: &str) -> PendingDecision {
@@ -225,7 +228,7 @@ fn definition(request: &AdmissionRequest, label: Option<&str>) -> PendingDecisio
         .filter(|version| version["served"] == true)
         .find_map(|version| version["name"].as_str());
     let plural = spec["names"]["plural"].as_str();
-    let why = opening(request, label, "every object of the kind goes with it");
+    let why = opening(request, label, "every object of the kind would be deleted");
     let refusal = format!(
         "deletion of {} {} is refused: {why}",
         request.kind.kind,
@@ -235,7 +238,7 @@ fn definition(request: &AdmissionRequest, label: Option<&str>) -> PendingDecisio
         (Some(version), Some(plural)) if label == Some("Cascading") => PendingDecision::UnlessNoObjects {
             version: version.to_owned(),
             plural: plural.to_owned(),
-            refusal: format!("{refusal}. Cascading allows it when there is no such object"),
+            refusal: format!("{refusal}. Cascading allows the deletion once no such object exists"),
         },
         _ => PendingDecision::Given(AdmissionDecision::Forbidden(refusal)),
     }

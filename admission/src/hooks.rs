@@ -172,7 +172,7 @@ mod tests {
             ),
             (
                 TooLarge::Spec(1_300_000).into(),
-                "is too large: its spec is 1300000 bytes long, and hooks of a GameDeployment may have 131072; \
+                "is too large: its spec has 1300000 bytes, but hooks of a GameDeployment may have at most 131072; \
                  shorten it",
             ),
         ];

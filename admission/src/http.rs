@@ -223,8 +223,9 @@ async fn answer(
         Ok(verdict) => verdict,
         Err(error) => {
             handler.metrics.answered(name, &asked, "failed", since.elapsed());
-            tracing::error!(path = name, error, "a question ended in a defect");
-            return (StatusCode::INTERNAL_SERVER_ERROR, "a defect; the log says more").into_response();
+            tracing::error!(path = name, error, "a request failed because of a bug");
+            let words = "internal error of hookgate-admission; see its log";
+            return (StatusCode::INTERNAL_SERVER_ERROR, words).into_response();
         }
     };
     handler

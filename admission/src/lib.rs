@@ -150,7 +150,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     let farewell = async {
         signal.requested().await;
         ending.store(true, Ordering::Relaxed);
-        health.fail(ENDING, "asked to end; ask another replica");
+        health.fail(ENDING, "shutting down; use another replica");
         std::future::pending::<()>().await;
     };
     // Keeps the certificate up to date until the last response.

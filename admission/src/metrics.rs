@@ -54,18 +54,19 @@ impl Metrics {
     /// Registers all metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_admission");
-        let help = "Questions answered, by path, kind, operation and outcome (allowed, refused, failed)";
+        let help =
+            "Answered admission requests, by path, kind, operation and outcome (allowed, refused, failed)";
         registry.register("requests", help, self.requests.clone());
-        let help = "Requests that held no question that can be read";
+        let help = "Requests that cannot be read as an AdmissionReview";
         registry.register("malformed_requests", help, self.malformed.clone());
-        let help = "From the arrival of a question to its answer";
+        let help = "Time from the arrival of a request to its response";
         registry.register("request_duration_seconds", help, self.seconds.clone());
-        let help = "TLS connections that did not come about, by reason (refused: the caller does not trust the \
-                    certificate; timeout; other: the caller went away, or does not speak TLS)";
+        let help = "Failed TLS handshakes, by reason (refused: the client does not trust the certificate; timeout; \
+                    other: the client disconnected, or does not speak TLS)";
         registry.register("tls_handshakes_failed", help, self.handshakes_failed.clone());
-        let help = "Certificates that this process made";
+        let help = "Certificates that this process created";
         registry.register("certificate_renewals", help, self.renewals.clone());
-        let help = "When the certificate that is presented expires, in seconds since 1970; 0: there is none";
+        let help = "Expiry time of the presented certificate, in seconds since 1970; 0: no certificate";
         registry.register("certificate_expiry_timestamp_seconds", help, self.expiry.clone());
     }
 

@@ -3,7 +3,7 @@
 //! A body is either parsed as a request or rejected as a whole with HTTP 400. A response always carries the
 //! uid of its request. This module makes no decisions.
 //!
-//! The objects of a request stay JSON text until somebody needs them: a client without credentials may send any.
+//! The objects of a request stay JSON text until they are needed: a client without credentials may send any.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -109,10 +109,10 @@ pub enum Malformed {
     #[error("cannot be read as an AdmissionReview: {0}")]
     Form(#[from] serde_json::Error),
     /// The body has a different kind or version.
-    #[error("{0} of {1} is not known; send AdmissionReview of admission.k8s.io/v1")]
+    #[error("{0} of {1} is not supported; send AdmissionReview of admission.k8s.io/v1")]
     Kind(String, String),
     /// A part of the request is longer than any API server sends.
-    #[error("request.{field} has {bytes} bytes; at most {max} are read")]
+    #[error("request.{field} has {bytes} bytes; the limit is {max}")]
     TooLong {
         /// Field of the request.
         field: &'static str,
@@ -122,7 +122,7 @@ pub enum Malformed {
         max: usize,
     },
     /// The user has too many attributes.
-    #[error("request.userInfo has more than {MAX_USER_VALUES} values, which is more than are read")]
+    #[error("request.userInfo has more than {MAX_USER_VALUES} values, which is the limit")]
     User,
 }
 
@@ -353,7 +353,7 @@ impl WeighedRequest {
             (Err(why), _) => return unchecked("new", why, "simplify it"),
             // These may only change in certain ways, which cannot be compared.
             (Ok(_), Err(why)) if ["HookRun", "ExecutionHook"].contains(&head.kind.kind.as_str()) => {
-                return unchecked("stored", why, "delete it, and create another one");
+                return unchecked("stored", why, "delete it and create it again");
             }
             (Ok(_), Err(_)) => RawValue::NULL,
             (Ok(_), Ok(_)) => &old_object,

@@ -74,7 +74,7 @@ impl Server {
         let connections = Connections::new(LIMITS, self.dropped.of("webhook"));
         let mut end = std::pin::pin!(async {
             shutdown.requested().await;
-            tracing::info!("asked to end");
+            tracing::info!("shutdown requested");
             tokio::time::sleep(drain).await;
         });
         loop {
@@ -104,7 +104,7 @@ impl Server {
             .await
             .is_err()
         {
-            tracing::warn!("connections were cut that did not end in time");
+            tracing::warn!("closed connections that did not end in time");
         }
     }
 }
@@ -126,7 +126,7 @@ impl Served {
             Ok(Err(error)) => {
                 let reason = if is_refused(&error) { "refused" } else { "other" };
                 self.metrics.handshake_failed(reason);
-                tracing::debug!(reason, %error, "a TLS connection did not come about");
+                tracing::debug!(reason, %error, "a TLS handshake failed");
                 return;
             }
             Err(_) => return self.metrics.handshake_failed("timeout"),

@@ -81,7 +81,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
         return AdmissionDecision::Forbidden(words);
     }
     if kind == ValidatedKind::ExecutionHook && !old.is_null() && fixed_spec(object) != fixed_spec(old) {
-        let words = "spec: only terminate may change after the creation; create another ExecutionHook";
+        let words = "spec: only terminate may be changed; create another ExecutionHook";
         return AdmissionDecision::Invalid(words.to_owned());
     }
     let joined = |problems: &[FieldError]| FieldErrors::from_iter(problems.to_vec()).to_string();
@@ -99,7 +99,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
         Ok(known) => {
             let known = known
                 .into_iter()
-                .map(|problem| format!("not refused, because it was so before: {problem}"));
+                .map(|problem| format!("existing problem, not rejected: {problem}"));
             AdmissionDecision::Allowed(known.chain(warnings(kind, request)).collect())
         }
     }
@@ -123,8 +123,8 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
         .filter(|_| operators.iter().all(|known| known != user))?;
     let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
     Some(AdmissionDecision::Forbidden(format!(
-        "metadata.ownerReferences: {kind} {name} is named as controller, and its HookRuns are made by the operator \
-         alone, not by {user:?}; leave the owner out"
+        "metadata.ownerReferences: {user:?} must not set {kind} {name} as the controller: only \
+         gamedeployment-operator creates its HookRuns; remove the owner reference"
     )))
 }
 
@@ -150,8 +150,8 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
     (fixed_spec(object) != fixed_spec(old)).then(|| {
         let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
         format!(
-            "spec: {kind} {name} asks by this HookRun, and an edited one opens nothing; edit the HookTemplate, \
-             or delete the HookRun to have it asked again (spec.terminate may be set)"
+            "spec: this HookRun belongs to {kind} {name}, and an edited HookRun opens no gate; edit the \
+             HookTemplate, or delete the HookRun to rerun the hook (spec.terminate may be set)"
         )
     })
 }

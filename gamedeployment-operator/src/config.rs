@@ -4,7 +4,7 @@ use clap::Parser;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
 
-/// Runs GameDeployments: workloads whose pods leave only when their hook allows it.
+/// Runs GameDeployments: workloads whose pods are deleted or updated only after their hook succeeded.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "gamedeployment-operator", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("gamedeployment-operator", flag)))]
@@ -13,8 +13,8 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub operator: OperatorArgs,
 
-    /// Do not watch nodes: deletion costs of nodes are ignored, and hooks run even for pods whose node is gone,
-    /// and for pods that never started from 30 s after their kubelet's last report
+    /// Do not watch nodes: deletion costs of nodes are ignored, and hooks also run for pods whose node is gone, and,
+    /// from 30 s after the last report of their kubelet, for pods that never started
     #[arg(long)]
     pub ignore_nodes: bool,
 

@@ -1,4 +1,4 @@
-//! Runs GameDeployments: a pod leaves only when its hook allows it.
+//! Runs GameDeployments: a pod is deleted or updated only after its hook succeeded.
 //!
 //! | module | job |
 //! | --- | --- |

@@ -121,7 +121,7 @@ impl Loop {
                 self.handle(DriverInput::Response(id, answer));
             }
             Err(error) => {
-                tracing::error!(%error, "a task ended in a defect");
+                tracing::error!(%error, "a task failed unexpectedly");
                 if let Some(id) = self.tasks.remove(&error.id()) {
                     let unknown = Err(RequestError::Unknown(error.to_string()));
                     self.handle(DriverInput::Response(id, unknown));
@@ -166,7 +166,7 @@ impl Loop {
             DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
             DriverOutput::Overdue(objects) => tracing::warn!(
                 objects,
-                "the watch has not shown what was written; reading it directly"
+                "the watch has not shown writes in time; reading their objects directly"
             ),
             DriverOutput::Unreadable((namespace, name), unreadable) => {
                 self.metrics.unreadable.inc();

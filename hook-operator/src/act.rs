@@ -174,7 +174,7 @@ impl ApiBackend {
     pub async fn refuse_unreadable(&self, metadata: &ObjectMeta, error: &str) -> Result<(), StoreError> {
         let namespace = metadata.namespace.as_deref().unwrap_or_default();
         let name = metadata.name.as_deref().unwrap_or_default();
-        let run: Parsed<HookRun> = self.get(namespace, "read a run", name).await?;
+        let run: Parsed<HookRun> = self.get(namespace, "read a HookRun", name).await?;
         let Err(InvalidObject { status, .. }) = run.0 else {
             // It was corrected, which the watch will show.
             return Ok(());
@@ -195,7 +195,7 @@ impl ApiBackend {
         let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
-        self.patch_status::<HookRun>("refuse a run", metadata, status)
+        self.patch_status::<HookRun>("refuse a HookRun", metadata, status)
             .await?;
         Ok(())
     }
@@ -218,10 +218,11 @@ impl ApiBackend {
         if run.phase.is_unset() {
             status["phase"] = json!(Phase::Pending);
         }
-        self.patch_status::<HookRun>("record that a run waits", &metadata, status)
+        self.patch_status::<HookRun>("record that a HookRun waits", &metadata, status)
             .await?;
         let note = format!(
-            "{message}. Next: kubectl game hook list -n {namespace}, and end or delete HookRuns that are not needed"
+            "{message}. Next: kubectl game hook list -n {namespace}, then end or delete HookRuns that are no longer \
+             needed"
         );
         self.events
             .warn(reference_of("HookRun", &metadata), reason, "Measure", &note);
@@ -230,7 +231,7 @@ impl ApiBackend {
 
     /// Reads a run that has waited for memory, bypassing the cache.
     pub(crate) async fn read_waiting(&self, namespace: &str, name: &str) -> Result<ReadRun, StoreError> {
-        match self.get::<HookRun>(namespace, "read a run", name).await {
+        match self.get::<HookRun>(namespace, "read a HookRun", name).await {
             Ok(Parsed(Ok(run))) => Ok(ReadRun::Found(Arc::new(with_used_metadata(run)))),
             Ok(Parsed(Err(_))) => Ok(ReadRun::Unreadable),
             Err(StoreError::Gone) => Ok(ReadRun::Gone),
@@ -297,17 +298,17 @@ fn namespace_of(run: &HookRun) -> &str {
 fn next_step(run: &HookRun) -> String {
     if lacks_owner(&run.metadata) {
         let (name, namespace) = (run.name_any(), namespace_of(run));
-        return format!("if it still has no owner, kubectl delete hookrun {name} -n {namespace}");
+        return format!("if it still has no owner, run: kubectl delete hookrun {name} -n {namespace}");
     }
     let mut owners = run.metadata.owner_references.iter().flatten();
     let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
     match game {
         Some(game) => format!(
-            "mend that, then kubectl game retry {} -n {}",
+            "fix the cause, then run: kubectl game retry {} -n {}",
             game.name,
             namespace_of(run)
         ),
-        None => "mend that, then delete this HookRun and create it again".to_owned(),
+        None => "fix the cause, then delete this HookRun and create it again".to_owned(),
     }
 }
 
@@ -329,22 +330,24 @@ pub(crate) fn reference_of(kind: &str, metadata: &ObjectMeta) -> ObjectReference
 impl RunStore for ApiBackend {
     async fn record(&self, base: &HookRun, status: &HookRunStatus) -> Result<HookRun, StoreError> {
         let failed = |error: serde_json::Error| StoreError::Failed {
-            step: "write a status",
+            step: "write the status",
             message: error.to_string(),
         };
         let new = serde_json::to_value(status).map_err(failed)?;
         let old = serde_json::to_value(&base.status).map_err(failed)?;
-        let step = "write a status";
+        let step = "write the status";
         let recorded = self.patch_status(step, &base.metadata, replacing(old, new));
         readable(step, recorded.await?).map(with_used_metadata)
     }
 
     async fn read(&self, run: &HookRun) -> Result<HookRun, StoreError> {
-        self.read_same("read a run", run).await.map(with_used_metadata)
+        self.read_same("read a HookRun", run)
+            .await
+            .map(with_used_metadata)
     }
 
     async fn delete(&self, run: &HookRun) -> Result<(), StoreError> {
-        self.delete_same("delete a run", run).await
+        self.delete_same("delete a HookRun", run).await
     }
 }
 
@@ -376,7 +379,7 @@ impl ClusterProviders for ApiBackend {
             // Such a run is refused before its first measurement.
             None => Err(MeasurementFailure::new(
                 MeasurementReason::JobRefused,
-                "provider.job is off",
+                "provider.job is not enabled",
             )),
         }
     }
@@ -448,7 +451,7 @@ impl EventSink for ApiBackend {
 
     fn jobs_left(&self, run: &HookRun, jobs: &[String], why: &StoreError) {
         let message = format!(
-            "{why}. Next: kubectl delete job {} -n {}; they are deleted with this HookRun at the latest",
+            "{why}. Next: kubectl delete job {} -n {}; otherwise they are deleted with this HookRun",
             jobs.join(" "),
             namespace_of(run)
         );

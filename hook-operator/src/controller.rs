@@ -182,7 +182,7 @@ impl Controller {
             }
             Err(error) if error.is_cancelled() => {}
             Err(error) => {
-                tracing::error!(%error, "a session ended without a verdict; it is opened again");
+                tracing::error!(%error, "a session ended without a verdict; restarting it");
                 self.reopen();
             }
         }

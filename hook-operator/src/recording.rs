@@ -17,7 +17,7 @@ where
         if matches!(error, StoreError::Conflict | StoreError::Gone) {
             return;
         }
-        tracing::warn!(namespace, name, %error, "will try again to record that {what}");
+        tracing::warn!(namespace, name, %error, "failed to record that {what}; retrying");
         tokio::time::sleep(RETRY_DELAY).await;
     }
 }

@@ -68,7 +68,8 @@ fn value(reference: &Reference, object: &[u8], key: &str) -> Result<String, Stri
     let mut object = serde_json::Deserializer::from_slice(object);
     let found = TextAt(&["data", key]).deserialize(&mut object);
     // The error could quote the object.
-    let found = found.map_err(|_| format!("{reference} could not be read: the answer is no such object"))?;
+    let found =
+        found.map_err(|_| format!("{reference} could not be read: the response is not a valid object"))?;
     let found = found.ok_or_else(|| format!("{reference} does not exist: the object has no such key"))?;
     match reference {
         Reference::ConfigMap { .. } => Ok(found),
@@ -162,14 +163,17 @@ mod tests {
             (r#"{ "data": { "value": "?" } }"#, "is not text"),
             (
                 r#"{ "data": { "value": 7 } }"#,
-                "could not be read: the answer is no such object",
+                "could not be read: the response is not a valid object",
             ),
             (
                 r#"{ "data": "hush" }"#,
-                "could not be read: the answer is no such object",
+                "could not be read: the response is not a valid object",
             ),
-            ("[\"hush\"]", "could not be read: the answer is no such object"),
-            ("hush", "could not be read: the answer is no such object"),
+            (
+                "[\"hush\"]",
+                "could not be read: the response is not a valid object",
+            ),
+            ("hush", "could not be read: the response is not a valid object"),
         ] {
             assert_eq!(
                 found(&secret, object),

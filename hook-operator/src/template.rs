@@ -232,7 +232,7 @@ async fn write(template: ObjectMeta, status: HookTemplateStatus, backend: Arc<Ap
         if matches!(error, StoreError::Conflict | StoreError::Gone) {
             return;
         }
-        tracing::warn!(%error, name = template.name, "will try again");
+        tracing::warn!(%error, name = template.name, "failed to write the condition of a HookTemplate; retrying");
         tokio::time::sleep(RETRY_DELAY).await;
     }
 }

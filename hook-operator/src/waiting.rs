@@ -102,7 +102,7 @@ impl WaitingRuns {
                 }
                 Err(error) if error.is_cancelled() => {}
                 Err(error) => {
-                    tracing::error!(%error, "a read of a HookRun ended without an answer; it is repeated");
+                    tracing::error!(%error, "a read of a HookRun panicked; retrying");
                     self.repeat(error.id());
                 }
             }
@@ -141,7 +141,7 @@ impl Calls {
             match read {
                 Ok(run) => return run,
                 Err(error) => {
-                    tracing::warn!(namespace, name, %error, "will try again to read a HookRun that has room now");
+                    tracing::warn!(namespace, name, %error, "failed to read a HookRun that waited; retrying");
                     tokio::time::sleep(retry.fail()).await;
                 }
             }

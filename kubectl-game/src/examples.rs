@@ -21,7 +21,7 @@ const EXAMPLES: &str = r#"
     Resume the update: resume arena
     End the pause of the current canary step: promote arena
     Continue past a canary step whose hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
-    Abort the rollout, and take its pods back: abort arena
+    Abort the rollout, and roll its pods back: abort arena
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
     Restart all pods, each after its hook: restart arena
@@ -46,6 +46,7 @@ const EXAMPLES: &str = r#"
     Terminate an ExecutionHook that keeps failing: exec-hook terminate freeze-x7k2p
     Validate the manifests of a directory: lint -R -f deploy/
     JSON output for a pipeline: lint -f game.yaml -o json
+    Check manifests of the original operators: lint --from-original -f before.yaml
 "#;
 
 /// Returns the examples of one command: each with its description and the words after `kubectl game`.

@@ -63,16 +63,16 @@ enum Command {
     Get(get::Get),
     /// List GameDeployments with their current activity
     ///
-    /// STATUS is the reason of the condition that needs attention, including a hook that cannot run, otherwise of
-    /// Progressing. WAITING counts the pods that wait for a hook.
+    /// STATUS is the reason of the condition that needs attention (including a hook that cannot run), or else that of
+    /// Progressing. WAITING counts the pods that are waiting for a hook.
     List(list::List),
     /// Explain why a pod or GameDeployment is waiting, and which command to run next
     Why(command::why::Why),
     /// Wait until a rollout or a scale change is complete
     ///
     /// A GameDeployment is complete when all pods covered by the update are updated, the desired number of
-    /// pods is available, no pod waits for a hook, and every hook can run. The command also waits while an update is
-    /// paused, and while a hook keeps failing with errors.
+    /// pods is available, no pod is waiting for a hook, and every hook can run. The command also waits while an update
+    /// is paused, and while a hook keeps failing with errors.
     ///
     /// Exit code: 0 complete, 1 manual action needed (a hook failed, cannot run or cannot succeed, the rollout is
     /// aborted, or the spec is invalid), 2 usage error or the cluster cannot be queried, 3 not complete in time.
@@ -83,8 +83,8 @@ enum Command {
     /// rollout, and each hook that ended without success for at least one pod. --lifecycle also ends the pause before
     /// the next attempt of a lifecycle hook. Every run of the hook that ended without success is replaced by a new run.
     ///
-    /// If the pods of an aborted rollout go back, the whole rollout begins again from its first point, not only the
-    /// lifecycle hook.
+    /// If the pods of an aborted rollout are going back, the whole rollout begins again from its first point, not only
+    /// the lifecycle hook.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
@@ -99,21 +99,21 @@ enum Command {
     /// To continue past a failed hook, --despite-failure and a reason are required. The annotation that this sets
     /// names the failed HookRun, so it does not apply to later failures.
     Promote(promote::Promote),
-    /// Abort a rollout: take its pods back to the last complete revision
+    /// Abort a rollout: roll its pods back to the last complete revision
     ///
-    /// Each pod goes back as in any update, after its own hook. No lifecycle hook and no canary step runs on the way.
+    /// Each pod goes back as in any update, after its own hook. Lifecycle hooks and canary steps do not run.
     /// spec.template does not change: retry begins the rollout again, undo restores the earlier template. To stop a
-    /// rollout without going back, use pause.
+    /// rollout without rolling back, use pause.
     Abort(abort::Abort),
     /// Roll back to a previous template
     ///
     /// During a rollout, the default is the template of the last complete revision; after an abort, that of the
     /// revision that pods go back to.
     Undo(template::Undo),
-    /// Restart all pods: replace them with new ones of the same template
+    /// Restart all pods: replace them with new ones from the same template
     ///
-    /// An update like any other: each pod is replaced after its own hook, lifecycle hooks and canary steps run. Pods
-    /// are not restarted in place.
+    /// This is an update like any other: each pod is replaced after its own hook, and lifecycle hooks and canary steps
+    /// run. Pods are not restarted in place.
     Restart(restart::Restart),
     /// Update fields of a GameDeployment
     #[command(subcommand)]
@@ -132,10 +132,11 @@ enum Command {
     ///
     /// Reports what the API server would reject or drop in GameDeployments, HookTemplates, HookRuns, HookActions
     /// and ExecutionHooks, and what the operators would reject, with their messages. Accepts lists such as those of
-    /// kubectl get -o yaml. Reads the .json, .yaml and .yml files of a directory. Ignores other objects, and does not
-    /// contact the cluster.
+    /// kubectl get -o yaml. Reads the .json, .yaml and .yml files of a directory. Lists the kinds of other objects,
+    /// which are not checked. If a file cannot be read, the others are still checked. Does not contact the cluster.
     ///
-    /// Exit code: 0 no problems, or nothing to check, 1 problems found, 2 usage error.
+    /// Exit code: 0 no problems, 1 problems found, 2 usage error, a file cannot be
+    /// read, or no object is of a known kind.
     Lint(hook::Lint),
     /// Print a completion script for a shell
     ///
@@ -183,20 +184,21 @@ fn run(command: Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // Commands that do not use a cluster.
     let command = match command {
         Command::Hook(command) if command.is_local() => return hook::main(&command),
-        Command::Lint(lint) => return lint.main(),
+        Command::Lint(lint) => return lint.main(EXIT_USAGE),
         Command::Completion(completion) => return Ok(completion.main(described())?),
         other => other,
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let outcome = runtime.block_on(ask(command));
+    let outcome = runtime.block_on(in_cluster(command));
     // A watch that is still running need not finish.
     runtime.shutdown_background();
     Ok(outcome?)
 }
 
-async fn ask(command: Command) -> command::Outcome {
+/// Runs a command that uses a cluster.
+async fn in_cluster(command: Command) -> command::Outcome {
     use rollout::Act;
     match command {
         Command::Get(get) => get.main().await,
@@ -214,7 +216,7 @@ async fn ask(command: Command) -> command::Outcome {
         Command::Set(Set::Image(set)) => set.main().await,
         Command::Scale(scale) => scale.main().await,
         Command::History(history) => history.main().await,
-        Command::Hook(command) => command.ask().await,
+        Command::Hook(command) => command.in_cluster().await,
         Command::ExecHook(command) => command.main().await,
         // These do not use a cluster: see above.
         Command::Lint(_) | Command::Completion(_) => command::DONE,

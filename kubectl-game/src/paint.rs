@@ -24,7 +24,7 @@ pub(crate) enum Tone {
     Busy,
     /// Not in progress yet.
     Waiting,
-    /// Paused by somebody.
+    /// Paused by a user or a canary step.
     Paused,
     /// Needs a person.
     Bad,

@@ -90,8 +90,8 @@ fn complete(game: &GameDeployment, words: String) -> RolloutState {
     let counts = PodCounts::of(game);
     if counts.waiting > 0 {
         return RolloutState::Waiting(match counts.waiting {
-            1 => "1 pod waits for a hook".to_owned(),
-            waiting => format!("{waiting} pods wait for a hook"),
+            1 => "1 pod is waiting for a hook".to_owned(),
+            waiting => format!("{waiting} pods are waiting for a hook"),
         });
     }
     let (current, available, desired) = (counts.current, counts.available, counts.desired);
@@ -166,7 +166,10 @@ mod tests {
             judged(&game),
             ("waiting", "pods: 3 desired, 4 current".to_owned())
         );
-        for (waiting, words) in [(1, "1 pod waits for a hook"), (2, "2 pods wait for a hook")] {
+        for (waiting, words) in [
+            (1, "1 pod is waiting for a hook"),
+            (2, "2 pods are waiting for a hook"),
+        ] {
             let mut game = complete.clone();
             game.status.as_mut().unwrap().hook_pending_replicas = waiting;
             assert_eq!(judged(&game), ("waiting", words.to_owned()));
@@ -187,7 +190,7 @@ mod tests {
             judged(&samples::because("PodAddressMissing", "no address").game).0,
             "waiting"
         );
-        assert_eq!(judged(&samples::asking().game).0, "waiting");
+        assert_eq!(judged(&samples::running().game).0, "waiting");
         assert_eq!(judged(&samples::paused().game).0, "waiting");
         let aborted = judged(&samples::rolled_back().game);
         assert_eq!(aborted.0, "blocked");
@@ -252,6 +255,6 @@ mod tests {
     #[test]
     fn the_words_hold_the_cause_without_remedies() {
         let (_, words) = judged(&samples::refused().game);
-        assert!(words.ends_with("; the pod stays as it is"), "{words}");
+        assert!(words.ends_with("; the pod is kept"), "{words}");
     }
 }

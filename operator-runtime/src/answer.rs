@@ -25,7 +25,7 @@ const OWNER_RIGHTS: [&str; 2] = [
 /// Answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The status code says all. A 403 is for want of a right, or of a proxy on the way.
+    /// The status code is enough. A 403 means that a right is missing, or comes from a proxy on the way.
     Status(u16),
     /// A 403 for any other cause: a quota, Pod Security, a webhook or policy, a namespace that is being deleted, or a
     /// right that the account of a hook lacks.
@@ -80,7 +80,7 @@ fn classify(status: u16, text: &Text, is_impersonated: bool) -> Answer {
     }
 }
 
-/// Returns whether a 403 is for want of a right of this program.
+/// Returns whether a 403 means that a right of this program is missing.
 ///
 /// The words of the authorizer are always the same, while every admission plugin, webhook and policy has its own. So
 /// those of the authorizer are looked for, and unknown ones count as a policy's: no tenant can page the platform team,

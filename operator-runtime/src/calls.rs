@@ -28,10 +28,10 @@ pub(crate) fn deadline() -> Option<Duration> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// The object does not exist (404).
-    #[error("the object does not exist any more")]
+    #[error("the object no longer exists")]
     Gone,
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
-    #[error("somebody else has changed it, or made one of that name")]
+    #[error("it was changed in the meantime, or an object of that name already exists")]
     Conflict,
     /// The API server rejected the call: it had no effect.
     #[error("failed to {step}: {message}")]
@@ -44,7 +44,7 @@ pub enum CallError {
         message: String,
     },
     /// The call was not sent, because what allowed it expired while it waited for its turn.
-    #[error("what allowed it had lapsed before it could be sent")]
+    #[error("its deadline passed before it could be sent")]
     Lapsed,
     /// The outcome is unknown: the call may have taken effect.
     #[error("failed to {step}: {message}")]
@@ -118,7 +118,7 @@ impl CallLimiter {
         let took = clock::elapsed().saturating_sub(sent);
         match answer {
             Ok(Ok(_)) if took > self.timeout.saturating_add(LATE) => Err(unknown(format!(
-                "the answer was read {}s after the call, whose timeout is {}s",
+                "the response was read {}s after the call, later than its timeout of {}s",
                 took.as_secs(),
                 self.timeout.as_secs()
             ))),

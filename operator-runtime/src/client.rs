@@ -91,10 +91,11 @@ impl Default for ApiMeter {
 impl ApiMeter {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Requests to the API server by verb, resource and status code (error: no answer; 403-policy: refused \
-                    by a quota, a policy or a webhook, not for want of a right; 500-webhook: a webhook failed)";
+        let help = "Requests to the API server by verb, resource and status code (error: no response; 403-policy: \
+                    refused by a quota, a policy or a webhook, not because a right is missing; 500-webhook: a webhook \
+                    failed)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
-        let help = "Time from a request to the API server to the head of its answer, by verb";
+        let help = "Time from a request to the API server to the headers of its response, by verb";
         registry.register(
             "hookgate_api_request_duration_seconds",
             help,

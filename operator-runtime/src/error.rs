@@ -10,7 +10,7 @@ pub enum OperatorError {
     #[error(transparent)]
     Connect(#[from] ConnectError),
     /// The health endpoint cannot listen on its address.
-    #[error("failed to listen on {address}: {source}; choose another with --listen")]
+    #[error("failed to listen on {address}: {source}; choose another address with --listen")]
     Listen {
         /// Address to listen on.
         address: SocketAddr,
@@ -24,10 +24,10 @@ pub enum OperatorError {
     #[error("failed to start the leader election: {0}")]
     Election(std::io::Error),
     /// The lease was lost.
-    #[error("lost the lead: {0}; ending, so that this process starts anew as a candidate")]
+    #[error("lost leadership: {0}; exiting, so that this process restarts as a candidate")]
     LostLead(String),
     /// The work ended although it never should.
-    #[error("the watches ended; this is a defect, please report it")]
+    #[error("the watches ended; this is a bug, please report it")]
     WorkEnded,
 }
 
@@ -38,7 +38,7 @@ pub enum ConnectError {
     #[error("failed to find the API server: {0}; set KUBECONFIG, or run in a pod with a service account")]
     Config(#[from] kube::config::InferConfigError),
     /// The configuration cannot be used.
-    #[error("failed to make a client of the API server: {0}")]
+    #[error("failed to create a client for the API server: {0}")]
     Client(#[from] kube::Error),
 }
 

@@ -152,7 +152,7 @@ impl Health {
             .collect();
         let answers = self.meter.outage().map_or(Ok("ok".to_owned()), |outage| {
             let seconds = Timestamp::now().duration_since(outage.since).as_secs();
-            Err(format!("no good answer for {seconds}s: {}", outage.error))
+            Err(format!("no successful response for {seconds}s: {}", outage.error))
         });
         checks.insert("api-server", answers);
         checks

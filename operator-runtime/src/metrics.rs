@@ -32,7 +32,7 @@ pub fn common<'r>(
     let common = registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)));
     let help = "Seconds counted as passed because the machine was suspended or its clock jumped ahead";
     common.register("hookgate_clock_jump_seconds", help, ClockJumps);
-    let help = "When this process started, in seconds since 1970";
+    let help = "Start time of this process, in seconds since 1970";
     let started: ConstGauge = ConstGauge::new(Timestamp::now().as_second());
     common.register("hookgate_start_timestamp_seconds", help, started);
     common

@@ -43,7 +43,7 @@ pub fn start(telemetry: &Telemetry, operator: impl Future<Output = Result<(), Op
             Ok(Err(error)) => refuse(&error),
             Err(panic) => {
                 let why = text_of(&*panic);
-                tracing::error!("the process ends because its work panicked: {why}; please report it");
+                tracing::error!("exiting because of a panic: {why}; please report it");
                 ExitCode::FAILURE
             }
         };

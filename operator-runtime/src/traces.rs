@@ -97,7 +97,7 @@ impl Sender {
         let failed_before = self.failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(error) if !failed_before => {
-                tracing::warn!(error, "traces cannot be sent; they are lost until that is mended");
+                tracing::warn!(error, "traces cannot be sent; they are lost until this is fixed");
             }
             None if failed_before => tracing::info!("traces are being sent again"),
             Some(_) | None => {}
@@ -120,7 +120,7 @@ impl HttpClient for Sender {
         let answer = call.await.map_err(HttpError::from).flatten();
         self.note(match &answer {
             Ok(response) if response.status().is_success() => None,
-            Ok(response) => Some(format!("the collector answered {}", response.status())),
+            Ok(response) => Some(format!("the collector returned {}", response.status())),
             Err(error) => Some(root_cause(error.as_ref())),
         });
         answer

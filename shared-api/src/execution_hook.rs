@@ -45,10 +45,10 @@ pub const ALL_CONTAINERS: &str = "*";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookSpec {
-    /// HookAction of this namespace. While there is none of this name, the hook waits.
+    /// Name of a HookAction in this namespace. The hook waits until the HookAction exists.
     #[schemars(length(min = 1, max = 253))]
     pub action_name: String,
-    /// Pods and containers. They are selected once, before the first try.
+    /// Pods and containers. They are selected once, before the first attempt.
     pub pod_selection: PodSelection,
     /// Number of containers in which the action is carried out at a time; 64 when unset.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -58,8 +58,8 @@ pub struct ExecutionHookSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 604_800))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Ends the hook: nothing is tried again, and containers without a success count as failed. Commands that run
-    /// already are not stopped.
+    /// Terminates the hook: failed actions are not retried, and containers in which the action has not succeeded count
+    /// as failed. Commands that are already running are not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
     /// Unknown fields.
@@ -132,16 +132,16 @@ pub struct ExecutionHookStatus {
     /// Time at which the last container succeeded or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Digest of the spec without `terminate`, with which the containers were selected.
+    /// Digest of the spec, without `terminate`, from which the containers were selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_digest: Option<String>,
-    /// HookAction that is carried out. If its action is changed before the hook has finished, the hook fails.
+    /// HookAction that is carried out. If its action changes before the hook has finished, the hook fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<PinnedAction>,
     /// Number of selected containers.
     #[serde(default)]
     pub total: i32,
-    /// Number of containers in which the action is being tried now. A try that waits for its turn does not count.
+    /// Number of containers in which an attempt is running. Attempts that wait for a free slot do not count.
     #[serde(default)]
     pub active: i32,
     /// Number of containers in which the action succeeded.
@@ -178,26 +178,26 @@ pub struct PinnedAction {
 pub struct ContainerHookStatus {
     /// Name of the pod.
     pub pod_name: String,
-    /// UID of the pod. Unset: the pod has not been found yet. A pod that replaces it is not used.
+    /// UID of the pod. Unset: the pod has not been found yet. A replacement with the same name is not used.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
     /// Name of the container. `*`: all containers of a pod that has not been found yet.
     pub container_name: String,
-    /// Start of the last try. Unset: there was none.
+    /// Start of the last attempt. Unset: no attempt has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
-    /// True: the action succeeded. False: it failed for good. Unset: it has not ended, or is tried again.
+    /// True: the action succeeded. False: it failed for good. Unset: it has not ended, or will be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeed: Option<bool>,
-    /// Number of tries that have ended.
+    /// Number of attempts that have ended.
     #[serde(default)]
     pub attempts: i32,
-    /// Error of the last try that failed.
+    /// Error of the last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<HookError>,
 }
 
-/// Error of a try.
+/// Error of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookError {
@@ -217,7 +217,7 @@ pub struct HookError {
 /// Class of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ErrorType {
-    /// A try, or all tries together, took too long.
+    /// An attempt, or all attempts together, took too long.
     Timeout,
     /// The API server refuses the command.
     Forbidden,

@@ -16,7 +16,7 @@ use crate::time::Time;
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "GameDeployment",
-    doc = "A set of game server pods. A pod is deleted or updated only after its hook was Successful.",
+    doc = "A set of game server pods. A pod is deleted or updated only after its hook has succeeded.",
     namespaced,
     status = "GameDeploymentStatus",
     shortname = "gd",
@@ -52,7 +52,7 @@ pub struct GameDeploymentSpec {
     pub replicas: Option<i32>,
     /// Label selector for the pods of this workload. It must match the template's labels.
     pub selector: LabelSelector,
-    /// Template of the pods to create. It is kept as written, whatever the version of the API server.
+    /// Template of the pods to create. It is stored as written, regardless of the version of the API server.
     #[schemars(schema_with = "template_schema")]
     pub template: JsonText,
     /// Strategy for selecting and creating pods when `replicas` changes.
@@ -136,8 +136,8 @@ pub struct UpdateStrategy {
     /// Options for in-place updates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_update_strategy: Option<InPlaceUpdateStrategy>,
-    /// Limit on the time of a rollout in seconds, until its last pod is available and its last lifecycle hook has
-    /// ended. Pauses and the time in which hooks hold pods do not count. Unset: no limit.
+    /// Maximum duration of a rollout in seconds, until its last pod is available and its last lifecycle hook has ended.
+    /// Pauses and the time that pods wait for hooks do not count. Unset: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
@@ -194,14 +194,14 @@ pub struct InPlaceUpdateStrategy {
     pub fallback: Option<String>,
 }
 
-/// A hook in the life of a pod, and the switch to retry it.
+/// A hook that runs for each pod, and its settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStrategy {
     /// The hook to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
-    /// Set to true to retry every hook of this kind that ended without success. The operator then resets it
+    /// Set to true to rerun every hook of this kind that ended without success. The operator then resets it
     /// to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
@@ -234,8 +234,8 @@ pub struct HookArgument {
     pub value: Option<String>,
 }
 
-/// Hook that runs at a point of a rollout. No more pods are updated than that point needs until the hook has
-/// ended.
+/// Hook that runs at a point of a rollout. Until the hook has ended, the rollout updates no pods beyond that
+/// point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("[(has(self.execNewPod) && dyn(self.execNewPod) != null), (has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of execNewPod, jobSpec, hook must be set"))]
@@ -247,8 +247,8 @@ pub struct LifecycleHook {
     /// Point of the rollout at which the hook runs.
     pub trigger: HookTrigger,
     /// Effect of a failure: `Abort`, `Ignore` or `Retry` (the default). `Abort`: no further pod is updated to this
-    /// revision. `Ignore`: the rollout continues. `Retry`: the hook runs again, with growing pauses, until it
-    /// succeeds or `timeoutSeconds` ends; then it counts as `Abort`.
+    /// revision. `Ignore`: the rollout continues. `Retry`: the hook is retried with a growing back-off until it
+    /// succeeds; after `timeoutSeconds`, the failure counts as `Abort`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "failure_policy_schema")]
     pub failure_policy: Option<String>,
@@ -262,8 +262,8 @@ pub struct LifecycleHook {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "retain_policy_schema")]
     pub retain_policy: Option<String>,
-    /// Seconds after the start of the first attempt at which a hook without success counts as failed. Unset: no
-    /// limit.
+    /// Seconds from the start of the first attempt after which a hook that has not succeeded counts as failed. Unset:
+    /// no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
@@ -312,7 +312,7 @@ pub struct ExecNewPod {
 pub struct HookTrigger {
     /// `Pre`: before the first pod is updated. `Mid`: when every old pod is gone and before the first new one is
     /// created, with update type `Recreate` only. `ProgressAvailable` (the default): when as many updated pods are
-    /// available as `progressAvailableParams` says. `Post`: when every pod is updated and available.
+    /// available as `progressAvailableParams` specifies. `Post`: when every pod is updated and available.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "trigger_type_schema")]
     pub type_: Option<String>,
@@ -371,7 +371,7 @@ pub struct GameDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
     /// Revision for which an update of type `Recreate` has deleted all old pods. Unset once a rollout is complete.
-    /// Until then no pod of another revision is created: new pods and hooks may have changed their data.
+    /// Until then no pod of another revision is created, because new pods and hooks may have changed data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreating_revision: Option<String>,
     /// Rollback of an aborted rollout. Unset after a change of the template, and after a requested retry.
@@ -381,7 +381,7 @@ pub struct GameDeploymentStatus {
     /// rollout has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_timer: Option<RolloutTimer>,
-    /// Text of the last request to abort a rollout that was handled.
+    /// Text of the last handled request to abort a rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_abort: Option<String>,
     /// Number of hash collisions between revisions.
@@ -429,7 +429,8 @@ pub struct PauseCondition {
     /// Time at which the pause began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// UID of the HookRun whose failure pauses the rollout. Ending the pause runs the hook again only for this one.
+    /// UID of the HookRun whose failure pauses the rollout. Ending the pause reruns the hook only if this HookRun is
+    /// still the current one.
     #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
     pub hook_run_uid: Option<String>,
 }
@@ -462,10 +463,10 @@ pub struct RollbackStatus {
     /// Time at which the rollout was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// Whether a canary step had paused the rollout by then: that pause does not count for the rollback.
+    /// Whether a canary step had paused the rollout at that time. That pause does not apply to the rollback.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignores_pause: bool,
-    /// Text of the last request for a retry at that time. Another one begins the rollout again.
+    /// Text of the last retry request at that time. A new request restarts the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
 }
@@ -479,21 +480,21 @@ pub struct RolloutTimer {
     /// Milliseconds that have counted before `runningSince`.
     #[serde(default)]
     pub elapsed_milliseconds: i64,
-    /// Time since which the timer runs. Unset while it stands still.
+    /// Time since which the timer runs. Unset while it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Time>,
-    /// Number of updated pods when nothing was left but pods that a partition keeps. Until more are updated, the start
-    /// of pods does not count.
+    /// Number of updated pods when only pods kept by a partition were left to update. Until more pods are updated, the
+    /// start-up time of pods does not count.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting_replicas: Option<i32>,
-    /// Time at which every pod had the revision. Pods created later are not of the rollout.
+    /// Time at which every pod had the revision. Pods created later do not belong to the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_time: Option<Time>,
-    /// Request for a retry at the start of the timer. Another one starts it again.
+    /// Last retry request at the start of the timer. A new request restarts the timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
-    /// Reason and message of the condition `UpdateBlocked` when the time had passed, or of `ScaleBlocked` if a write had
-    /// failed.
+    /// Reason and message of the condition `UpdateBlocked` when the time limit was reached, or of `ScaleBlocked` if a
+    /// write had failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
 }
@@ -506,13 +507,13 @@ pub struct LifecycleHookStatus {
     pub name: String,
     /// Revision that the rollout updates pods to.
     pub revision: String,
-    /// `Waiting`, `Running`, `Successful`, `Ignored`, or, where the rollout is aborted, the phase of the last
+    /// `Waiting`, `Running`, `Successful`, `Ignored`, or, if the rollout is aborted, the phase of the last
     /// HookRun: `Failed`, `Error` or `Inconclusive`.
     pub phase: LifecycleHookPhase,
     /// Reason for the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of attempts begun.
+    /// Number of started attempts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: i32,
     /// Name of the HookRun of the last attempt.
@@ -527,10 +528,10 @@ pub struct LifecycleHookStatus {
     /// End of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Text of the last request for a retry that was handled.
+    /// Text of the last handled retry request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
-    /// What the hook waits for, or how it ended.
+    /// Explanation of the wait, or of the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -540,14 +541,14 @@ pub struct LifecycleHookStatus {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "String")]
 pub enum LifecycleHookPhase {
-    /// Not begun, or waits for its next attempt.
+    /// Not started, or waiting for its next attempt.
     #[default]
     Waiting,
-    /// An attempt is under way.
+    /// An attempt is running.
     Running,
     /// An attempt succeeded.
     Successful,
-    /// Failed, and the rollout goes on.
+    /// Failed, and the rollout continues.
     Ignored,
     /// The last attempt failed, and the rollout is aborted.
     Failed,
@@ -582,7 +583,7 @@ impl LifecycleHookPhase {
         }
     }
 
-    /// Returns whether the rollout may go past the hook's point.
+    /// Returns whether the rollout may continue past the hook's point.
     pub fn is_passed(self) -> bool {
         match self {
             Self::Successful | Self::Ignored => true,
@@ -634,7 +635,7 @@ pub struct HookCondition {
     /// Machine-readable reason for the wait, one word. Unset while the hook runs without trouble.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Name of the HookRun that prevents the creation of one for the pod, because it has its name.
+    /// Name of an existing HookRun that blocks the creation of the pod's HookRun, because both have the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicting_hook_run: Option<String>,
     /// Explanation of the wait. Remedies are in the message of the condition.

@@ -88,17 +88,17 @@ pub struct HookActionFields {
     /// Action. It may be carried out more than once in a container, so it must be idempotent.
     #[serde(default)]
     pub action: Action,
-    /// Seconds for which a failed action is tried again in a container, from its first try there. They begin again when
-    /// hook-operator restarts. Unset: it is tried again until it succeeds or the ExecutionHook is deleted.
+    /// Seconds for which a failed action is retried in a container, counted from its first attempt there. A restart of
+    /// hook-operator restarts the count. Unset: it is retried until it succeeds or the ExecutionHook ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub action_timeout_seconds: Option<i32>,
-    /// Timeout of one try in seconds; 30 when unset. A command may run on after it.
+    /// Timeout of one attempt in seconds; 30 when unset. A command may keep running after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600))]
     pub call_timeout_seconds: Option<i32>,
-    /// Whether error messages of ExecutionHooks quote the end of a command's output, or the beginning of an HTTP answer.
-    /// Unset: they say how long it is.
+    /// Whether error messages of ExecutionHooks quote the end of a command's output, or the beginning of an HTTP
+    /// response. Unset: they contain only its length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote_answers: Option<bool>,
     /// Unknown fields.
@@ -179,7 +179,7 @@ pub struct ActionHeader {
     pub unknown: UnknownFields,
 }
 
-/// A TCP connection to the pod's IP. It is closed as soon as it is open, which is a success.
+/// A TCP connection to the pod's IP. An established connection is a success and is closed at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TcpSocketAction {

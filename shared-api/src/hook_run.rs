@@ -138,10 +138,10 @@ pub struct Measurement {
     /// Successful, Failed, Inconclusive or Error.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Machine-readable reason why no condition decided, one word; absent if one did.
+    /// Machine-readable reason why no condition decided the phase, one word; absent if a condition did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Explanation of the phase; absent if the value is explanation enough.
+    /// Explanation of the phase; absent if the value alone explains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Time at which the request was sent.
@@ -163,7 +163,7 @@ pub struct Measurement {
 pub const REPORTED_ERRORS: i64 = 5;
 
 impl HookRunStatus {
-    /// Returns the trouble of a run that goes on, as a reason of its workload.
+    /// Returns the trouble of an unfinished run, as a reason of its workload.
     #[must_use]
     pub fn trouble(&self) -> Option<WorkloadReason> {
         let reason = HookRunReason::named(self.reason.as_deref()?)?;
@@ -295,7 +295,7 @@ impl JsonSchema for Phase {
 
 /// Returns whether a run of a workload has lost its owner: a backup was restored without owners, or the workload was
 /// deleted with `--cascade=orphan`. gamedeployment-operator alone sets [`INTENT`], in the request that also sets the
-/// controller, and gives no existing run an owner. So nobody waits for the verdict of such a run.
+/// controller, and gives no existing run an owner. So no workload waits for the verdict of such a run.
 #[must_use]
 pub fn lacks_owner(metadata: &ObjectMeta) -> bool {
     let notes = metadata.annotations.as_ref();

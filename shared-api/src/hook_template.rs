@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Argument, Metric, unknown_fields_schema};
 use crate::unknown_fields::UnknownFields;
 
-/// Metrics that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements;
+/// Metrics that decide whether a pod may be deleted or updated. A HookTemplate measures nothing itself;
 /// HookRuns are created from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "HookTemplate",
-    doc = "What to ask before a pod may be deleted or updated: metrics, conditions and arguments. It measures nothing by itself; HookRuns are made from it.",
+    doc = "Metrics, conditions and arguments that decide whether a pod may be deleted or updated. A HookTemplate measures nothing itself; HookRuns are created from it.",
     namespaced,
     status = "HookTemplateStatus",
     shortname = "ht",

@@ -222,7 +222,7 @@ pub struct JobProvider {
     #[serde(default)]
     #[schemars(schema_with = "unknown_fields_schema")]
     pub spec: JsonText,
-    /// Container whose termination message conditions call `result`, as JSON or text. Unset: the first one.
+    /// Container whose termination message, as JSON or text, is `result` in conditions. Unset: the first container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_container: Option<String>,
     /// Unknown fields.
@@ -257,8 +257,8 @@ pub struct KubernetesProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "function_schema")]
     pub function: Option<String>,
-    /// Object. Unset: the object that the arguments `Group`, `Version`, `Kind` and `PodName` name, by default the pod
-    /// `PodName`.
+    /// Object. Unset: the object that the arguments `Group`, `Version`, `Kind` and `PodName` identify, by default the
+    /// pod `PodName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<KubernetesTarget>,
     /// Fields to read, or annotations to set; at most 32.
@@ -344,7 +344,8 @@ pub struct ExecProvider {
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub command: Vec<String>,
-    /// Timeout of the whole measurement in seconds, at most 3600; 10 when unset or 0. The command may run on after it.
+    /// Timeout of the whole measurement in seconds, at most 3600; 10 when unset or 0. The command may keep running
+    /// after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// Unknown fields.
@@ -357,7 +358,7 @@ pub struct ExecProvider {
 /// creator of the run supplies the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!((has(self.value) && dyn(self.value) != null) && (has(self.valueFrom) && dyn(self.valueFrom) != null))", "value and valueFrom exclude each other"))]
+#[x_kube(validation = ("!((has(self.value) && dyn(self.value) != null) && (has(self.valueFrom) && dyn(self.valueFrom) != null))", "value and valueFrom are mutually exclusive"))]
 pub struct Argument {
     /// Name of the argument, used as `{{ args.NAME }}`.
     pub name: String,

@@ -68,7 +68,7 @@ pub mod hook_run_annotation {
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
-    /// Value of [`super::pod::QUESTION`] when the run was created; only on runs about a pod.
+    /// Value of [`super::pod::QUESTION`] when the run was created; only on runs for a pod.
     pub const QUESTION: &str = "tkex.tencent.com/question";
     /// Digest of the run's rendered spec.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
@@ -113,8 +113,8 @@ pub mod pod {
     /// Annotation: action for which the pod was selected, and when: `delete@TIME` or
     /// `recreate:REVISION@TIME`.
     pub const CHOSEN_FOR: &str = "tkex.tencent.com/chosen-for";
-    /// Annotation: the last question whether the pod may go, noted before its HookRun is created. The write gives the
-    /// pod another resource version, so that no deletion or update that was decided on an earlier verdict succeeds.
+    /// Annotation: identifies the last hook of the pod; written before its HookRun is created. The write gives the pod
+    /// another resource version, so that no deletion or update that was decided on an earlier verdict succeeds.
     pub const QUESTION: &str = "tkex.tencent.com/hook-question";
     /// Annotation: in-place update that was written to the pod, and the state of its containers before it.
     pub const IN_PLACE_STATE: &str = "inplace-update-state";
@@ -230,6 +230,8 @@ pub mod argument {
     pub const POD_CONTAINER: &str = "PodContainer";
     /// `ModifiedContainer[0]`, …: names of the containers that the update changes.
     pub const MODIFIED_CONTAINER: &str = "ModifiedContainer";
+    /// Arguments that every run for a pod has, beside the numbered ones of its containers.
+    pub const OF_PODS: [&str; 4] = [POD_NAME, POD_NAMESPACE, POD_IP, HOST_IP];
     /// Lifecycle hooks: name of the ControllerRevision that pods are updated from; empty in the first rollout.
     pub const ROLLOUT_FROM: &str = "RolloutFrom";
     /// Lifecycle hooks: name of the ControllerRevision that pods are updated to.

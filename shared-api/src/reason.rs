@@ -39,16 +39,16 @@ reasons! {
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
-        /// The last 5 or more measurements of a metric are errors; the run goes on, and continues when one is not.
+        /// The last 5 or more measurements of a metric are errors; the run recovers with the first one that is not.
         HookErrors,
         /// No measurement can make the run Successful, because a metric has neither `count` nor a success limit, or
-        /// because the egress policy forbade its address 5 times in a row; the run goes on until it fails.
+        /// because the egress policy forbade its address 5 times in a row; the run continues until it fails.
         HookCannotSucceed,
-        /// No request can be sent now, because the namespace uses its share; the run continues and retries.
+        /// No request can be sent now, because the namespace uses its full share; the run retries automatically.
         NotAskedYet,
-        /// The specs of other open HookRuns take up the memory for specs; the run starts when some have ended.
+        /// The specs of other unfinished HookRuns use up the memory for specs; the run starts once some have ended.
         NoRoomForSpec,
-        /// The Job of a measurement has not ended; the message says what its pods do.
+        /// The Job of a measurement has not ended; the message describes the state of its pods.
         JobActive,
         /// Event: Jobs of a run that was stopped could not be deleted; they are deleted with the run at the latest.
         JobsLeft,
@@ -64,7 +64,7 @@ reasons! {
         ErrorLimitExceeded,
         /// The spec cannot be measured; the message lists every problem.
         InvalidSpec,
-        /// The run was created for a workload and has no owner, as after a restore from a backup: it is not measured.
+        /// The run was created for a workload and has no owner, as after a restore from a backup; it is not measured.
         OwnerMissing,
         /// `timeoutSeconds` elapsed without a verdict.
         TimedOut,
@@ -85,34 +85,34 @@ reasons! {
         Forbidden,
         /// Name resolution, connection or TLS failed.
         Unreachable,
-        /// The answer took longer than the timeout.
+        /// The response took longer than the timeout.
         Timeout,
-        /// The answer's status is not 2xx (or a redirect that is not followed).
+        /// The status of the response is not 2xx (or is a redirect that is not followed).
         Status,
-        /// The answer is too large, not JSON, or not of the expected shape.
+        /// The response is too large, not JSON, or not of the expected shape.
         MalformedAnswer,
         /// `jsonPath` found nothing.
         PathNotFound,
         /// The server reports that the query failed (Prometheus).
         QueryFailed,
-        /// The server reports an incomplete answer (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
+        /// The server reports an incomplete response (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
         PartialAnswer,
-        /// The answer holds no data, and no condition handles that: `onNoData` decided.
+        /// The response contains no data, and no condition handles that case: `onNoData` decided.
         NoData,
-        /// A condition cannot be evaluated on the answer.
+        /// A condition cannot be evaluated on the response.
         ConditionFailed,
-        /// The request was sent and its answer was not read because capacity ran out; it may have changed something, so
-        /// it is not repeated at once.
+        /// The request was sent, but its response was not read because capacity ran out; the request may have changed
+        /// something, so it is not repeated at once.
         AnswerDropped,
-        /// The API server refused the Job, or a Job of that name belongs to somebody else.
+        /// The API server refused the Job, or a Job of that name has another owner.
         JobRefused,
         /// The Job was deleted before it ended, or the API server does not say how it ended.
         JobLost,
-        /// The API server refused to read or annotate the object or to run the command, or knows no such kind.
+        /// The API server refused to read or annotate the object or to run the command, or does not serve the kind.
         ApiRefused,
         /// The object does not exist, or another pod has its name.
         ObjectGone,
-        /// The command did not start, or its container does not run.
+        /// The command did not start, or its container is not running.
         CommandNotRun,
         /// The connection, the container or the pod ended before the command did.
         CommandLost,
@@ -134,19 +134,19 @@ reasons! {
 reasons! {
     /// Reasons of an ExecutionHook's conditions and events.
     ExecutionReason {
-        /// There is no HookAction of this name; the hook begins when there is one.
+        /// The HookAction does not exist; the hook starts once it is created.
         ActionNotFound,
-        /// The HookAction has problems, and the message lists all of them; the hook begins when they are corrected.
+        /// The HookAction has problems; the message lists all of them, and the hook starts once they are corrected.
         InvalidAction,
-        /// The pods cannot be listed, and the message says why; this is tried again.
+        /// The pods cannot be listed; the message says why, and hook-operator retries.
         PodsNotListed,
-        /// The API server does not show the HookAction, and the message says why; this is tried again.
+        /// The HookAction cannot be read; the message says why, and hook-operator retries.
         ActionNotRead,
-        /// The action is carried out in the selected containers.
+        /// The action is being carried out in the selected containers.
         Executing,
         /// The action succeeded in every selected container.
         ActionSucceeded,
-        /// The action failed in at least one container; `status.hookStatuses` says why.
+        /// The action failed in at least one container; see `status.hookStatuses`.
         ActionFailed,
         /// No container is selected, so nothing was carried out.
         NothingSelected,
@@ -164,7 +164,7 @@ reasons! {
         ExecutionHooksDisabled,
         /// Events only: the status of an ExecutionHook cannot be written; the message explains why.
         HookStatusNotRecorded,
-        /// Events only: a finished ExecutionHook cannot be deleted; the message explains why, and this is tried again.
+        /// Events only: a finished ExecutionHook cannot be deleted; the message says why, and hook-operator retries.
         HookNotDeleted,
     }
 }
@@ -174,27 +174,27 @@ reasons! {
     ContainerReason {
         /// The command exited with another code than 0.
         ExitCode,
-        /// The program cannot be run or is not found, or the container does not run.
+        /// The program cannot be run or is not found, or the container is not running.
         CommandNotRun,
         /// The connection ended before the command, or the container ended during it.
         CommandLost,
-        /// The API server, the kubelet, or the server of an `httpGet` or `tcpSocket` does not answer.
+        /// The API server, the kubelet, or the server of an `httpGet` or `tcpSocket` does not respond.
         Unreachable,
-        /// The server of an `httpGet` answered with a status other than 200 to 299.
+        /// The server of an `httpGet` returned a status other than 200 to 299.
         HttpStatus,
         /// The egress policy of hook-operator forbids calls to the pod's IP.
         EgressForbidden,
-        /// The ServiceAccount `hookgate-hooks` may not do it.
+        /// The ServiceAccount `hookgate-hooks` is missing the right.
         ApiRefused,
-        /// The try did not end within `callTimeoutSeconds`; a command may still run.
+        /// The attempt did not end within `callTimeoutSeconds`; a command may still be running.
         CallTimedOut,
         /// The action did not succeed within `actionTimeoutSeconds`.
         ActionTimedOut,
-        /// There is no such pod, or no such container in it.
+        /// The pod does not exist, or has no such container.
         NoSuchContainer,
         /// The pod was deleted, has ended, or was replaced.
         PodGone,
-        /// Any other error of a try; the message describes it.
+        /// Any other error of an attempt; the message describes it.
         TryFailed,
         /// The hook ended before the action succeeded; its condition says why.
         HookEnded,
@@ -278,7 +278,7 @@ reasons! {
         LifecycleHooksSucceeded,
         /// A lifecycle hook failed, and the rollout continues because its `failurePolicy` is `Ignore`.
         LifecycleHookIgnored,
-        /// A lifecycle hook is running; no more pods are updated than its point needs.
+        /// A lifecycle hook is running; no pods are updated beyond its point of the rollout.
         LifecycleHookRunning,
         /// A lifecycle hook waits for its point of the rollout, or for its next attempt.
         LifecycleHookWaiting,
@@ -296,7 +296,7 @@ reasons! {
         HookVolumesIgnored,
         /// A lifecycle hook cannot run: the pod template has no container with the name that its `execNewPod` gives.
         HookContainerMissing,
-        /// A hook ended without success; `retry: true` runs it again.
+        /// A hook ended without success; `retry: true` reruns it.
         HookUnsuccessful,
         /// A hook cannot run: its template does not exist or cannot be read.
         HookTemplateMissing,
@@ -308,8 +308,8 @@ reasons! {
         HookRunNameInvalid,
         /// A hook cannot run: the pod has no IP address yet.
         PodAddressMissing,
-        /// A hook keeps failing with errors: a metric has 5 or more in a row; it continues when a measurement is no error,
-        /// for example after its HookTemplate is corrected.
+        /// A hook keeps failing with errors, 5 or more in a row of one metric; it recovers with the first measurement
+        /// that is not an error, for example after its HookTemplate is corrected.
         HookErrors,
         /// A hook can never succeed: it has no success limit, or its address is forbidden.
         HookCannotSucceed,
@@ -360,17 +360,17 @@ reasons! {
         PodUpdateStarted,
         /// Events only: an in-place update of a pod finished.
         PodUpdated,
-        /// Events only: a pod passed its gate because its annotation `skip-hook` names it.
+        /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` names it.
         HookSkipped,
-        /// Events only: a canary step passed because the annotation `promote-despite-failure` names its failed
-        /// HookRun.
+        /// Events only: the rollout continued past a canary step because the annotation `promote-despite-failure` names
+        /// its failed HookRun.
         PromotedDespiteFailure,
     }
 }
 
 impl HookRunReason {
-    /// Returns the reason of the workload's conditions and events, if it reports trouble of a HookRun that goes on: its
-    /// measurements bring no verdict, and may never do.
+    /// Returns the reason of the workload's conditions and events, if it reports trouble of an unfinished HookRun: its
+    /// measurements yield no verdict, and may never do so.
     #[must_use]
     pub fn trouble(self) -> Option<WorkloadReason> {
         match self {

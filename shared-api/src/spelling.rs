@@ -1,7 +1,11 @@
 //! Recognition of misspelt names.
 
+use crate::names::argument;
+
 /// Length from which a name may contain two slips instead of one.
 const LONG_NAME: usize = 10;
+/// Length from which a name may be a part of a known one.
+const MIN_PART: usize = 5;
 /// Number of characters that are compared; the rest of a longer name is ignored.
 const MAX_COMPARED_CHARS: usize = 64;
 
@@ -19,6 +23,20 @@ pub fn plain(name: &str) -> String {
 pub fn is_slip(name: &str, known: &str) -> bool {
     let most = if known.len() >= LONG_NAME { 2 } else { 1 };
     distance(&plain(name), &plain(known)) <= most
+}
+
+/// Returns whether a name is the beginning or the end of a known one: `template` of `templateName`.
+pub fn is_part(name: &str, known: &str) -> bool {
+    let (name, known) = (plain(name), plain(known));
+    name.len() >= MIN_PART && (known.starts_with(&name) || known.ends_with(&name))
+}
+
+/// Returns the argument of pods (`PodIP`, `PodName` …) that a name spells with other upper-case letters, `-` or `_`; `None`
+/// for a correct name.
+pub fn misspelt_pod_argument(name: &str) -> Option<&'static str> {
+    let of_pods = argument::OF_PODS;
+    let same = of_pods.into_iter().find(|known| plain(name) == plain(known));
+    same.filter(|known| *known != name)
 }
 
 /// Returns the number of letters to add, drop, change or swap with a neighbour.
@@ -51,6 +69,12 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_part_is_the_beginning_or_the_end() {
+        assert!(is_part("template", "templateName") && is_part("condition", "successCondition"));
+        assert!(!is_part("temp", "templateName") && !is_part("message", "successCondition"));
+    }
+
+    #[test]
     fn a_slip_is_one_letter_and_two_in_a_long_name() {
         for (name, known) in [
             ("nobdy", "nobody"),
@@ -59,6 +83,18 @@ mod tests {
             ("sucessCondtion", "successCondition"),
         ] {
             assert!(is_slip(name, known), "{name}");
+        }
+        for (name, known) in [
+            ("PodIp", Some("PodIP")),
+            ("podname", Some("PodName")),
+            ("pod_ip", Some("PodIP")),
+            ("PodIP", None),
+            ("PodUID", None),
+            ("PodIPs", None),
+            ("HostID", None),
+            ("room", None),
+        ] {
+            assert_eq!(misspelt_pod_argument(name), known, "{name}");
         }
         for (name, known) in [("nbdy", "nobody"), ("empty", "nobody"), ("", "ab")] {
             assert!(!is_slip(name, known), "{name}");

@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     match runtime.and_then(|runtime| runtime.block_on(run(&flags))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tracing::error!(%error, "the sidecar ends");
+            tracing::error!(%error, "the sidecar failed");
             ExitCode::FAILURE
         }
     }

@@ -7,8 +7,7 @@ pub(crate) const MAX_BYTES: usize = 512;
 /// Length of the part of an unreadable report that messages repeat, in characters.
 const EXCERPT: usize = 40;
 
-/// Why a report cannot be read. Each voids what was known: the server may have tried to say that somebody
-/// plays.
+/// Why a report cannot be read. Each voids the known number: the server may have tried to report a player.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// Nothing but whitespace.
@@ -19,14 +18,15 @@ pub(crate) enum Unreadable {
     TooLong,
     /// No whole number, and no JSON object.
     #[error(
-        "the report {excerpt:?} is no number of players; write a whole number such as 0, without a sign or leading zeros"
+        "the report {excerpt:?} is not a number of players; write a whole number such as 0, without a sign or leading \
+         zeros"
     )]
     NotANumber {
         /// Beginning of the report.
         excerpt: String,
     },
     /// A JSON object without a usable member `players`.
-    #[error("the report {excerpt:?} is no JSON object such as {{\"players\":0}}: {message}")]
+    #[error("the report {excerpt:?} is not a JSON object such as {{\"players\":0}}: {message}")]
     NotTheObject {
         /// Beginning of the report.
         excerpt: String,
@@ -38,17 +38,19 @@ pub(crate) enum Unreadable {
     Source(String),
     /// A report by HTTP came on a connection that was opened before that of the last report.
     #[error(
-        "a report on a connection that was opened later was read first; wait for each answer, and open a connection for each report"
+        "a report on a newer connection was read first; wait for the response to each report, and open a connection \
+         for each report"
     )]
     Overtaken,
     /// A connection for a report ended before a report was read from it.
     #[error(
-        "a report by HTTP was lost: its connection ended, or its 5 s were over, before it was complete, or too many connections were open"
+        "an HTTP report was lost: its connection closed or timed out after 5 s before it was complete, or too many \
+         connections were open"
     )]
     Incomplete,
     /// The kernel dropped datagrams, or more arrived at once than are read. The dropped ones are the newest.
     #[error(
-        "datagrams arrived faster than they were read, and some are lost; report a few times a second at most"
+        "datagrams arrived faster than they were read, and some were lost; report at most a few times a second"
     )]
     Flood,
 }

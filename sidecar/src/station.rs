@@ -138,8 +138,8 @@ impl Station {
         }
     }
 
-    /// Records that a connection for a report ended without one: the game server may have tried to say that somebody
-    /// plays.
+    /// Records that a connection for a report ended without one: the game server may have tried to report a
+    /// player.
     pub(crate) fn lose(&mut self, accepted: &Accepted) {
         // Reports of earlier connections are overtaken by it.
         self.recorded = self.recorded.max(accepted.number);

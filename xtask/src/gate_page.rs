@@ -25,7 +25,7 @@ diagram.
 /// Returns the meaning of a state, and how users see it.
 fn about(state: GateStateKind) -> (&'static str, &'static str) {
     match state {
-        GateStateKind::Unasked => (
+        GateStateKind::NotRun => (
             "The pod is selected and its hook is set, but no HookRun for it exists.",
             "Nothing; this state is usually brief. A pod to update can stay in it until `maxUnavailable` permits its update.",
         ),
@@ -35,11 +35,11 @@ fn about(state: GateStateKind) -> (&'static str, &'static str) {
             "An entry of the hook's conditions in phase Pending without a HookRun, whose message names the missing part; \
              a warning event; `ScaleBlocked` or `UpdateBlocked`.",
         ),
-        GateStateKind::Asking => (
+        GateStateKind::Running => (
             "The HookRun has no verdict yet. The pod keeps serving.",
             "An entry with the HookRun's name, its phase and its start time.",
         ),
-        GateStateKind::Refused => (
+        GateStateKind::Unsuccessful => (
             "The HookRun ended without a measured success. The pod stays unchanged and delays no other pod.",
             "An entry with the HookRun's name and phase. Its message gives the cause and the way to run the hook again. \
              A warning event.",
@@ -55,10 +55,10 @@ fn about(state: GateStateKind) -> (&'static str, &'static str) {
         GateStateKind::Open => (
             "The operation is permitted: the HookRun for exactly this operation ended with a recent measured success, no \
              hook applies, or the pod cannot have players. The write is not sent after the success has expired, and it \
-             carries the pod's UID and resourceVersion, which each new question about the pod changes. A gone node, and a spec \
-             without a hook, are confirmed by a direct read first.",
-            "The pod is deleted or changed as soon as the budget permits. A warning event names a pod that passed by \
-             skip-hook.",
+             carries the pod's UID and resourceVersion, which change before each new HookRun for the pod. A gone node, and a \
+             spec without a hook, are confirmed by a direct read first.",
+            "The pod is deleted or changed as soon as the budget permits. A warning event names a pod whose hook \
+             was skipped.",
         ),
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn page() -> String {
     format!(
         "{INTRODUCTION}\n```mermaid\n{drawing}```\n\n\"HookRun still runs\": the operator deletes HookRuns that are no longer \
          needed, and a deletion can take a while. `hookPendingReplicas` (column HOOK_PENDING of `kubectl get -o wide`) counts \
-         the pods that are Asking, Refused or Blocked.\n{}",
+         the pods that are Running, Unsuccessful or Blocked.\n{}",
         sections.concat()
     )
 }
@@ -82,10 +82,10 @@ fn section(state: GateStateKind) -> String {
         .collect();
     let used = match state {
         GateStateKind::Open => "| pod deleted or changed, once | end |\n",
-        GateStateKind::Unasked
+        GateStateKind::NotRun
         | GateStateKind::Blocked
-        | GateStateKind::Asking
-        | GateStateKind::Refused
+        | GateStateKind::Running
+        | GateStateKind::Unsuccessful
         | GateStateKind::Stale => "",
     };
     format!(

@@ -37,8 +37,8 @@ const FOR_ALL: &str = "1.27.0";
 const MANIFESTS: [Manifest; 5] = [
     Manifest {
         path: "deploy/install.yaml",
-        about: "The rights, and two replicas of each operator. The definitions are in crds.yaml: apply that file first.\n\
-                # kubectl delete -f of this file takes the operators away. Games and their pods stay.",
+        about: "The rights, and two replicas of each operator. The CRDs are in crds.yaml: apply that file first.\n\
+                # kubectl delete -f with this file removes the operators. Games and their pods are kept.",
         namespace: NAMESPACE,
         templates: &[],
         // Its version depends on the cluster, so it has a file of its own.
@@ -48,7 +48,7 @@ const MANIFESTS: [Manifest; 5] = [
     },
     Manifest {
         path: "deploy/rbac.yaml",
-        about: "Of install.yaml, the rights alone.",
+        about: "Only the rights of install.yaml.",
         namespace: NAMESPACE,
         templates: &["rbac"],
         values: &[],
@@ -58,8 +58,8 @@ const MANIFESTS: [Manifest; 5] = [
     Manifest {
         path: "deploy/rbac-namespaced.yaml",
         about: "The rights of operators in one namespace, and none outside of it: start both with --namespace games, and\n\
-                # gamedeployment-operator with --ignore-nodes. They are those of rbac.yaml without nodes. Put your namespace in\n\
-                # place of games. The definitions (crds.yaml) are the one thing that somebody with rights on the cluster installs once.",
+                # gamedeployment-operator with --ignore-nodes. They are those of rbac.yaml without nodes. Replace games with\n\
+                # your namespace. Only the CRDs (crds.yaml) must be installed once by a cluster administrator.",
         namespace: GAMES,
         templates: &["rbac"],
         values: &["namespaced=true"],
@@ -68,10 +68,10 @@ const MANIFESTS: [Manifest; 5] = [
     },
     Manifest {
         path: "deploy/admission.yaml",
-        about: "Optional: hookgate-admission refuses objects that the operators would refuse, before they are stored, and\n\
-                # deletions that would kill players. The operators neither need it nor know of it. What it does, and what it does\n\
-                # not: docs/admission.md. It waits for nothing: apply it before or after the operators. To take it away, delete the\n\
-                # ValidatingWebhookConfiguration first. Kubernetes 1.20 has policy/v1beta1 only: write that there.",
+        about: "Optional: hookgate-admission rejects objects that the operators would reject, before they are stored, and\n\
+                # deletions that would disconnect players. The operators do not depend on it: apply it before or after them.\n\
+                # For its scope and limits, see docs/admission.md. To uninstall it, delete the ValidatingWebhookConfiguration\n\
+                # first. On Kubernetes 1.20, replace policy/v1 with policy/v1beta1.",
         namespace: NAMESPACE,
         templates: &["admission"],
         values: &["admission.enabled=true"],
@@ -80,9 +80,9 @@ const MANIFESTS: [Manifest; 5] = [
     },
     Manifest {
         path: "deploy/flow-schema.yaml",
-        about: "Optional, for install.yaml: the API server serves leader election at a priority level of its own, where the\n\
-                # operators' other calls do not delay it. Needs Kubernetes 1.29 or newer. Before, write another version in place\n\
-                # of v1: v1beta3 for 1.26 to 1.28, v1beta2 for 1.23 to 1.25, v1beta1 for 1.20 to 1.22.",
+        about: "Optional, for install.yaml: the API server serves leader election at its own priority level, where the\n\
+                # operators' other calls do not delay it. Requires Kubernetes 1.29 or newer. On older versions, replace v1\n\
+                # with v1beta3 (1.26 to 1.28), v1beta2 (1.23 to 1.25) or v1beta1 (1.20 to 1.22).",
         namespace: NAMESPACE,
         templates: &["flow-schema"],
         values: &[],
@@ -94,9 +94,9 @@ const MANIFESTS: [Manifest; 5] = [
 /// File name of the definitions, and its header.
 const DEFINITIONS: (&str, &str) = (
     "deploy/crds.yaml",
-    "The definitions of GameDeployment, HookTemplate, HookRun, HookAction and ExecutionHook. Apply them before install.yaml.\n\
-     # DO NOT DELETE THEM: kubectl delete -f of this file deletes every game of the cluster, with its pods and players, and\n\
-     # asks no hook. How to uninstall: docs/uninstall.md.\n",
+    "The CRDs of GameDeployment, HookTemplate, HookRun, HookAction and ExecutionHook. Apply them before install.yaml.\n\
+     # DO NOT DELETE THEM: kubectl delete -f with this file deletes every game of the cluster, with its pods and players,\n\
+     # without running a hook. To uninstall, see docs/uninstall.md.\n",
 );
 
 /// Returns the definitions for the chart and for `deploy/`, and the manifests. `definitions` are those of

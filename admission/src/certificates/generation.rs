@@ -46,16 +46,16 @@ impl std::fmt::Debug for Generation {
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
     /// The certificate could not be created.
-    #[error("failed to make a certificate: {0}")]
+    #[error("failed to create a certificate: {0}")]
     Make(#[from] rcgen::Error),
     /// The time cannot be represented in a certificate.
-    #[error("failed to make a certificate: its time of expiry cannot be written")]
+    #[error("failed to create a certificate: its expiry time is out of range")]
     Time,
     /// The text is not PEM.
     #[error("it cannot be read: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
     /// A caller would not accept the certificate.
-    #[error("a caller would refuse it: {0}")]
+    #[error("clients would reject it: {0}")]
     Refused(#[from] rustls::Error),
     /// The authority cannot be used.
     #[error("its authority cannot be used: {0}")]
@@ -104,7 +104,7 @@ impl Generation {
     }
 
     /// Returns the key pair for handshakes, if callers accept the certificate for each of these names from
-    /// now until its expiry. Anybody may have changed the Secret, so nothing in it is trusted unchecked.
+    /// now until its expiry. The Secret may have been changed by others, so nothing in it is trusted unchecked.
     pub fn check(&self, hosts: &[String], now: Timestamp) -> Result<Arc<CertifiedKey>, CertificateError> {
         let provider = CryptoProvider::get_default()
             .cloned()

@@ -121,7 +121,7 @@ impl CertificateController {
                 }
                 Err(trouble) => {
                     let check = trouble.check();
-                    tracing::warn!(check, error = %trouble, "will try again");
+                    tracing::warn!(check, error = %trouble, "a reconciliation failed; retrying");
                     self.health.fail(check, trouble.to_string());
                     RETRY
                 }
@@ -153,7 +153,7 @@ impl CertificateController {
             if known.iter().any(|bundle| *bundle != wanted) {
                 let written = self.store.trust(found, &wanted).await;
                 written.map_err(RenewalError::Configuration)?;
-                tracing::info!("the bundle of the ValidatingWebhookConfiguration was written");
+                tracing::info!("updated caBundle of the ValidatingWebhookConfiguration");
                 known.fill(wanted);
                 self.trust.look(&stored, Some(known), clock, settling);
                 self.present(&stored, now)?;
@@ -193,7 +193,7 @@ impl CertificateController {
         match self.store.record(found.as_ref(), &next).await {
             Ok(()) => {
                 self.metrics.renewed();
-                tracing::info!(%until, "a certificate was made");
+                tracing::info!(%until, "created a certificate");
                 Ok((next, None))
             }
             // Another replica was first. Our copy is outdated, so the bundle must not be derived from it.
@@ -212,7 +212,7 @@ impl CertificateController {
         if self.serving.as_ref() != Some(&chosen) {
             self.presented.set(chosen.check(&self.hosts, now)?);
             self.metrics.expires(chosen.until);
-            tracing::info!(until = %chosen.until, "a certificate is presented");
+            tracing::info!(until = %chosen.until, "presenting a certificate");
             self.serving = Some(chosen);
         }
         Ok(())
@@ -227,13 +227,13 @@ impl CertificateController {
             Some(serving) => self
                 .health
                 .fail(CERTIFICATE, format!("expired at {}", serving.until)),
-            None => self.health.fail(CERTIFICATE, "there is none yet"),
+            None => self.health.fail(CERTIFICATE, "not created yet"),
         }
         if configured {
             self.health.pass(CONFIGURATION);
         } else {
-            let why =
-                "there is none of this name, so nobody asks; apply it, or give its name with --configuration";
+            let why = "the ValidatingWebhookConfiguration does not exist, so the API server sends no requests; \
+                       apply it, or set its name with --configuration";
             self.health.fail(CONFIGURATION, why);
         }
     }

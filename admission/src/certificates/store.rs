@@ -18,7 +18,7 @@ use serde_json::json;
 
 use super::stored::Stored;
 
-/// Namespace under which these calls take turns, so that they wait behind nobody else's.
+/// Namespace under which these calls take turns, so that they wait behind no others.
 const OWN: &str = "";
 
 /// Access to both objects.

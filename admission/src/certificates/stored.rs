@@ -38,7 +38,7 @@ impl Stored {
             match generation.check(hosts, now) {
                 Ok(_) => Some(generation),
                 Err(error) => {
-                    tracing::debug!(%error, prefix, "a certificate in the Secret is of no use");
+                    tracing::debug!(%error, prefix, "a certificate in the Secret is unusable");
                     None
                 }
             }

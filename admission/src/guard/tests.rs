@@ -65,9 +65,10 @@ fn the_refusal_says_why_and_gives_the_command() {
     };
     assert_eq!(
         said(&workload(None, 3, 2)),
-        "deletion of GameDeployment game is refused: it takes its pods (spec.replicas 3, status.replicas 2) with it or \
-         leaves them to nobody, and no hook is asked, and it has no label io.tencent.bcs.dev/deletion-allow. To allow \
-         it: kubectl label gamedeployment game --namespace games io.tencent.bcs.dev/deletion-allow=Always --overwrite"
+        "deletion of GameDeployment game is refused: its pods (spec.replicas 3, status.replicas 2) would be deleted \
+         or orphaned without running their hooks, and it has no label io.tencent.bcs.dev/deletion-allow. To allow the \
+         deletion: kubectl label gamedeployment game --namespace games io.tencent.bcs.dev/deletion-allow=Always \
+         --overwrite"
     );
     let cascading = said(&workload(Some("Cascading"), 0, 2));
     assert!(cascading.contains("status.replicas 2)") && cascading.contains("Scale it to 0"));
@@ -75,7 +76,7 @@ fn the_refusal_says_why_and_gives_the_command() {
     let old = json!({ "metadata": { "labels": { DELETION_ALLOW: "Cascading" } } });
     let template = said(&request((GROUP, "HookTemplate"), &old));
     assert!(
-        template.contains("gates that ask it stay closed without it")
+        template.contains("gates whose hooks use it would stay closed")
             && template.contains("label hooktemplate game"),
         "{template}"
     );

@@ -95,7 +95,7 @@ fn an_update_is_refused_for_what_it_makes_wrong_alone() {
     let old = game(json!({ "minReadySeconds": -1 }));
     let mut labelled = old.clone();
     labelled["metadata"]["labels"] = json!({ "a": "b" });
-    let known = [format!("not refused, because it was so before: {LATER}")];
+    let known = [format!("existing problem, not rejected: {LATER}")];
     assert_eq!(warnings(&request("GameDeployment", &labelled, &old)), known);
     let worse = game(json!({ "minReadySeconds": -1, "revisionHistoryLimit": -2 }));
     assert_eq!(refusal(&request("GameDeployment", &worse, &old)), HISTORY);
@@ -275,7 +275,7 @@ fn all_problems_of_an_action_and_an_execution_are_said_in_the_operators_words() 
     let read: HookAction = serde_json::from_value(bad).unwrap();
     assert_eq!(said, resolve_action(&read).unwrap_err().to_string());
     for words in [
-        "callTimeoutSeconds: 0 is not allowed; set it from 1 to 3600",
+        "callTimeoutSeconds: 0 is not allowed; use a number from 1 to 3600",
         "action.exec.comand: unknown field; did you mean command?",
         "action.exec.command: must be set; write the program",
     ] {
@@ -286,7 +286,7 @@ fn all_problems_of_an_action_and_an_execution_are_said_in_the_operators_words() 
     let read: ExecutionHook = serde_json::from_value(bad).unwrap();
     assert_eq!(said, resolve_hook(&read.spec).unwrap_err().to_string());
     for words in [
-        "spec.parallelism: 0 is not allowed; set it from 1 to 1024",
+        "spec.parallelism: 0 is not allowed; use a number from 1 to 1024",
         "spec.terminat: unknown field; did you mean terminate?",
         "spec.podSelection: one of podContainerNamesList and podContainerSelector must be set",
     ] {
@@ -306,7 +306,7 @@ fn an_action_or_execution_that_was_invalid_can_be_labelled_and_ended() {
         let known = warnings(&request(kind, &labelled, &old));
         assert_eq!(known.len(), 1, "{known:?}");
         assert!(
-            known[0].starts_with("not refused, because it was so before: "),
+            known[0].starts_with("existing problem, not rejected: "),
             "{known:?}"
         );
     }
@@ -317,7 +317,7 @@ fn an_action_or_execution_that_was_invalid_can_be_labelled_and_ended() {
     let said = refusal(&request("ExecutionHook", &worse, &old));
     assert_eq!(
         said,
-        "spec: only terminate may change after the creation; create another ExecutionHook"
+        "spec: only terminate may be changed; create another ExecutionHook"
     );
 }
 

@@ -174,7 +174,7 @@ fn are_available(facts: &Facts<'_>) -> bool {
     }
 }
 
-/// Describes how far the rollout came, and how to go on.
+/// Describes how far the rollout came, and how to continue.
 fn message(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) -> String {
     let (workload, revision) = (facts.workload, &facts.history.spec.name);
     let limit = workload.timeout.unwrap_or_default().as_secs();
@@ -191,8 +191,8 @@ fn message(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) 
     let why = why.map_or_else(String::new, |why| format!("; {why}"));
     format!(
         "spec.updateStrategy.timeoutSeconds: {limit} s have passed; {updated} of {all} pods have revision {revision}, \
-         {available} of them are available{why}; no further pod is updated; correct the template, raise the limit, or \
-         give the rollout the time again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
+         {available} of them are available{why}; no further pods are updated; correct the template, raise the limit, \
+         or restart the timer: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
          {RETRY_REQUESTED}=rollout=$(date +%s)",
         all = workload.replicas,
         name = workload.name,

@@ -61,16 +61,16 @@ pub fn request(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<Action> {
     Some(Action::DryRunPod(Box::new(pod), update.name.clone()))
 }
 
-/// Returns what recreations wait for besides the budget.
+/// Returns what recreations wait for besides the budget: the words after "waiting".
 pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
     let recreation_block = facts
         .recreation_block
         .filter(|_| pods.iter().any(recreates_serving_pod))?;
     Some(match recreation_block {
-        RecreationBlock::CreationFailing => "the API server takes new pods again".to_owned(),
+        RecreationBlock::CreationFailing => "for the API server to accept new pods".to_owned(),
         RecreationBlock::DryRunPending => {
             let update = &facts.history.update.name;
-            format!("the API server accepts a pod of revision {update} in a dry run")
+            format!("for the API server to accept a pod of revision {update} in a dry run")
         }
     })
 }
@@ -80,7 +80,7 @@ pub fn refusal(facts: &Facts<'_>) -> Option<String> {
     let refused = facts.view.write_errors?.pod.as_ref()?;
     let update = &facts.history.update.name;
     Some(format!(
-        "{refused}; no pod is deleted for the update to {update} before the API server accepts a new one: correct \
-         spec.template, or what refuses it"
+        "{refused}; no pod is deleted for the update to {update} until the API server accepts a new pod; correct \
+         spec.template, or fix the cause of the rejection"
     ))
 }

@@ -114,10 +114,10 @@ impl MissingRequirement {
     fn of(pod: &GrantedPod<'_>) -> Option<Self> {
         match &pod.gate_state {
             GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
-            GateState::Asking(_) => Some(Self::Verdict),
+            GateState::Running(_) => Some(Self::Verdict),
             held if held.is_held() => None,
-            GateState::Unasked(_) | GateState::Stale(..) => Some(Self::HookRun),
-            GateState::Refused(_) | GateState::Blocked(_) => None,
+            GateState::NotRun(_) | GateState::Stale(..) => Some(Self::HookRun),
+            GateState::Unsuccessful(_) | GateState::Blocked(_) => None,
         }
     }
 }

@@ -260,7 +260,7 @@ impl<'a> History<'a> {
         let Some(from) = self.by_name.get(pod.revision()) else {
             let revision = pod.revision();
             return Err(format!(
-                "revision {revision:?} of pod {} is not recorded any more",
+                "revision {revision:?} of pod {} is no longer recorded",
                 pod.name
             ));
         };

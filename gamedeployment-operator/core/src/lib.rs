@@ -56,6 +56,7 @@ pub mod image;
 pub mod in_place;
 pub mod lifecycle;
 pub mod plan;
+mod plural;
 pub mod pod;
 pub mod pod_factory;
 pub mod progress;

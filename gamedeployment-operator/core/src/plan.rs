@@ -111,7 +111,7 @@ pub enum Action {
     RecordSelection(PodRef, String),
     /// Remove the selection record from a pod.
     ClearSelection(PodRef),
-    /// Note on a pod the question that its next HookRun asks.
+    /// Note on a pod the question of its next HookRun.
     NoteQuestion(PodRef, Question),
     /// Change or delete a pod, as its gate approved.
     Gated(GatedWrite),
@@ -182,7 +182,7 @@ pub struct RunRef {
     pub name: String,
     /// UID, a precondition.
     pub uid: String,
-    /// Resource version, a precondition if the workload does not own the run: somebody may be giving it an owner.
+    /// Resource version, a precondition if the workload does not own the run: another client may be giving it an owner.
     pub resource_version: Option<String>,
     /// Whether the run has ended and its pod is gone, so that it can affect no pod any more.
     pub is_history: bool,
@@ -197,8 +197,8 @@ impl RunRef {
             pod,
             reason: WorkloadReason::HookRunEdited,
             message: format!(
-                "HookRun {} has no owner, as after a restore from a backup, so it does not count: it is deleted, and \
-                 the hook runs after that. If this repeats, find out what removes metadata.ownerReferences",
+                "HookRun {} has no owner, for example after a restore from a backup, and does not count: it is \
+                 deleted, and the hook runs again. If this repeats, find out what removes metadata.ownerReferences",
                 run.name
             ),
         };

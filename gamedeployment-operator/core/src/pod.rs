@@ -264,7 +264,7 @@ impl Pod {
     /// Returns why it does not start, in the words of its scheduler or kubelet.
     pub fn complaint(&self) -> Option<String> {
         let unschedulable = self.unschedulable.as_ref().filter(|_| self.node.is_none());
-        let no_node = unschedulable.map(|why| format!("no node is found for it: {why}"));
+        let no_node = unschedulable.map(|why| format!("cannot be scheduled: {why}"));
         no_node.or_else(|| self.containers.iter().find_map(Container::complaint))
     }
 

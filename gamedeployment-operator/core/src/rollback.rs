@@ -15,6 +15,7 @@ use crate::facts::Facts;
 use crate::gate::{RolloutRun, Run};
 use crate::lifecycle::{Lifecycle, Wait};
 use crate::plan::Warning;
+use crate::plural::{go_back, updated_pods_are};
 use crate::revision::Revision;
 use crate::user_text::bounded;
 use crate::view::View;
@@ -50,7 +51,7 @@ impl Obstacle {
     fn as_str(self) -> &'static str {
         match self {
             Self::OtherRevision => "pods are not updated to this revision; see status.updateRevision",
-            Self::NoCompleteRevision => "the status names no revision whose rollout is complete",
+            Self::NoCompleteRevision => "no completely rolled out revision is recorded",
             Self::SameTemplate => "the last complete rollout had the same template",
             Self::Recreate => {
                 "with spec.updateStrategy.type Recreate the new pods may have changed data; set the earlier template, so \
@@ -294,18 +295,22 @@ fn message(facts: &Facts<'_>, lifecycle: &Lifecycle, record: &RollbackStatus) ->
     let exists = facts.history.revisions().any(|revision| revision.name == *to);
     let pods = if !exists {
         format!(
-            "revision {to} does not exist any more: {left} updated pods stay, and missing pods are not created"
+            "revision {to} no longer exists: {} kept, and missing pods are not created",
+            updated_pods_are(left)
         )
     } else if workload.update == UpdateType::Recreate {
-        format!("{left} updated pods stay: {}", Obstacle::Recreate.as_str())
+        format!("{} kept: {}", updated_pods_are(left), Obstacle::Recreate.as_str())
     } else if left == 0 {
-        format!("no pod is left to go back to revision {to}")
+        format!("no pods are left to go back to revision {to}")
     } else if workload.paused && !record.ignores_pause {
-        format!("{left} pods go back to revision {to} once spec.updateStrategy.paused is false")
+        format!(
+            "{} to revision {to} once spec.updateStrategy.paused is false",
+            go_back(left)
+        )
     } else if workload.update == UpdateType::OnDelete {
-        format!("{left} pods go back to revision {to} when they are deleted")
+        format!("{} to revision {to} when deleted", go_back(left))
     } else {
-        format!("{left} pods go back to revision {to}")
+        format!("{} to revision {to}", go_back(left))
     };
     format!(
         "{why}; {pods}; correct the template, or begin again: kubectl annotate gamedeployment {} -n {} --overwrite \

@@ -90,7 +90,7 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
         let warning = Warning {
             pod: Some(PodRef::of(pod)),
             reason: stale_reason.reason?,
-            message: format!("HookRun {name} does not count: {why}; the pod is asked again"),
+            message: format!("HookRun {name} does not count: {why}; the hook runs again"),
         };
         Some((run.uid.as_str(), warning))
     });
@@ -122,14 +122,14 @@ fn referenced<'s>(facts: &Facts<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s
     let used = findings
         .gate_states()
         .filter_map(|(_, gate_state, granted)| match gate_state {
-            GateState::Asking(run) | GateState::Refused(run) => Some(run.uid.as_str()),
+            GateState::Running(run) | GateState::Unsuccessful(run) => Some(run.uid.as_str()),
             // A verdict that cannot be used now is dropped: the hook runs again when the pod's turn comes. A
             // pending dry run is an exception, because it takes only a moment.
             GateState::Open(approval) => approval
                 .run()
                 .filter(|_| granted || facts.recreation_block == Some(RecreationBlock::DryRunPending)),
             GateState::Consumed(run) => run.as_deref(),
-            GateState::Unasked(_) | GateState::Stale(..) | GateState::Blocked(_) => None,
+            GateState::NotRun(_) | GateState::Stale(..) | GateState::Blocked(_) => None,
         });
     used.collect()
 }

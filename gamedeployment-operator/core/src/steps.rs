@@ -34,7 +34,7 @@ pub struct Confirmation<'a> {
 impl Confirmation<'_> {
     /// Whether the hook reports that the pod is unhealthy.
     pub fn is_refused(&self) -> bool {
-        matches!(self.gate_state, GateState::Refused(_))
+        matches!(self.gate_state, GateState::Unsuccessful(_))
     }
 }
 
@@ -62,20 +62,20 @@ pub fn confirm<'a>(
                 GateState::Consumed(run)
             }
             // The same holds for a question.
-            GateState::Unasked(hook_request) if pod.recorded_selection.is_none() => {
+            GateState::NotRun(hook_request) if pod.recorded_selection.is_none() => {
                 if !facts.is_clearing(HookKind::PostInplace) {
                     actions.push(
                         note_question(facts, pod, &intent)
                             .unwrap_or_else(|| Action::CreateRun(Box::new(hook_request.new_run()))),
                     );
                 }
-                GateState::Unasked(hook_request)
+                GateState::NotRun(hook_request)
             }
             gate_state @ (GateState::Open(_)
             | GateState::Consumed(_)
-            | GateState::Unasked(_)
-            | GateState::Asking(_)
-            | GateState::Refused(_)
+            | GateState::NotRun(_)
+            | GateState::Running(_)
+            | GateState::Unsuccessful(_)
             | GateState::Stale(..)
             | GateState::Blocked(_)) => gate_state,
         };
@@ -184,9 +184,9 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
             let run = approval.run().map(str::to_owned);
             (GateState::Consumed(run), open(facts, pod.facts, approval))
         }
-        gate_state @ (GateState::Unasked(_)
-        | GateState::Asking(_)
-        | GateState::Refused(_)
+        gate_state @ (GateState::NotRun(_)
+        | GateState::Running(_)
+        | GateState::Unsuccessful(_)
         | GateState::Stale(..)
         | GateState::Blocked(_))
             if needs_mark =>
@@ -195,7 +195,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
             let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text);
             (gate_state, PodStep::Write(mark))
         }
-        GateState::Unasked(hook_request)
+        GateState::NotRun(hook_request)
             if pod.granted
                 && !pod
                     .intent
@@ -204,7 +204,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
         {
             let run = || PodStep::CreateRun(Action::CreateRun(Box::new(hook_request.new_run())));
             let step = note_question(facts, pod.facts, &pod.intent).map_or_else(run, PodStep::NoteQuestion);
-            (GateState::Unasked(hook_request), step)
+            (GateState::NotRun(hook_request), step)
         }
         // Deletion of the stale run goes on at the same time.
         GateState::Stale(run, stale_reason) if pod.granted && !stale_reason.is_stuck() => {
@@ -214,9 +214,9 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
         }
         gate_state @ (GateState::Open(_)
         | GateState::Consumed(_)
-        | GateState::Unasked(_)
-        | GateState::Asking(_)
-        | GateState::Refused(_)
+        | GateState::NotRun(_)
+        | GateState::Running(_)
+        | GateState::Unsuccessful(_)
         | GateState::Stale(..)
         | GateState::Blocked(_)) => (gate_state, PodStep::Nothing),
     };

@@ -50,18 +50,18 @@ impl fmt::Display for TooLarge {
         match self {
             Self::Spec(bytes) => write!(
                 f,
-                "is too large: its spec is {bytes} bytes long, and hooks of a GameDeployment may have \
+                "is too large: its spec has {bytes} bytes, but hooks of a GameDeployment may have at most \
                  {MAX_TEMPLATE_BYTES}; shorten it"
             ),
             Self::Arguments(bytes) => write!(
                 f,
-                "is too large: its args are {bytes} bytes long together, and hooks of a GameDeployment may have \
+                "is too large: its args have {bytes} bytes in total, but hooks of a GameDeployment may have at most \
                  {MAX_ARGUMENT_BYTES}; shorten them"
             ),
             Self::Namespace(namespace) => write!(
                 f,
-                "has no room: the HookTemplates of namespace {namespace} take up more than \
-                 {MAX_TEMPLATE_BYTES_OF_NAMESPACE} bytes together; delete some of them, then change this one"
+                "is not loaded: the HookTemplates of namespace {namespace} take up more than \
+                 {MAX_TEMPLATE_BYTES_OF_NAMESPACE} bytes in total; delete some of them, then edit this one"
             ),
         }
     }
@@ -132,19 +132,19 @@ mod tests {
         let table = [
             (
                 spec(MAX_TEMPLATE_BYTES + 1),
-                "is too large: its spec is 131073 bytes long, and hooks of a GameDeployment may have 131072; shorten \
-                 it",
+                "is too large: its spec has 131073 bytes, but hooks of a GameDeployment may have at most 131072; \
+                 shorten it",
             ),
             (
                 args(MAX_ARGUMENT_BYTES + 1),
-                "is too large: its args are 16385 bytes long together, and hooks of a GameDeployment may have 16384; \
-                 shorten them",
+                "is too large: its args have 16385 bytes in total, but hooks of a GameDeployment may have at most \
+                 16384; shorten them",
             ),
             // The spec counts first: shorter arguments may not be enough.
             (
                 args(MAX_TEMPLATE_BYTES),
-                "is too large: its spec is 131094 bytes long, and hooks of a GameDeployment may have 131072; shorten \
-                 it",
+                "is too large: its spec has 131094 bytes, but hooks of a GameDeployment may have at most 131072; \
+                 shorten it",
             ),
         ];
         for (spec, words) in table {

@@ -92,7 +92,7 @@ pub struct Workload {
     pub max_unavailable: usize,
     /// Pods that may exist above `replicas` during an update.
     pub max_surge: usize,
-    /// Whether updates are stopped.
+    /// Whether updates are paused.
     pub paused: bool,
     /// Limit on the time of a rollout in seconds.
     pub timeout: Option<SignedDuration>,
@@ -162,7 +162,7 @@ impl Workload {
             problems.push(FieldError::new(
                 unavailable_path,
                 "0",
-                "no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1",
+                "no pod could be updated while maxSurge is 0 as well; set one of them to at least 1",
             ));
         }
         if type_ == UpdateType::Recreate {
@@ -344,7 +344,7 @@ fn max_unavailable(type_: UpdateType, surge: Amount, unavailable: Amount, replic
     }
 }
 
-/// Checks that no setting asks for a part of the pods: `Recreate` updates all of them together.
+/// Checks that no setting selects a part of the pods: `Recreate` updates all of them together.
 fn check_recreate(update: &UpdateStrategy, problems: &mut Vec<FieldError>) {
     let is_set = |value: &&IntOrString| !Amount::read(value).is_ok_and(Amount::is_zero);
     let steps = update.canary.as_ref().and_then(|canary| canary.steps.as_ref());

@@ -140,7 +140,7 @@ impl Situation {
         let gate_state = Gate::new(workload, self, &runs, &[], self.now).assess(&self.pod, &self.intent, &[]);
         let state = gate_state.state();
         match gate_state {
-            GateState::Unasked(question) => (state, Some(question.new_run().render())),
+            GateState::NotRun(question) => (state, Some(question.new_run().render())),
             _ => (state, None),
         }
     }

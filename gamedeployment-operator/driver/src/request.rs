@@ -73,7 +73,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns whether the request reads an object directly, because a write's answer was lost or the watch
+    /// Returns whether the request reads an object directly, because the response to a write was lost or the watch
     /// did not show the write in time.
     pub fn is_reread(&self) -> bool {
         self.target.is_none() && matches!(self.call, ApiCall::Read(..))
@@ -144,21 +144,21 @@ pub struct DeletedRun {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The object does not exist (404).
-    #[error("the object does not exist any more")]
+    #[error("the object no longer exists")]
     Gone,
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
-    #[error("somebody else has changed it, or made one of that name")]
+    #[error("it was changed in the meantime, or an object of that name already exists")]
     Conflict,
     /// The approval expired before the call could be sent.
-    #[error("what allowed it had lapsed before it could be sent")]
+    #[error("its deadline passed before it could be sent")]
     Lapsed,
     /// The API server refused the call; its message.
     #[error("{0}")]
     Refused(String),
     /// The API server accepted the write but stored something else.
     #[error(
-        "it was written and is not there: a mutating admission webhook changes it, or the custom resource definitions are \
-         older than the operator"
+        "the API server accepted the write but stored something else: a mutating admission webhook changes it, or the \
+         custom resource definitions are older than the operator"
     )]
     NotStored,
     /// The outcome is unknown.

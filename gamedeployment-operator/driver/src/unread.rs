@@ -88,6 +88,6 @@ impl<'a> Unread<'a> {
 fn why(uncertain: &Uncertain) -> String {
     let error = &uncertain.error;
     format!(
-        "{error}; its state is uncertain after a write, and it is left alone until a read succeeds or the watch shows it"
+        "{error}; its state after a write is unknown, and it is not changed until a read succeeds or the watch shows it"
     )
 }

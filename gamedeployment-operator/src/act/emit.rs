@@ -16,13 +16,13 @@ impl Caller {
     pub fn emit_events(&self, target: &ReconcileTarget, done: Vec<(WorkloadReason, String)>) {
         let kinds = [
             (WorkloadReason::PodsCreated, "Create", "created"),
-            (WorkloadReason::HooksAsked, "Ask", "asked by HookRuns"),
+            (WorkloadReason::HooksAsked, "Ask", "HookRuns created"),
             (WorkloadReason::PodsDeleted, "Delete", "deleted"),
             (WorkloadReason::PodsAdopted, "Adopt", "adopted"),
             (
                 WorkloadReason::PodsReleased,
                 "Release",
-                "released, since the selector finds them no more",
+                "released, because the selector no longer matches them",
             ),
         ];
         for (reason, action, verb) in kinds {

@@ -86,7 +86,7 @@ impl Caller {
             (ApiCall::DeleteRuns(runs), Some(target)) => self.delete_runs(&target, &runs).await,
             (ApiCall::WriteStatus(status), Some(target)) => self.write_status(&target, &status).await,
             (ApiCall::Act(_) | ApiCall::DeleteRuns(_) | ApiCall::WriteStatus(_), None) => {
-                return Err(RequestError::Refused("a write for no workload".to_owned()));
+                return Err(RequestError::Refused("a write without a workload".to_owned()));
             }
         };
         answer.map_err(|error| match error {
@@ -236,7 +236,7 @@ fn of_workload(object: Parsed<GameDeployment>) -> Response {
 fn of_pod(step: &'static str, Parsed(pod): Parsed<Pod>) -> Result<Response, CallError> {
     let pod = pod.map_err(|invalid| CallError::Unknown {
         step,
-        message: format!("the answer is no pod: {invalid}"),
+        message: format!("the response is not a pod: {invalid}"),
     })?;
     Ok(Response::Object(Object::Pod(
         key_of(&pod.metadata),

@@ -68,7 +68,8 @@ impl Caller {
             annotation::CHOSEN_FOR: text,
             annotation::QUESTION: text,
         });
-        self.annotate(target, "mark a pod", (&pod, None), notes).await
+        self.annotate(target, "mark a pod for deletion", (&pod, None), notes)
+            .await
     }
 
     pub(super) async fn clear_selection(
@@ -80,7 +81,8 @@ impl Caller {
             annotation::DELETING: null,
             annotation::CHOSEN_FOR: null,
         });
-        self.annotate(target, "unmark a pod", (&pod, None), notes).await
+        self.annotate(target, "remove the deletion mark from a pod", (&pod, None), notes)
+            .await
     }
 
     pub(super) async fn note_question(
@@ -90,7 +92,7 @@ impl Caller {
         text: &str,
     ) -> Result<Response, CallError> {
         let notes = json!({ annotation::QUESTION: text });
-        self.annotate(target, "note a question on a pod", (&pod, None), notes)
+        self.annotate(target, "annotate a pod for its next HookRun", (&pod, None), notes)
             .await
     }
 
@@ -293,7 +295,10 @@ impl Caller {
         note: &str,
     ) {
         let about = (pod_reference(target, pod), 1);
-        let rest = |more| format!("{more} more pods than were named; the log names each");
+        let rest = |more: usize| {
+            let pods = if more == 1 { "pod" } else { "pods" };
+            format!("{more} more {pods}; the log lists each")
+        };
         self.emit_limited(target, (reason, action), about, note, rest);
     }
 }

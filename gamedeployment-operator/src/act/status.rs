@@ -95,7 +95,9 @@ impl Caller {
         let api: Api<Parsed<GameDeployment>> = Api::namespaced(self.client.clone(), &key.0);
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
         let call = api.patch_status(&key.1, &params, &patch);
-        self.calls.call(&key.0, "refuse a workload", call).await?;
+        self.calls
+            .call(&key.0, "report an unreadable workload", call)
+            .await?;
         let about = found.object_ref(&());
         let reason = WorkloadReason::InvalidSpec.as_str();
         self.events.warn(about, reason, "Validate", &message);

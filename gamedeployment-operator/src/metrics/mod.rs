@@ -36,7 +36,7 @@ pub struct Metrics {
     updated: Family<UpdateLabels, Counter>,
     /// Objects that could not be parsed as their kind.
     pub unreadable: Counter,
-    /// Objects read directly because a write's answer was lost or the watch did not show the write in time.
+    /// Objects read directly because the response to a write was lost or the watch did not show the write in time.
     pub direct_reads: Counter,
     workloads: Arc<WorkloadCollector>,
     original: Option<Arc<Original>>,
@@ -70,11 +70,11 @@ pub enum Decision {
     Refused,
     /// The hook cannot run.
     Blocked,
-    /// `skip-hook` let the pod pass.
+    /// `skip-hook` names the pod, so no hook ran.
     Skipped,
-    /// Nobody can play on the pod, so no hook ran.
+    /// The pod cannot have players, so no hook ran.
     Exempt,
-    /// No hook is set.
+    /// No hook is configured.
     Unguarded,
 }
 
@@ -188,22 +188,22 @@ impl Metrics {
             original.register(registry);
         }
         let registry = registry.sub_registry_with_prefix("hookgate_gamedeployment");
-        registry.register("decisions", "Decisions taken", self.decisions.clone());
-        let help = "Time that a decision took, without the writes that follow";
+        registry.register("decisions", "Decisions made", self.decisions.clone());
+        let help = "Duration of a decision, without the writes that follow";
         registry.register("decision_seconds", help, self.decision_seconds.clone());
         let help = "Writes by kind and outcome (done, conflict, gone, refused, unknown)";
         registry.register("actions", help, self.actions.clone());
-        let help = "What came of questions whether a pod may be touched, by hook";
+        let help = "Outcomes of gates: whether a pod may be deleted, updated or confirmed, by hook";
         registry.register("gate_decisions", help, self.gate.clone());
-        let help = "Pods whose update was written, by how (in-place, hot-patch, recreate)";
+        let help = "Pods updated, by method (in-place, hot-patch, recreate)";
         registry.register("pods_updated", help, self.updated.clone());
         registry.register(
             "unreadable",
-            "Objects that could not be read as their kind",
+            "Objects that could not be parsed as their kind",
             self.unreadable.clone(),
         );
-        let help =
-            "Objects read directly, because a write's answer was lost or the watch did not show it in time";
+        let help = "Objects read directly, because the response to a write was lost or the watch did not show the \
+                    write in time";
         registry.register("direct_reads", help, self.direct_reads.clone());
         registry.register_collector(Box::new(self.workloads.clone()));
     }

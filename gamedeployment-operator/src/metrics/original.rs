@@ -13,14 +13,14 @@ use shared_api::GameDeploymentStatus;
 
 /// Names and help texts of the pod gauges.
 const PODS: [(&str, &str); 5] = [
-    ("replicas", "Pods that there should be"),
-    ("ready_replicas", "Pods that are ready"),
-    ("available_replicas", "Pods that have been ready long enough"),
-    ("updated_replicas", "Pods at the update revision"),
+    ("replicas", "Desired number of pods"),
+    ("ready_replicas", "Ready pods"),
     (
-        "updated_ready_replicas",
-        "Pods at the update revision that are ready",
+        "available_replicas",
+        "Available pods: ready for at least minReadySeconds",
     ),
+    ("updated_replicas", "Pods at the update revision"),
+    ("updated_ready_replicas", "Ready pods at the update revision"),
 ];
 
 /// Metrics of the original operator.
@@ -104,17 +104,17 @@ impl Original {
             (
                 &self.created,
                 "pod_create_duration_seconds",
-                "Time of a call that creates a pod",
+                "Duration of a call that creates a pod",
             ),
             (
                 &self.updated,
                 "pod_update_duration_seconds",
-                "Time of a call that updates a pod",
+                "Duration of a call that updates a pod",
             ),
             (
                 &self.deleted,
                 "pod_delete_duration_seconds",
-                "Time of a call that deletes a pod",
+                "Duration of a call that deletes a pod",
             ),
         ] {
             durations.register_with_extremes(registry, name, help);

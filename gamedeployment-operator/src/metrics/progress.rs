@@ -65,7 +65,7 @@ impl Progress {
 
 /// Time since which a rollout stands still, by the status; `None` if the status records no obstacle.
 ///
-/// It is the newest of the recorded times: a pod is asked when another one has made room for it. A pod that waits for
+/// It is the newest of the recorded times: the hook of a pod runs when another pod has made room. A pod that waits for
 /// its `PreDelete` hook may be surplus, and its wait says nothing about the rollout.
 fn stands_since(status: &GameDeploymentStatus) -> Option<Timestamp> {
     let condition = |kind: WorkloadCondition| {

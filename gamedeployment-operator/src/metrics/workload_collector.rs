@@ -48,8 +48,8 @@ type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 const METRICS: [(&str, &str, SeriesFn); 8] = [
     (
         "pods",
-        "Pods by state: as the workload's status counts them; to_update: old ones that are to be updated now; \
-         updating: in the midst of an update in place",
+        "Pods by state, as counted in the workload's status; to_update: old pods that are due for an update; \
+         updating: pods with an in-place update in progress",
         |report, series| {
             let mut counts = report.counts.into_iter();
             counts.try_for_each(|(state, count)| series(&[("state", state)], count))
@@ -57,32 +57,33 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "hook_waiting_pods",
-        "Pods that wait for a hook: asking (no verdict yet), refused (no success), blocked (cannot run, or is not measured), erroring (only errors, or cannot succeed)",
+        "Pods waiting for a hook, by its state: asking (running), refused (did not succeed), blocked (cannot run, or \
+         is not measured), erroring (keeps failing with errors, or cannot succeed)",
         |report, series| waits(report, series, |group| number(group.pods)),
     ),
     (
         "hook_waiting_since_timestamp_seconds",
-        "When the longest-waiting pod began to wait, in seconds since 1970; 0: none waits",
+        "Unix time since which the longest-waiting pod has been waiting; 0 if no pod is waiting",
         |report, series| waits(report, series, since),
     ),
     (
         "draining_pods",
-        "Pods that are to go and are not gone: chosen (their hook is asked, or their turn is to come), terminating",
+        "Pods being drained: chosen (selected for deletion, waiting for their hook or their turn), terminating",
         |report, series| drains(report, series, |group| number(group.pods)),
     ),
     (
         "draining_since_timestamp_seconds",
-        "When the first of them was chosen, or began to end, in seconds since 1970; 0: there is none",
+        "Unix time at which the first of these pods was selected or started terminating; 0 if there are none",
         |report, series| drains(report, series, since),
     ),
     (
         "update_progress_timestamp_seconds",
-        "When the update that is under way came forward last, or was seen first, in seconds since 1970; 0: none is",
+        "Unix time at which the current update last progressed, or was first seen; 0 if there is no update",
         |report, series| series(&[], report.progress.since().map_or(0, Timestamp::as_second)),
     ),
     (
         "blocked",
-        "1 while the condition is True: something needs a person",
+        "1 while the condition is True, which needs attention",
         |report, series| {
             let mut conditions = BLOCKED.into_iter().zip(report.blocked);
             conditions.try_for_each(|(kind, holds)| series(&[("condition", kind.as_str())], holds.into()))
@@ -90,8 +91,8 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "lifecycle_hooks",
-        "Lifecycle hooks of the current or last rollout: waiting (for their point), running, retrying (an attempt failed), \
-         aborted (the rollout)",
+        "Lifecycle hooks of the current or last rollout, by state: waiting (for their point), running, retrying (an \
+         attempt failed), aborted (they failed and aborted the rollout)",
         |report, series| {
             let mut counts = report.lifecycle_hooks.into_iter().flatten();
             counts.try_for_each(|(state, count)| series(&[("state", state)], count))

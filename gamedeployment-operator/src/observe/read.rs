@@ -61,7 +61,7 @@ pub(crate) fn run(read: Result<HookRun, InvalidObject>) -> Run {
                 error,
                 "a HookRun cannot be read and opens no gate"
             );
-            let remedy = "delete it, or set retry: true of its hook";
+            let remedy = "delete it, or set retry: true for its hook";
             Run::of_metadata(&metadata, format!("{error}; {remedy}"))
         }
     }

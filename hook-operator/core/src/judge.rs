@@ -13,7 +13,7 @@ use crate::value::{MetricValue, cut};
 pub const KEPT_BYTES: usize = 1024;
 
 /// Message for a metric without conditions.
-pub const NO_CONDITION: &str = "no condition: any 2xx answer is a success";
+pub const NO_CONDITION: &str = "no condition is set: any 2xx response is a success";
 
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
@@ -87,7 +87,7 @@ pub fn judge(
         return because(is_no_data, rules.on_no_data, Some(value), no_data(message));
     }
     if let Some(held) = rules.unhandled_number(result) {
-        let message = format!("the answer holds {held}: {}", value.quoted());
+        let message = format!("the response contains {held}: {}", value.quoted());
         return verdict(Phase::Inconclusive, Some(value), message);
     }
     let (phase, message) = rules.apply(result, origin, now, &value);
@@ -185,7 +185,7 @@ impl Rules<'_> {
                 let message = format!("{value} satisfies neither {success} nor failureCondition {failure}");
                 (Phase::Inconclusive, message)
             }
-            (None, None) => (Phase::Successful, format!("{value} was answered; {NO_CONDITION}")),
+            (None, None) => (Phase::Successful, format!("{value} was returned; {NO_CONDITION}")),
         }
     }
 }
@@ -209,7 +209,10 @@ fn evaluate<'c>(
                 .0
                 .as_ref()
                 .map_or_else(|| error.without_values(), |_| error.to_string());
-            Err(format!("{name} {source} on {}: {error}", value.quoted()))
+            Err(format!(
+                "{name} {source} cannot be evaluated on {}: {error}",
+                value.quoted()
+            ))
         }
     }
 }
@@ -222,7 +225,7 @@ impl Shown {
     fn quoted(&self) -> String {
         match &self.0 {
             Some(value) => format!("\"{}\"", cut(value, QUOTED_BYTES)),
-            None => format!("the answer ({HIDDEN})"),
+            None => format!("the response ({HIDDEN})"),
         }
     }
 }

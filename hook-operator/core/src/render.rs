@@ -169,7 +169,7 @@ pub fn render(
         let bytes = request.bytes();
         if bytes > MAX_REQUEST {
             return Err(format!(
-                "the request is {bytes} bytes long with its headers and caBundle; the limit is {MAX_REQUEST}"
+                "the request is {bytes} bytes long, including headers and caBundle; the limit is {MAX_REQUEST}"
             ));
         }
         let mut rendered = Rendered {
@@ -223,7 +223,7 @@ pub fn describe(metric: &ResolvedMetric, arguments: &Arguments) -> RequestText {
         ResolvedProvider::Prometheus(prometheus) => {
             let address = shown(&prometheus.address, Template::render_url);
             let query = shown(&prometheus.query, Template::render_promql);
-            (format!("query {query} of {address}"), Some(address))
+            (format!("query {query} at {address}"), Some(address))
         }
         ResolvedProvider::Job(_) => ("a Job".to_owned(), None),
         ResolvedProvider::Kubernetes(object) => {
@@ -306,7 +306,9 @@ impl Filler<'_> {
             ));
         }
         if command.iter().any(|item| item.contains('\0')) {
-            return Err("the command has a character 0, which no program can get".to_owned());
+            return Err(
+                "the command contains a NUL character, which cannot be passed to a program".to_owned(),
+            );
         }
         if command.first().is_none_or(String::is_empty) {
             return Err("command[0]: must not be empty; name a program".to_owned());
@@ -513,7 +515,7 @@ fn check_sizes(annotations: &BTreeMap<String, String>) -> Result<(), String> {
     }
     if total > MAX_ANNOTATIONS {
         return Err(format!(
-            "the annotations are {total} bytes long together; the limit is {MAX_ANNOTATIONS}"
+            "the annotations are {total} bytes long in total; the limit is {MAX_ANNOTATIONS}"
         ));
     }
     Ok(())
@@ -589,7 +591,7 @@ mod tests {
             ),
             (
                 json!({ "prometheus": { "address": "http://prom:9090", "query": "p{pod=\"{{ args.PodName }}\"}" } }),
-                "query p{pod=\"arena-0\"} of http://prom:9090",
+                "query p{pod=\"arena-0\"} at http://prom:9090",
                 Some("http://prom:9090"),
             ),
             (
@@ -634,7 +636,7 @@ mod tests {
         assert!(rendered("checks").is_ok());
         let failure = rendered("hookgate-hooks").unwrap_err();
         assert!(
-            failure.message.starts_with("job: hookgate-hooks is the account"),
+            failure.message.starts_with("job: hookgate-hooks is reserved"),
             "{failure}"
         );
     }

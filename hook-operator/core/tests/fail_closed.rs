@@ -247,7 +247,10 @@ fn an_infinite_sample_is_inconclusive_unless_a_condition_asks_for_it() {
         ] {
             let (phase, message) = judged(success, failure, &answer);
             assert_eq!(phase, Phase::Inconclusive, "{success} {failure}: {message}");
-            assert!(message.starts_with("the answer holds an infinity: "), "{message}");
+            assert!(
+                message.starts_with("the response contains an infinity: "),
+                "{message}"
+            );
         }
     }
     let scalar = |number| {
@@ -454,7 +457,7 @@ fn errors_name_the_key_and_the_keys_that_are_there() {
             r#"{"data":{}}"#,
             "the object has no keys",
         ),
-        ("first(result.l) == 1", r#"{"l":[]}"#, "first(…) found nothing"),
+        ("first(result.l) == 1", r#"{"l":[]}"#, "first(…) has no result"),
         ("0/0 > 1", "1", "isNaN"),
     ] {
         let (phase, message) = judged(condition, "", &answer(None, body));

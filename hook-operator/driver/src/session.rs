@@ -328,7 +328,7 @@ impl Session {
                 phase: Phase::Error,
                 reason: None,
                 value: None,
-                message: Some("the measurement ended in a defect of hook-operator; its log says more".into()),
+                message: Some("the measurement failed because of a bug in hook-operator; see its log".into()),
             },
         });
     }

@@ -166,13 +166,13 @@ impl fmt::Display for Shortage {
                 most,
             } => write!(
                 f,
-                "waits for memory: the specs of open HookRuns of namespace {namespace} take up {held} \
-                 bytes of {most}; it starts when others of this namespace have ended"
+                "waiting for memory: the specs of open HookRuns in namespace {namespace} use {held} of {most} \
+                 bytes; it starts when others in this namespace have ended"
             ),
             Self::OfAll { held, most } => write!(
                 f,
-                "waits for memory: the specs of open HookRuns of all namespaces take up {held} bytes of \
-                 {most}; it starts when others have ended"
+                "waiting for memory: the specs of open HookRuns in all namespaces use {held} of {most} bytes; it \
+                 starts when others have ended"
             ),
         }
     }
@@ -231,8 +231,8 @@ mod tests {
         assert!(!takes(&mut budget, "games", 1));
         assert_eq!(
             budget.shortage("games", 1, false).to_string(),
-            "waits for memory: the specs of open HookRuns of namespace games take up 100 bytes of 100; it \
-             starts when others of this namespace have ended"
+            "waiting for memory: the specs of open HookRuns in namespace games use 100 of 100 bytes; it \
+             starts when others in this namespace have ended"
         );
         budget.give_back("games", 40);
         assert!(!takes(&mut budget, "games", 41) && takes(&mut budget, "games", 40));
@@ -248,11 +248,11 @@ mod tests {
         assert!(!takes(&mut budget, "games", 1));
         assert_eq!(
             budget.shortage("games", 1, false).to_string(),
-            "waits for memory: the specs of open HookRuns of all namespaces take up 410 bytes of 400; it \
+            "waiting for memory: the specs of open HookRuns in all namespaces use 410 of 400 bytes; it \
              starts when others have ended"
         );
         let behind = budget.shortage("games", 1, true).to_string();
-        assert!(behind.contains("of namespace games take up 10 bytes"), "{behind}");
+        assert!(behind.contains("in namespace games use 10 of "), "{behind}");
         budget.give_back("a", 100);
         assert!(takes(&mut budget, "games", 90), "up to the share");
         assert!(!takes(&mut budget, "games", 1));

@@ -33,8 +33,8 @@ pub(crate) fn read_late(timeout: Duration, took: Duration, place: &str) -> Measu
     MeasurementFailure::new(
         MeasurementReason::Timeout,
         format!(
-            "the answer of {place} was read {}s after the call, whose timeout is {timeout:?}: this process or its \
-             machine stood still meanwhile, or its clock was set",
+            "the response from {place} was read {}s after the call, later than the timeout of {timeout:?}: this \
+             process or its machine was suspended, or its clock was changed",
             took.as_secs()
         ),
     )
@@ -47,7 +47,7 @@ pub(crate) fn explain_body(error: &io::Error, url: &Url) -> MeasurementFailure {
     }
     MeasurementFailure::new(
         MeasurementReason::MalformedAnswer,
-        format!("the answer's body cannot be decoded: {}", root_cause(error)),
+        format!("the response body cannot be decoded: {}", root_cause(error)),
     )
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn explain(error: &(dyn Error + 'static), url: &Url) -> MeasurementFa
             return MeasurementFailure::new(
                 MeasurementReason::MalformedAnswer,
                 format!(
-                    "the head of the answer is larger than {} KiB, or has more than 100 headers",
+                    "the response headers are larger than {} KiB, or more than 100",
                     MAX_HEAD_BYTES / 1024
                 ),
             );

@@ -99,9 +99,9 @@ impl ProviderLimiter {
         let _waiting = WaiterCount::begin(&self.waiting);
         let deadline = Instant::now() + self.limits.wait;
         let (guard, slots) = HostGuard::take(self, host);
-        let in_use = format!("{} calls to {host}", self.limits.per_host);
+        let in_use = format!("concurrent calls to {host} (limit {})", self.limits.per_host);
         let host_permit = self.wait(&slots, namespace, deadline, &in_use).await?;
-        let in_use = format!("{} calls", self.limits.overall);
+        let in_use = format!("concurrent calls (limit {})", self.limits.overall);
         let overall = self.wait(&self.overall, namespace, deadline, &in_use).await?;
         Ok(CallPermit {
             _overall: overall,
@@ -119,7 +119,7 @@ impl ProviderLimiter {
     ) -> Result<Permit, MeasurementFailure> {
         timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
             not_asked(&format!(
-                "waited {:?} for a free slot: the share of this namespace in {in_use} is in use",
+                "waited {:?} for a free slot: this namespace uses its share of {in_use}",
                 self.limits.wait
             ))
         })
@@ -129,7 +129,7 @@ impl ProviderLimiter {
 /// Builds the failure for a call that was not made because capacity ran out. It does not count as a
 /// measurement.
 pub(crate) fn not_asked(why: &str) -> MeasurementFailure {
-    MeasurementFailure::new(MeasurementReason::NotAsked, format!("not asked yet: {why}"))
+    MeasurementFailure::new(MeasurementReason::NotAsked, format!("not started yet: {why}"))
 }
 
 impl HostGuard {
@@ -195,7 +195,8 @@ mod tests {
         assert_eq!(failure.kind, MeasurementReason::NotAsked);
         assert_eq!(
             failure.message,
-            "not asked yet: waited 3s for a free slot: the share of this namespace in 1 calls to slow:80 is in use"
+            "not started yet: waited 3s for a free slot: this namespace uses its share of concurrent calls to slow:80 \
+             (limit 1)"
         );
         assert!(slots.take("games", "other:80").await.is_ok());
         assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));
@@ -227,7 +228,10 @@ mod tests {
         let slots = slots(1, 9);
         let _held = slots.take("games", "a:80").await.unwrap();
         let failure = slots.take("games", "b:80").await.err().unwrap();
-        assert!(failure.message.ends_with("in 1 calls is in use"), "{failure}");
+        assert!(
+            failure.message.ends_with("share of concurrent calls (limit 1)"),
+            "{failure}"
+        );
     }
 
     #[tokio::test(start_paused = true)]

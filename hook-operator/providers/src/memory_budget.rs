@@ -208,7 +208,7 @@ impl OutOfMemory {
 
     fn why(&self) -> String {
         format!(
-            "waited {:?} for room for the answer: the share of this namespace in --max-answer-bytes is in use",
+            "waited {:?} for memory for the response: this namespace uses its share of --max-answer-bytes",
             self.0
         )
     }
@@ -219,7 +219,10 @@ impl OutOfMemory {
         if repeatable {
             return self.into();
         }
-        let message = format!("the request was sent and its answer was not read: {}", self.why());
+        let message = format!(
+            "the request was sent, but its response was not read: {}",
+            self.why()
+        );
         MeasurementFailure::new(MeasurementReason::AnswerDropped, message)
     }
 }

@@ -49,7 +49,11 @@ fn call(request: &WebRequest) -> Result<HttpCall, MeasurementFailure> {
             .or_insert(HeaderValue::from_static(content_type));
     }
     let method = match (request.method, &request.body) {
-        (Method::Get, Some(_)) => return Err(invalid("a GET has no body; use method POST or PUT".into())),
+        (Method::Get, Some(_)) => {
+            return Err(invalid(
+                "a GET request cannot have a body; use method POST or PUT".into(),
+            ));
+        }
         (Method::Get, None) => http::Method::GET,
         (Method::Post, _) => http::Method::POST,
         (Method::Put, _) => http::Method::PUT,

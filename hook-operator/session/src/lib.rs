@@ -188,7 +188,7 @@ impl<B: Backend> SessionRunner<B> {
                 }));
             }
             SessionOutput::JobsLeft { run, jobs, why } => {
-                tracing::warn!(target: LOG, error = %why, name = name_of(&run), ?jobs, "jobs are not deleted");
+                tracing::warn!(target: LOG, error = %why, name = name_of(&run), ?jobs, "failed to delete Jobs");
                 backend.jobs_left(&run, &jobs, &why);
             }
             SessionOutput::End(_) => {}

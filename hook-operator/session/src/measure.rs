@@ -88,7 +88,7 @@ impl<B: Backend> Measurer<B> {
         if let Some(failure) = failure.filter(|failure| failure.kind == MeasurementReason::NotAsked) {
             self.observer.not_asked(provider);
             let why = format!(
-                "metric {}: {failure}; it is asked as soon as there is room",
+                "metric {}: {failure}; it starts as soon as capacity is free",
                 key.metric
             );
             return Err(NotAsked { key, why });
@@ -185,18 +185,14 @@ impl<B: Backend> Measurer<B> {
         run: &SharedRun,
         reservation: &mut MemoryReservation,
     ) -> Result<Rendered, MeasurementFailure> {
-        let unknown = || {
-            MeasurementFailure::new(
-                MeasurementReason::InvalidRequest,
-                "the metric is not there any more",
-            )
-        };
+        let unknown =
+            || MeasurementFailure::new(MeasurementReason::InvalidRequest, "the metric no longer exists");
         let resolved = run.as_ref().as_ref().map_err(|_| unknown())?;
         let metric = resolved.metric(&key.metric).ok_or_else(unknown)?;
         let wanted = references(metric, &resolved.arguments);
         if wanted.len() > MAX_REFERENCES {
             let message = format!(
-                "refers to {} keys of Secrets and ConfigMaps; the limit is {MAX_REFERENCES}",
+                "the metric refers to {} keys of Secrets and ConfigMaps; the limit is {MAX_REFERENCES}",
                 wanted.len()
             );
             return Err(MeasurementFailure::new(
@@ -238,7 +234,7 @@ fn check_namespace(request: &ProviderRequest, namespace: &str) -> Result<(), Mea
     match request.object().and_then(|object| object.namespace.as_deref()) {
         Some(other) if other != namespace => {
             let message =
-                format!("argument {POD_NAMESPACE} is {other:?}; hooks act in their own namespace alone");
+                format!("argument {POD_NAMESPACE} is {other:?}; hooks act only in their own namespace");
             Err(MeasurementFailure::new(
                 MeasurementReason::InvalidRequest,
                 message,

@@ -84,7 +84,7 @@ impl RunStore for Memory {
             Write::Unanswered => {
                 self.keep(status);
                 Err(StoreError::Failed {
-                    step: "write a status",
+                    step: "write the status",
                     message: "no answer".into(),
                 })
             }
@@ -362,7 +362,7 @@ async fn what_is_not_asked_for_want_of_room_is_told_and_is_no_error() {
     assert_eq!(status.reason.as_deref(), Some("NotAskedYet"));
     let message = status.message.unwrap_or_default();
     assert!(
-        message.starts_with("metric m: not asked yet: waited 50ms"),
+        message.starts_with("metric m: not started yet: waited 50ms"),
         "{message}"
     );
     assert!(status.metric_results.is_empty());

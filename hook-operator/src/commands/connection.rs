@@ -63,7 +63,7 @@ pub(super) async fn open(
     request: &ExecRequest,
 ) -> Result<Socket, MeasurementFailure> {
     let key = ring::rand::generate::<[u8; 16]>(&SystemRandom::new()).map_err(|_| {
-        let message = "the system has no random numbers for a connection";
+        let message = "failed to generate random bytes for the connection";
         MeasurementFailure::new(MeasurementReason::Unreachable, message)
     })?;
     let key = STANDARD.encode(key.expose());
@@ -86,7 +86,7 @@ pub(super) async fn open(
         .header(SEC_WEBSOCKET_PROTOCOL, V4)
         .body(Body::empty());
     let upgrade = upgrade.map_err(|error| {
-        let message = format!("the command is no part of a request: {error}");
+        let message = format!("the command cannot be sent: {error}");
         MeasurementFailure::new(MeasurementReason::InvalidRequest, message)
     })?;
     // The turn ends with the head of the answer: a command may take an hour.
@@ -99,7 +99,7 @@ pub(super) async fn open(
     }
     check_handshake(answer.headers(), &key)?;
     let upgraded = hyper::upgrade::on(answer).await.map_err(|error| {
-        let message = format!("the connection is not upgraded: {}", root_cause(&error));
+        let message = format!("the connection was not upgraded: {}", root_cause(&error));
         MeasurementFailure::new(MeasurementReason::Unreachable, message)
     })?;
     let config = WebSocketConfig::default()
@@ -128,7 +128,7 @@ pub(super) async fn transcript(
     request: &ExecRequest,
 ) -> Result<Transcript, MeasurementFailure> {
     let lost = |why: &str| {
-        let message = format!("connection to the {request} ended before the exit status: {why}");
+        let message = format!("connection to the {request} ended before the exit status arrived: {why}");
         MeasurementFailure::new(MeasurementReason::CommandLost, message)
     };
     let mut transcript = Transcript::default();
@@ -137,7 +137,7 @@ pub(super) async fn transcript(
         let Ok(next) = tokio::time::timeout(PING_EVERY, socket.next()).await else {
             silent += PING_EVERY;
             if silent >= SILENT_FOR {
-                return Err(lost("it was silent for a minute"));
+                return Err(lost("no data arrived for a minute"));
             }
             let ping = socket.send(Message::Ping(Bytes::new())).await;
             ping.map_err(|error| lost(&root_cause(&error)))?;
@@ -158,7 +158,7 @@ pub(super) async fn transcript(
             Message::Ping(_) | Message::Pong(_) => {}
             Message::Close(_) => return Err(lost("the kubelet closed it")),
             Message::Text(_) | Message::Frame(_) => {
-                let message = "the kubelet sends a frame that no command sends";
+                let message = "the kubelet sent an unexpected frame";
                 return Err(MeasurementFailure::new(
                     MeasurementReason::MalformedAnswer,
                     message,
@@ -185,7 +185,7 @@ fn check_handshake(headers: &HeaderMap, key: &str) -> Result<(), MeasurementFail
     if is(UPGRADE, "websocket") && is_accepted && is(SEC_WEBSOCKET_PROTOCOL, V4) {
         return Ok(());
     }
-    let message = format!("the answer is no handshake of WebSocket with subprotocol {V4}");
+    let message = format!("the response is not a WebSocket handshake with subprotocol {V4}");
     Err(MeasurementFailure::new(
         MeasurementReason::MalformedAnswer,
         message,
@@ -206,13 +206,13 @@ async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFa
     let (kind, message) = match code {
         400 => (
             MeasurementReason::CommandNotRun,
-            format!("{about} is not run: {why}"),
+            format!("{about} could not be run: {why}"),
         ),
         404 => (MeasurementReason::ObjectGone, format!("{about}: {why}")),
         429 => (MeasurementReason::Unreachable, format!("{about}: {why}")),
         401..500 => (
             MeasurementReason::ApiRefused,
-            format!("{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT}: {why}"),
+            format!("{about}: the API server refused the request of ServiceAccount {HOOKS_ACCOUNT}: {why}"),
         ),
         _ => (MeasurementReason::Unreachable, format!("{about}: {why}")),
     };

@@ -142,12 +142,12 @@ impl Calls {
                 format!("as ServiceAccount {HOOKS_ACCOUNT}: {error}")
             })?;
             let page: Page =
-                serde_json::from_str(&text).map_err(|_| "the answer of the API server is no list of pods")?;
+                serde_json::from_str(&text).map_err(|_| "the API server did not return a list of pods")?;
             for Parsed(pod) in page.items.into_iter().flatten() {
                 // The error could quote the environment of the pod.
                 let pod = pod.map_err(|InvalidObject { metadata, .. }| {
                     let name = metadata.name.unwrap_or_default();
-                    format!("pod {name} does not parse as a pod")
+                    format!("pod {name} cannot be parsed")
                 })?;
                 let pod = FoundPod::of(&pod);
                 // Ended pods stay for long, and are no reason to select fewer of the others.
@@ -184,7 +184,7 @@ impl Calls {
                 }
             }
             Err(failure) if failure.kind == MeasurementReason::ObjectGone => {
-                missing(format!("there is no pod {}", pod.name))
+                missing(format!("pod {} does not exist", pod.name))
             }
             Err(failure) => failed(failure),
         }
@@ -260,8 +260,7 @@ impl Calls {
             .await
             .unwrap_or_else(|_| {
                 let timeout = attempt.timeout;
-                let message =
-                    format!("{request} has no exit status within {timeout:.1?}; it may still run there");
+                let message = format!("{request} did not end within {timeout:.1?}; it may still be running");
                 Err(MeasurementFailure::new(MeasurementReason::Timeout, message))
             })?;
         let after = self.pod_after(namespace, &request.pod).await?;

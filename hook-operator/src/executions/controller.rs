@@ -151,7 +151,7 @@ impl Controller {
             .map(|(key, handle)| (key, handle.updates.borrow().clone()))
             .collect();
         if panicked {
-            tracing::error!("an execution panicked; it is opened again");
+            tracing::error!("an execution panicked; restarting it");
         }
         for (key, hook) in ended {
             self.open(key, hook, REOPEN_DELAY);

@@ -163,7 +163,7 @@ impl Runner {
                 tell,
             } => {
                 let name = hook.metadata.name.as_deref();
-                tracing::warn!(error = %why, name, ?pause, "a call for an ExecutionHook is tried again");
+                tracing::warn!(error = %why, name, ?pause, "a call for an ExecutionHook failed; retrying");
                 if tell {
                     self.calls.failed(&hook, reason, &why.to_string());
                 }
@@ -191,8 +191,8 @@ impl Runner {
             Err(error) => {
                 let mut tries = self.in_flight.iter();
                 let (id, _) = tries.find(|(_, task)| task.id() == error.id())?;
-                tracing::error!(%error, "a try of an ExecutionHook panicked");
-                let message = "the try ended in a defect of hook-operator; its log says more".to_owned();
+                tracing::error!(%error, "an attempt of an ExecutionHook panicked");
+                let message = "the attempt failed because of a bug in hook-operator; see its log".to_owned();
                 (*id, TryOutcome::Failed(ContainerReason::TryFailed, message))
             }
         };

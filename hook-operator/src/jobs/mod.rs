@@ -59,7 +59,7 @@ impl Jobs {
     /// Creates the Job of a measurement, or finds it, and waits until it has ended.
     ///
     /// # Errors
-    /// `JobRefused` if the API server refuses the Job, or if a Job of that name belongs to somebody else. `JobLost` if
+    /// `JobRefused` if the API server refuses the Job, or if a Job of that name has another owner. `JobLost` if
     /// it is deleted before it ends, or its end cannot be read.
     pub async fn run(
         &self,
@@ -118,7 +118,7 @@ impl Jobs {
         };
         let name = job_name(run, &previous);
         if let Err(error) = self.delete(run, std::slice::from_ref(&name)).await {
-            tracing::warn!(name, %error, "the Job of an earlier measurement is not deleted");
+            tracing::warn!(name, %error, "failed to delete the Job of an earlier measurement");
         }
     }
 
@@ -132,7 +132,7 @@ impl Jobs {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let name = job_name(run, key);
         let refused = |why: String| {
-            let message = format!("Job {name} is not created by ServiceAccount {HOOKS_ACCOUNT}: {why}");
+            let message = format!("ServiceAccount {HOOKS_ACCOUNT} failed to create Job {name}: {why}");
             MeasurementFailure::new(MeasurementReason::JobRefused, message)
         };
         let object = job_of(run, key, request);
@@ -152,7 +152,7 @@ impl Jobs {
                 }
                 Ok(_) => {
                     return Err(refused(
-                        "a Job of that name exists, and belongs to somebody else; delete it".to_owned(),
+                        "a Job of that name exists and has another owner; delete it".to_owned(),
                     ));
                 }
                 Err(_) => {}
@@ -225,7 +225,7 @@ impl Jobs {
         let pods = match (&end.failure, &request.result_container) {
             (None, None) => Vec::new(),
             (None, Some(_)) => self.pods(namespace, job).await.map_err(|error| {
-                let message = format!("the end of Job {} cannot be read: {error}", job.name_any());
+                let message = format!("the result of Job {} cannot be read: {error}", job.name_any());
                 MeasurementFailure::new(MeasurementReason::JobLost, message)
             })?,
             // The Job has failed, whether its pods can be read or not.

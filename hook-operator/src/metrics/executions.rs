@@ -68,17 +68,18 @@ impl Default for ExecutionMetrics {
 
 impl ExecutionMetrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        let help = "ExecutionHooks that have not ended, or wait for their time to live";
+        let help = "ExecutionHooks that have not ended, or whose TTL has not expired";
         registry.register("active_executions", help, self.active.clone());
-        let help = "ExecutionHooks that could not be read as their kind";
+        let help = "ExecutionHooks that could not be parsed";
         registry.register("unreadable_executions", help, self.unreadable.clone());
-        let help = "Tries of ExecutionHooks that run now: commands, HTTP GETs and TCP connections";
+        let help = "Running attempts of ExecutionHooks: commands, HTTP GETs and TCP connections";
         registry.register("execution_commands_in_flight", help, self.in_flight.clone());
         let help = "ExecutionHooks that ended, by reason";
         registry.register("executions_completed", help, self.completed.clone());
-        let help = "Tries of ExecutionHooks in containers: Succeeded, or the reason of the failure";
+        let help = "Attempts of ExecutionHooks in containers: Succeeded, or the reason of the failure";
         registry.register("execution_tries", help, self.tries.clone());
-        let help = "Writes of the status of ExecutionHooks: written, conflict (read again and merged), gone, failed (tried again)";
+        let help = "Writes of the status of ExecutionHooks: written, conflict (read again and merged), gone, failed \
+                    (retried)";
         registry.register("execution_status_writes", help, self.writes.clone());
     }
 

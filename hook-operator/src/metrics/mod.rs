@@ -169,32 +169,32 @@ impl Metrics {
             "Measurements by provider and phase",
             self.measurements.clone(),
         );
-        let help = "Measurements that brought no value, by provider and class of the failure";
+        let help = "Measurements without a value, by provider and class of the failure";
         registry.register("measurement_failures", help, self.failures.clone());
         let help = "Time from the start of a measurement to its verdict";
         registry.register("measurement_duration_seconds", help, self.duration.clone());
-        let help = "Time from the moment a measurement was due to its start";
+        let help = "Time between the due time and the start of a measurement";
         registry.register("schedule_lag_seconds", help, self.lag.clone());
         registry.register(
             "measurements_in_flight",
-            "Measurements being taken now",
+            "Measurements in progress",
             self.in_flight.clone(),
         );
-        let help = "Runs without a verdict, or waiting for their time to live";
+        let help = "HookRuns without a verdict, or whose TTL has not expired";
         registry.register("active_runs", help, self.active_runs.clone());
-        let help = "Runs that wait for memory, which the specs of others take up";
+        let help = "HookRuns that wait for memory used by the specs of others";
         registry.register("runs_waiting", help, self.runs_waiting.clone());
         registry.register(
             "runs_completed",
-            "Runs that ended, by phase and reason",
+            "HookRuns that ended, by phase and reason",
             self.completed.clone(),
         );
         let help =
-            "Writes of a run's status: written, conflict (read again and merged), gone, failed (tried again)";
+            "Writes of a HookRun's status: written, conflict (read again and merged), gone, failed (retried)";
         registry.register("status_writes", help, self.writes.clone());
         let help = "HookTemplates whose Valid condition is False";
         registry.register("invalid_templates", help, self.invalid_templates.clone());
-        let help = "Objects that could not be read as their kind";
+        let help = "Objects that could not be parsed";
         registry.register("unreadable_objects", help, self.unreadable.clone());
         self.executions.register(registry);
     }

@@ -26,7 +26,7 @@ pub(super) struct Original {
 impl Original {
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("bkbcs_hook");
-        let help = "Time of recording what was measured";
+        let help = "Time to record a measurement";
         self.reconciled
             .register(registry, "reconcile_duration_seconds", help);
         let help = "Time of the measurement that ended a run";

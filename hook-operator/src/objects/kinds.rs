@@ -205,16 +205,13 @@ fn namespaced<'r>(kind: &ObjectKind, resource: &'r APIResource) -> Result<&'r st
     if resource.namespaced {
         return Ok(&resource.name);
     }
-    let message = format!(
-        "objects of kind {} belong to no namespace, so no hook may read them",
-        kind.kind
-    );
+    let message = format!("kind {} is not namespaced, so hooks must not read it", kind.kind);
     Err(MeasurementFailure::new(MeasurementReason::ApiRefused, message))
 }
 
 /// Returns the failure of a lookup, which the operator makes as itself.
 fn undiscovered(kind: &ObjectKind, error: &CallError) -> MeasurementFailure {
-    let message = format!("kind {} is not looked up: {error}", kind.kind);
+    let message = format!("kind {} could not be looked up: {error}", kind.kind);
     MeasurementFailure::new(MeasurementReason::Unreachable, message)
 }
 

@@ -171,7 +171,7 @@ pub(crate) async fn fetch(
 
 fn another_pod(pod: &ObjectName) -> MeasurementFailure {
     let message = format!(
-        "{pod} is not annotated: it is not the pod of this run any more, or it was changed at the same time"
+        "{pod} was not annotated: it is no longer the pod of this HookRun, or it was changed at the same time"
     );
     MeasurementFailure::new(MeasurementReason::ObjectGone, message)
 }
@@ -180,7 +180,7 @@ fn another_pod(pod: &ObjectName) -> MeasurementFailure {
 pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
     match error {
         CallError::Gone => {
-            let message = format!("{about} does not exist in the namespace of this run");
+            let message = format!("{about} does not exist in the namespace of this HookRun");
             MeasurementFailure::new(MeasurementReason::ObjectGone, message)
         }
         // A server that is too busy says nothing about rights.
@@ -190,7 +190,7 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
         CallError::Refused { step, message, .. } => {
             let message = cut(&message, QUOTED_BYTES);
             let message = format!(
-                "{about}: the API server refuses ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"
+                "{about}: the API server refused the request of ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"
             );
             MeasurementFailure::new(MeasurementReason::ApiRefused, message)
         }

@@ -68,7 +68,7 @@ impl ClusterConnection {
             ..PostParams::default()
         };
         let created = self.api::<K>().create(&parameters, object).await;
-        created.map_err(|error| self.ask::<K>("create", Some(&name)).not_created(&error))
+        created.map_err(|error| self.request::<K>("create", Some(&name)).not_created(&error))
     }
 
     async fn merge<K: Kind>(&self, name: &str, patch: &Value) -> Result<(), Failure> {
@@ -87,7 +87,7 @@ impl ClusterConnection {
         let patched = self.parsed::<K>(false).patch(name, &parameters, patch).await;
         patched
             .map(drop)
-            .map_err(|error| self.ask::<K>("patch", Some(name)).failed(&error))
+            .map_err(|error| self.request::<K>("patch", Some(name)).failed(&error))
     }
 
     /// Sets the number of pods through the `scale` subresource, like kubectl. Retries conflicts like
@@ -97,9 +97,9 @@ impl ClusterConnection {
         name: &str,
         decide: impl Fn(&GameDeployment) -> Result<(u32, T), Failure>,
     ) -> Result<T, Failure> {
-        let ask = RequestInfo {
+        let request = RequestInfo {
             resource: "gamedeployments.tkex.tencent.com/scale",
-            ..self.ask::<GameDeployment>("patch", Some(name))
+            ..self.request::<GameDeployment>("patch", Some(name))
         };
         let mut attempt = 1;
         loop {
@@ -109,7 +109,7 @@ impl ClusterConnection {
             pin(&mut patch, &game);
             let (games, parameters) = (self.api::<GameDeployment>(), PatchParams::default());
             let scaled = games.patch_scale(name, &parameters, &Patch::Merge(&patch)).await;
-            match scaled.map_err(|error| ask.failed(&error)) {
+            match scaled.map_err(|error| request.failed(&error)) {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
                 outcome => return outcome.map(|_| answer),
             }

@@ -65,7 +65,7 @@ impl RequestInfo<'_> {
         );
         match status.code {
             401 => Failure::Other(
-                "the cluster rejects your credentials; log in, then repeat the command".to_owned(),
+                "the cluster rejected your credentials; log in again, then repeat the command".to_owned(),
             ),
             403 if is_about_rights(status) => {
                 let user = status
@@ -126,7 +126,7 @@ impl RequestInfo<'_> {
             }
             kube::Error::Api(_) => self.failed(error),
             _ => Failure::Other(format!(
-                "{}; {object} may have been created nevertheless, so check before you repeat the command",
+                "{}; {object} may have been created anyway; check it before you repeat the command",
                 self.failed(error)
             )),
         }
@@ -164,7 +164,7 @@ pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    const ASK: RequestInfo<'static> = RequestInfo {
+    const REQUEST: RequestInfo<'static> = RequestInfo {
         verb: "patch",
         resource: "gamedeployments.tkex.tencent.com",
         name: Some("arena"),
@@ -183,27 +183,27 @@ mod tests {
         let words = "gamedeployments.tkex.tencent.com \"arena\" is forbidden: User \"jane\" cannot patch resource \
                      \"gamedeployments\" in API group \"tkex.tencent.com\" in the namespace \"games\"";
         assert_eq!(
-            ASK.refused(&status(403, words)).to_string(),
+            REQUEST.refused(&status(403, words)).to_string(),
             "\"jane\" may not patch gamedeployments.tkex.tencent.com in namespace games; ask an administrator for a \
              Role that allows \"patch\" on gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl \
              auth can-i patch gamedeployments.tkex.tencent.com -n games"
         );
-        let ask = RequestInfo {
+        let request = RequestInfo {
             namespace: None,
-            ..ASK
+            ..REQUEST
         };
-        let message = ask.refused(&status(403, words)).to_string();
+        let message = request.refused(&status(403, words)).to_string();
         assert!(message.contains("for a ClusterRole that allows"), "{message}");
         assert!(message.contains(", and a ClusterRoleBinding."), "{message}");
     }
 
     #[test]
     fn a_part_of_an_object_is_named_as_roles_and_kubectl_name_it() {
-        let ask = RequestInfo {
+        let request = RequestInfo {
             resource: "gamedeployments.tkex.tencent.com/scale",
-            ..ASK
+            ..REQUEST
         };
-        let message = ask
+        let message = request
             .refused(&status(403, "User \"jane\" cannot patch"))
             .to_string();
         assert!(
@@ -218,7 +218,7 @@ mod tests {
     fn the_message_of_an_admission_webhook_is_kept() {
         let words = "admission webhook \"guard\" denied the request: no";
         assert_eq!(
-            ASK.refused(&status(403, words)),
+            REQUEST.refused(&status(403, words)),
             Failure::Other(format!(
                 "the API server refused to patch gamedeployments.tkex.tencent.com arena: {words}"
             ))
@@ -227,14 +227,14 @@ mod tests {
 
     #[test]
     fn a_name_that_is_taken_and_a_namespace_that_does_not_exist_are_named() {
-        let ask = RequestInfo {
+        let request = RequestInfo {
             verb: "create",
-            ..ASK
+            ..REQUEST
         };
         let failed = |code: u16, kind: &str| {
             let mut status = status(code, "");
             status.details.as_mut().unwrap().kind = kind.to_owned();
-            ask.not_created(&kube::Error::Api(Box::new(status)))
+            request.not_created(&kube::Error::Api(Box::new(status)))
         };
         let taken = failed(409, "gamedeployments");
         assert!(
@@ -248,12 +248,12 @@ mod tests {
 
     #[test]
     fn a_conflict_and_a_missing_object_differ_from_other_failures() {
-        assert!(matches!(ASK.refused(&status(409, "")), Failure::Conflict(_)));
-        assert!(matches!(ASK.refused(&status(404, "")), Failure::NotFound(_)));
+        assert!(matches!(REQUEST.refused(&status(409, "")), Failure::Conflict(_)));
+        assert!(matches!(REQUEST.refused(&status(404, "")), Failure::NotFound(_)));
         let unknown = Status {
             details: None,
             ..status(404, "the server could not find the requested resource")
         };
-        assert!(ASK.refused(&unknown).to_string().contains("install the CRDs"));
+        assert!(REQUEST.refused(&unknown).to_string().contains("install the CRDs"));
     }
 }

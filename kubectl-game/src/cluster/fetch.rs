@@ -235,7 +235,11 @@ impl ClusterConnection {
     }
 
     /// Describes a request for error messages.
-    pub(crate) fn ask<'a, K: Kind>(&'a self, verb: &'static str, name: Option<&'a str>) -> RequestInfo<'a> {
+    pub(crate) fn request<'a, K: Kind>(
+        &'a self,
+        verb: &'static str,
+        name: Option<&'a str>,
+    ) -> RequestInfo<'a> {
         RequestInfo {
             verb,
             resource: K::RESOURCE,
@@ -248,8 +252,8 @@ impl ClusterConnection {
     pub(crate) async fn get<K: Kind>(&self, name: &str) -> Result<K, Failure> {
         match self.parsed::<K>(false).get(name).await {
             Ok(Parsed(Ok(object))) => Ok(object),
-            Ok(Parsed(Err(invalid))) => Err(self.ask::<K>("get", Some(name)).unreadable(&invalid.error)),
-            Err(error) => match self.ask::<K>("get", Some(name)).failed(&error) {
+            Ok(Parsed(Err(invalid))) => Err(self.request::<K>("get", Some(name)).unreadable(&invalid.error)),
+            Err(error) => match self.request::<K>("get", Some(name)).failed(&error) {
                 Failure::NotFound(_) => Err(self.no_such::<K>(name).await),
                 other => Err(other),
             },
@@ -282,12 +286,12 @@ impl ClusterConnection {
         everywhere: bool,
         parameters: &ListParams,
     ) -> Result<ListResult<K>, Failure> {
-        let ask = RequestInfo {
+        let request = RequestInfo {
             namespace: (!everywhere).then_some(self.namespace.as_str()),
-            ..self.ask::<K>("list", None)
+            ..self.request::<K>("list", None)
         };
         let list = self.parsed::<K>(everywhere).list(parameters).await;
-        Ok(ListResult::of(list.map_err(|error| ask.failed(&error))?))
+        Ok(ListResult::of(list.map_err(|error| request.failed(&error))?))
     }
 
     /// Returns the revisions of a workload, oldest first.

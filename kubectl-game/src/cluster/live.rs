@@ -166,24 +166,24 @@ where
     let namespace = (!everywhere).then(|| cluster.namespace.clone());
     let events = watcher(api, config).default_backoff().reflect(writer);
     let events = events.map(move |event| {
-        let ask = RequestInfo {
+        let request = RequestInfo {
             verb: "watch",
             resource: K::RESOURCE,
             name: None,
             namespace: namespace.as_deref(),
         };
-        event.map_or_else(|error| judge(&error, &ask), |_| News::Changed)
+        event.map_or_else(|error| judge(&error, &request), |_| News::Changed)
     });
     (store, events.boxed())
 }
 
 /// Classifies a watch error: a missing permission is final, all other errors are retried.
-fn judge(error: &watcher::Error, ask: &RequestInfo<'_>) -> News {
+fn judge(error: &watcher::Error, request: &RequestInfo<'_>) -> News {
     let failed = match error {
         watcher::Error::InitialListFailed(error)
         | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => ask.failed(error),
-        watcher::Error::WatchError(status) => ask.refused(status),
+        | watcher::Error::WatchFailed(error) => request.failed(error),
+        watcher::Error::WatchError(status) => request.refused(status),
         watcher::Error::NoResourceVersion => Failure::Other(root_cause(error)),
     };
     match failed {

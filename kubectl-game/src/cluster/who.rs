@@ -30,11 +30,11 @@ impl ClusterConnection {
             kind: "SelfSubjectReview".to_owned(),
             plural: "selfsubjectreviews".to_owned(),
         };
-        let mut question = DynamicObject::new("", &kind);
-        question.metadata.name = None;
+        let mut request = DynamicObject::new("", &kind);
+        request.metadata.name = None;
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &kind);
-        let answer = api.create(&PostParams::default(), &question).await.ok()?;
-        let name = answer
+        let response = api.create(&PostParams::default(), &request).await.ok()?;
+        let name = response
             .data
             .pointer("/status/userInfo/username")
             .and_then(Value::as_str)?;

@@ -1,4 +1,4 @@
-//! `kubectl game abort`: aborts a rollout and takes its pods back to the last complete revision.
+//! `kubectl game abort`: aborts a rollout and rolls its pods back to the last complete revision.
 
 use clap::Args;
 use gamedeployment_core::workload::{UpdateType, Workload};
@@ -60,7 +60,7 @@ fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, 
     };
     patch["metadata"] = json!({ "annotations": { ABORT_REQUESTED: format!("{from}={now}") } });
     let message = format!(
-        "{}: the rollout to {from} is aborted; {}; spec.template stays.{pause}",
+        "{}: the rollout to {from} is aborted; {}; spec.template does not change.{pause}",
         game.name_any(),
         way_back(&workload, status.updated_replicas, to)
     );
@@ -108,14 +108,14 @@ fn revisions<'s>(
     // A retry that the operator has not handled yet would begin the rollout again.
     if let Some(rollback) = rollback(status).filter(|known| known.last_handled_retry.as_ref() == requested) {
         return Err(format!(
-            "the rollout of {name} to {from} is aborted already, and its pods go back to {}; to begin it again: kubectl \
+            "the rollout of {name} to {from} is already aborted, and its pods go back to {}; to begin it again: kubectl \
              game retry {name}{flags}",
             rollback.to_revision
         ));
     }
     match unrecorded(status) {
         Some(words) => Err(format!(
-            "the spec of {name} cannot be rolled out now: {words}; repeat the command when that is corrected"
+            "the spec of {name} cannot be rolled out: {words}; correct it, then repeat the command"
         )),
         None => Ok((from, to)),
     }
@@ -141,12 +141,10 @@ fn way_back(workload: &Workload, updated: i32, to: &str) -> String {
     let how = match workload.update {
         UpdateType::OnDelete => "once a user deletes it",
         UpdateType::HotPatch if workload.recreate_fallback => {
-            "patched in service, or replaced through its hook if there is one"
+            "patched in service, or replaced once its hook (if any) succeeds"
         }
         UpdateType::HotPatch => "patched in service without a hook",
-        UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => {
-            "through its hook if there is one"
-        }
+        UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => "once its hook (if any) succeeds",
     };
     match updated {
         0 => format!("no pod has to go back to {to}"),
@@ -167,7 +165,9 @@ mod tests {
     }
 
     fn rolling_out() -> GameDeployment {
-        under_way(samples::told("Progressing", "True", "RollingOut", "2 of 3 pods are updated").game)
+        under_way(
+            samples::with_condition("Progressing", "True", "RollingOut", "2 of 3 pods are updated").game,
+        )
     }
 
     fn aborted(game: &GameDeployment) -> (Value, String) {
@@ -202,8 +202,8 @@ mod tests {
         );
         assert_eq!(
             message,
-            "arena: the rollout to arena-7d4b9c is aborted; 2 pods go back to arena-5f6d8b, each through its hook if there is \
-             one; spec.template stays."
+            "arena: the rollout to arena-7d4b9c is aborted; 2 pods go back to arena-5f6d8b, each once its hook (if any) \
+             succeeds; spec.template does not change."
         );
     }
 
@@ -214,7 +214,7 @@ mod tests {
             (
                 "InplaceUpdate",
                 1,
-                "1 pod goes back to arena-5f6d8b, through its hook",
+                "1 pod goes back to arena-5f6d8b, once its hook (if any) succeeds;",
             ),
             ("InplaceUpdate", 0, "no pod has to go back to arena-5f6d8b"),
             (
@@ -242,8 +242,8 @@ mod tests {
             json!({ "type": "HotPatchUpdate", "inPlaceUpdateStrategy": { "fallback": "Recreate" } });
         game.spec.update_strategy = serde_json::from_value(fallback).unwrap();
         let (_, message) = aborted(&game);
-        let words = "1 pod goes back to arena-5f6d8b, patched in service, or replaced through its hook if there is \
-                     one;";
+        let words = "1 pod goes back to arena-5f6d8b, patched in service, or replaced once its hook (if any) \
+                     succeeds;";
         assert!(message.contains(words), "{message}");
     }
 
@@ -255,7 +255,7 @@ mod tests {
             assert_eq!(patch["spec"], resumed()["spec"], "{reason}");
             assert!(patch["metadata"]["annotations"][ABORT_REQUESTED].is_string());
             assert!(
-                message.ends_with("spec.template stays. The pause of canary step 2 ends."),
+                message.ends_with("spec.template does not change. The pause of canary step 2 ends."),
                 "{message}"
             );
             let (patch, _) = aborted(&under_way(samples::canary(reason, false).game));
@@ -316,7 +316,7 @@ mod tests {
     fn an_aborted_rollout_and_a_spec_that_cannot_be_rolled_out_are_refused() {
         assert_eq!(
             refused(&samples::rolled_back().game),
-            "the rollout of arena to arena-7d4b9c is aborted already, and its pods go back to arena-5f6d8b; to begin it again: \
+            "the rollout of arena to arena-7d4b9c is already aborted, and its pods go back to arena-5f6d8b; to begin it again: \
              kubectl game retry arena -n games"
         );
         let mut retried = samples::rolled_back().game;
@@ -331,13 +331,14 @@ mod tests {
             ("InvalidSpec", "InvalidSpec"),
             ("UpdateBlocked", "RevisionNotRecorded"),
         ] {
-            let game = under_way(samples::told(kind, "True", reason, "the cause").game);
+            let game = under_way(samples::with_condition(kind, "True", reason, "the cause").game);
             assert_eq!(
                 refused(&game),
-                "the spec of arena cannot be rolled out now: the cause; repeat the command when that is corrected"
+                "the spec of arena cannot be rolled out: the cause; correct it, then repeat the command"
             );
         }
-        let other = under_way(samples::told("UpdateBlocked", "True", "InPlaceStalled", "the cause").game);
+        let other =
+            under_way(samples::with_condition("UpdateBlocked", "True", "InPlaceStalled", "the cause").game);
         assert!(decide(&other, samples::now(), "").is_ok());
     }
 }

@@ -131,7 +131,8 @@ impl Terminate {
             })
             .await?;
         let text = format!(
-            "{name} ends: metrics without a verdict become Inconclusive. The gate stays closed, and the pod is kept."
+            "{name} is being terminated: metrics without a verdict become Inconclusive. The gate stays closed, and the \
+             pod is kept."
         );
         print_answer(&text, &[format!("kubectl game hook get {name}{}", cluster.flags)]);
         DONE

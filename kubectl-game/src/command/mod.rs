@@ -10,7 +10,7 @@
 //! | [`retry`] | `retry`: retries hooks |
 //! | [`skip`] | `skip`: skips the hooks of one pod |
 //! | [`rollout`] | `pause`, `resume`, `promote` |
-//! | [`abort`] | `abort`: aborts a rollout and takes its pods back |
+//! | [`abort`] | `abort`: aborts a rollout and rolls its pods back |
 //! | [`template`] | `undo`, `set image` |
 //! | [`restart`] | `restart` |
 //! | [`scale`] | `scale` |

@@ -65,7 +65,7 @@ enum Course {
     Steps,
 }
 
-/// Next stop of a rollout that goes on.
+/// Next stop of a rollout that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NextStop {
     /// No canary step pauses the rollout any more.
@@ -148,7 +148,7 @@ impl<'g> Outlook<'g> {
         answer
     }
 
-    /// Adds the outlook to the message of a command that lets the rollout go on.
+    /// Adds the outlook to the message of a command that lets the rollout continue.
     pub(super) fn resumed(&self, message: String) -> Answer {
         match self.next_stop() {
             NextStop::Step(step) => Answer {

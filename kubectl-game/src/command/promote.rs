@@ -1,4 +1,4 @@
-//! `kubectl game promote`: ends the pause of a canary step, or passes its failed hook with a recorded reason.
+//! `kubectl game promote`: ends the pause of a canary step, or continues past its failed hook with a recorded reason.
 
 use clap::Args;
 use jiff::Timestamp;
@@ -25,7 +25,7 @@ pub(crate) struct Promote {
     /// Name of the GameDeployment
     name: String,
 
-    /// Pass the step even though its hook failed
+    /// Continue past the step even though its hook failed
     #[arg(long, requires = "reason")]
     despite_failure: bool,
 
@@ -59,7 +59,7 @@ impl Promote {
             }
             Some(reason) if reason.trim().is_empty() => {
                 return Err(Failure::Refused(
-                    "--reason is empty: say why the failure is accepted".to_owned(),
+                    "--reason is empty: state why the failure is accepted".to_owned(),
                 ));
             }
             Some(reason) => {
@@ -106,19 +106,19 @@ fn failed_run(game: &GameDeployment) -> Result<String, Failure> {
         .and_then(|canary| canary.current_step_hook_run)
         .ok_or_else(|| {
             Failure::Refused(format!(
-                "no hook of a canary step of {} has failed: --despite-failure has nothing to pass",
+                "no hook of a canary step of {} has failed; remove --despite-failure and --reason",
                 game.name_any()
             ))
         })
 }
 
-/// Passes the failed hook of the current canary step.
+/// Continues past the failed hook of the current canary step.
 fn past_failure(game: &GameDeployment, accepted: &Accepted, flags: &str) -> Result<(Value, Answer), Failure> {
     let Accepted { run, uid, reason, by } = accepted;
     let (name, step) = (game.name_any(), step_number(game));
     if failed_run(game)? != *run {
         let text = format!(
-            "the hook of canary step {step} of {name} has run again; look at it, then repeat the command"
+            "the hook of canary step {step} of {name} has run again; check its result, then repeat the command"
         );
         return Err(Failure::Conflict(text));
     }
@@ -173,7 +173,7 @@ fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Val
             refused(format!(
                 "canary step {step} of {name} pauses for a limited time, {} so far, and then continues automatically; \
                  to continue now, remove the step from spec.updateStrategy.canary.steps: the steps then start again \
-                 with the first",
+                 from the first one",
                 age::of(since, now)
             ))
         }
@@ -182,7 +182,7 @@ fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Val
              command in a moment"
         )),
         (Some(_) | None, false) => refused(format!(
-            "nothing to promote: no canary step of {name} waits for promotion"
+            "nothing to promote: no canary step of {name} is waiting for promotion"
         )),
     }
 }
@@ -264,7 +264,7 @@ mod tests {
         rolling.status.as_mut().unwrap().pause_conditions.clear();
         assert_eq!(
             text(&rolling),
-            "nothing to promote: no canary step of arena waits for promotion"
+            "nothing to promote: no canary step of arena is waiting for promotion"
         );
     }
 

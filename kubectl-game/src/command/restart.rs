@@ -1,4 +1,4 @@
-//! `kubectl game restart`: replaces all pods by new ones of the same template.
+//! `kubectl game restart`: replaces all pods by new ones from the same template.
 
 use clap::Args;
 use gamedeployment_core::workload::Workload;
@@ -42,11 +42,12 @@ fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, 
     let (workload, _) = Workload::examine(game);
     if workload.update.is_in_place() && !workload.recreate_fallback {
         return Err(Failure::Refused(format!(
-            "{name} updates its pods in place, where a container starts anew only with another image; let the update \
-             replace pods: set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate"
+            "{name} updates its pods in place, which restarts a container only if its image changes; to let the update \
+             replace pods, set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate"
         )));
     }
-    let sentence = format!("{name}: restart requested; pods are replaced by new ones of the same template.");
+    let sentence =
+        format!("{name}: restart requested; pods are replaced by new ones from the same template.");
     let answer = Outlook::of(game, flags).update(Target::Restart);
     // Seconds are the precision of `kubectl rollout restart`.
     let at = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -83,7 +84,7 @@ mod tests {
         );
         assert_eq!(
             answer.message,
-            "arena: restart requested; pods are replaced by new ones of the same template. Each pod is replaced once \
+            "arena: restart requested; pods are replaced by new ones from the same template. Each pod is replaced once \
              its hook succeeds and maxUnavailable allows it."
         );
     }

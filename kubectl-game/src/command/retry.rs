@@ -270,7 +270,7 @@ mod tests {
     fn a_rollout_that_has_exceeded_its_time_gets_it_again() {
         let message = "spec.updateStrategy.timeoutSeconds: 600 s have passed";
         let reason = "ProgressDeadlineExceeded";
-        let mut game = samples::told("Progressing", "False", reason, message).game;
+        let mut game = samples::with_condition("Progressing", "False", reason, message).game;
         let entry =
             json!([{ "name": "smoke", "revision": "r", "phase": "Failed", "attempts": 1, "reason": reason }]);
         for entries in [json!([]), entry] {
@@ -341,7 +341,7 @@ mod tests {
     fn a_retry_without_a_failed_hook_names_the_hooks_that_wait() {
         let refused = |game: &GameDeployment| decide(game, None, false, "").unwrap_err().to_string();
         assert_eq!(
-            refused(&samples::asking().game),
+            refused(&samples::running().game),
             "nothing to retry: no hook of arena has failed (--force sets retry anyway); the hook for arena-x7k2p is \
              running"
         );
@@ -368,6 +368,6 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert_eq!(words, "arena has no PostInplace hook; use --hook pre-delete");
-        assert!(decide(&samples::asking().game, None, true, "").is_ok());
+        assert!(decide(&samples::running().game, None, true, "").is_ok());
     }
 }

@@ -48,7 +48,7 @@ fn decide(game: &GameDeployment, act: Act, flags: &str) -> Result<(Value, Answer
     let outlook = Outlook::of(game, flags);
     let refused = |words: String| Err(Failure::Refused(words));
     match (act, is_paused(game)) {
-        (Act::Pause, true) => refused(format!("{name} is paused already")),
+        (Act::Pause, true) => refused(format!("{name} is already paused")),
         (Act::Pause, false) => {
             let message = format!(
                 "{name} is paused: no new pod updates will start; those in progress will finish. Pods are still \
@@ -106,7 +106,7 @@ mod tests {
         let paused = samples::paused().game;
         assert_eq!(
             answer(&paused, Act::Pause),
-            Err("arena is paused already".to_owned())
+            Err("arena is already paused".to_owned())
         );
         assert_eq!(answer(&paused, Act::Resume), Ok(Value::Null));
     }

@@ -36,7 +36,7 @@ impl Scale {
             .scale(name, |game: &GameDeployment| {
                 let now = number(game.spec.replicas.unwrap_or(1));
                 if self.current_replicas.is_some_and(|expected| expected != now) {
-                    let words = format!("{name} has spec.replicas {now} now; nothing was changed");
+                    let words = format!("spec.replicas of {name} is {now}; nothing was changed");
                     return Err(Failure::Refused(words));
                 }
                 let answer = decide(game, now, self.replicas, &cluster.flags)?;
@@ -53,7 +53,7 @@ fn decide(game: &GameDeployment, now: u32, then: u32, flags: &str) -> Result<Ans
     let name = game.name_any();
     if now == then {
         return Err(Failure::Refused(format!(
-            "{name} has spec.replicas {now} already"
+            "spec.replicas of {name} is already {now}"
         )));
     }
     let message = format!("{name}: {now} → {then} pods. {}", consequence(game, now, then));

@@ -38,7 +38,7 @@ impl Skip {
     pub(crate) async fn main(&self) -> Outcome {
         if self.reason.trim().is_empty() {
             return Err(Failure::Refused(
-                "--reason is empty: say why the hooks are skipped".to_owned(),
+                "--reason is empty: state why the hooks are skipped".to_owned(),
             ));
         }
         let cluster = self.flags.cluster().await?;
@@ -47,7 +47,7 @@ impl Skip {
         let snapshot = Snapshot::alone(cluster.get(&owner_of(&pod)?).await?);
         let uid = pod.uid().unwrap_or_default();
         if pod.annotations().get(SKIP_HOOK) == Some(&uid) {
-            let text = format!("{name} already skips its hooks.");
+            let text = format!("The hooks of {name} are already skipped.");
             print_answer(&text, &[undo(name, &cluster.flags)]);
             return DONE;
         }
@@ -87,20 +87,20 @@ fn undo(pod: &str, flags: &str) -> Next {
 fn consequence(snapshot: &Snapshot, pod: &str) -> String {
     let now = match waiting(snapshot, pod) {
         Some((kind @ HookKind::PreDelete, _)) => format!(
-            "{pod} waits for its {} hook: it will be deleted or updated without the hook, and players on it will be \
-             disconnected.",
+            "{pod} is waiting for its {} hook: it will be deleted or updated without the hook, and players on it will \
+             be disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PreInplace, _)) => format!(
-            "{pod} waits for its {} hook: its containers will be restarted without the hook, and players on it will be \
-             disconnected.",
+            "{pod} is waiting for its {} hook: its containers will be restarted without the hook, and players on it \
+             will be disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PostInplace, _)) => format!(
-            "{pod} waits for its {} hook: its update will count as confirmed, and the next pods will be updated.",
+            "{pod} is waiting for its {} hook: its update will count as confirmed, and the next pods will be updated.",
             hook_name(kind)
         ),
-        None => format!("{pod} does not wait for a hook."),
+        None => format!("{pod} is not waiting for a hook."),
     };
     format!("{now} The annotation also skips later hooks of this pod until it is removed.")
 }
@@ -131,12 +131,12 @@ mod tests {
     fn the_consequence_is_named_before_the_skip() {
         let words = consequence(&samples::refused(), "arena-x7k2p");
         assert!(
-            words.starts_with("arena-x7k2p waits for its PreDelete hook: it will be deleted"),
+            words.starts_with("arena-x7k2p is waiting for its PreDelete hook: it will be deleted"),
             "{words}"
         );
         let words = consequence(&samples::refused(), "arena-b4n8c");
         assert!(
-            words.starts_with("arena-b4n8c does not wait for a hook."),
+            words.starts_with("arena-b4n8c is not waiting for a hook."),
             "{words}"
         );
     }

@@ -108,12 +108,12 @@ fn undo(
             .collect();
         return Err(Failure::Refused(match number {
             Some(number) => format!("{name} has no revision {number}; it has {}", numbers.join(", ")),
-            None => format!("{name} has no other revision to go back to"),
+            None => format!("{name} has no other revision to roll back to"),
         }));
     };
     if Template::read(&template).is_equivalent(&present) {
         let words = format!(
-            "{name} has the template of revision {} already",
+            "{name} already has the template of revision {}",
             revision.revision
         );
         return Err(Failure::Refused(words));
@@ -169,7 +169,7 @@ fn set_images(
         }
     }
     if operations.is_empty() {
-        return Err(Failure::Refused(format!("{name} has these images already")));
+        return Err(Failure::Refused(format!("{name} already has these images")));
     }
     let sentence = format!("{name}: {}.", changes.join(", "));
     let answer = Outlook::of(game, flags).update(Target::OfTemplate(&updated));
@@ -214,11 +214,11 @@ mod tests {
             "the mark of a patch is no field of a template"
         );
         let words = |number| undo(&snapshot.revisions, number).unwrap_err().to_string();
-        assert_eq!(words(Some(2)), "arena has the template of revision 2 already");
+        assert_eq!(words(Some(2)), "arena already has the template of revision 2");
         assert_eq!(words(Some(7)), "arena has no revision 7; it has 1, 2");
         assert_eq!(
             undo(&snapshot.revisions[1..], None).unwrap_err().to_string(),
-            "arena has no other revision to go back to"
+            "arena has no other revision to roll back to"
         );
     }
 
@@ -245,7 +245,8 @@ mod tests {
 
     #[test]
     fn during_a_rollout_undo_restores_the_last_complete_revision() {
-        let mut snapshot = samples::told("Progressing", "True", "RollingOut", "1 of 3 pods is updated");
+        let mut snapshot =
+            samples::with_condition("Progressing", "True", "RollingOut", "1 of 3 pods is updated");
         // Revision 3 is rolled out now, and revision 2 before it was broken, too.
         let mut broken = snapshot.revisions[1].clone();
         broken.metadata.name = Some("arena-6c8d7f".to_owned());
@@ -298,7 +299,7 @@ mod tests {
         assert_eq!(set("*", "game:v3").unwrap().0, operations);
         assert_eq!(
             set("game", "game:v2").unwrap_err().to_string(),
-            "arena has these images already"
+            "arena already has these images"
         );
         assert_eq!(
             set("gane", "game:v3").unwrap_err().to_string(),

@@ -36,7 +36,8 @@ pub(crate) fn name<K: Kind>(object: &str) -> String {
 /// Renders a value as JSON or YAML, with a trailing newline. JSON escapes what a terminal must not get; YAML
 /// has no escapes outside of quotes, so it is removed there.
 pub(crate) fn structured(value: &impl Serialize, output: OutputFormat) -> Result<String, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::Other(format!("failed to write it: {error}"));
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::Other(format!("failed to format the output: {error}"));
     match output {
         OutputFormat::Yaml => {
             let text = serde_saphyr::to_string(value).map_err(|error| failed(&error))?;

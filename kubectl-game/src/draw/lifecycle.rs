@@ -209,7 +209,7 @@ mod tests {
             marks(&[(0, "✔"), (19, "◌"), (20, "○")]),
             "✔ migrate     Pre   Successful".to_owned(),
             "◌ smoke-test  50%   Running for 2m".to_owned(),
-            "  waits for the verdict of HookRun".to_owned(),
+            "  waiting for the verdict of HookRun".to_owned(),
             "  lifecycle-arena-7d4b9c-2-smoke-test-1".to_owned(),
             "○ announce    Post  Waiting".to_owned(),
         ];
@@ -223,7 +223,7 @@ mod tests {
             marks(&[(0, "+"), (19, "-"), (20, "o")]),
             "+ migrate     Pre   Successful".to_owned(),
             "- smoke-test  50%   Running for 2m".to_owned(),
-            "  waits for the verdict of HookRun lifecycle-arena-7d4b9c-2-smoke-test-1".to_owned(),
+            "  waiting for the verdict of HookRun lifecycle-arena-7d4b9c-2-smoke-test-1".to_owned(),
             "o announce    Post  Waiting".to_owned(),
         ];
         assert_eq!(drawn(&smoke_test(), Paint::PLAIN, None), expected);
@@ -249,7 +249,7 @@ mod tests {
             .position(|line| line.starts_with("Status: "))
             .unwrap();
         let expected = [
-            "            lifecycle hook smoke-test (50%): waits for its verdict".to_owned(),
+            "            lifecycle hook smoke-test (50%): waiting for its verdict".to_owned(),
             format!("Rollout:    {}", half()),
             format!("            {}", marks(&[(0, "✔"), (19, "◌"), (20, "○")])),
             "            ✔ migrate     Pre   Successful".to_owned(),

@@ -164,7 +164,7 @@ fn not_taken_up(run: &RunView, style: Style) -> Option<String> {
         .not_taken_up_at
         .filter(|at| style.now.is_some_and(|now| *at <= now))?;
     Some(format!(
-        "{}: overdue since {since}; hook-operator does not run, is overloaded, or does not work on namespace {}. Look at: \
+        "{}: overdue since {since}; hook-operator is not running, is overloaded, or does not handle namespace {}. Check: \
          kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator",
         WorkloadReason::HookNotTakenUp,
         run.namespace

@@ -37,28 +37,28 @@ fn tree(snapshot: &Snapshot, style: Style) -> String {
 }
 
 #[test]
-fn a_hook_that_said_no_in_letters_of_ascii() {
+fn a_failed_hook_in_letters_of_ascii() {
     insta::assert_snapshot!(tree(&samples::refused(), style(Paint::PLAIN, Some(80))));
 }
 
 #[test]
-fn a_hook_that_said_no_with_signs_and_without_colours() {
+fn a_failed_hook_with_signs_and_without_colours() {
     insta::assert_snapshot!(tree(&samples::refused(), style(Paint::of(false, true), Some(80))));
 }
 
 #[test]
-fn a_hook_that_said_no_in_colours() {
+fn a_failed_hook_in_colours() {
     let drawn = tree(&samples::refused(), style(Paint::of(true, true), Some(80)));
     insta::assert_snapshot!(drawn.replace('\x1b', "ESC"));
 }
 
 #[test]
-fn a_hook_that_is_being_asked() {
-    insta::assert_snapshot!(tree(&samples::asking(), style(Paint::of(false, true), Some(80))));
+fn a_hook_that_is_running() {
+    insta::assert_snapshot!(tree(&samples::running(), style(Paint::of(false, true), Some(80))));
 }
 
 #[test]
-fn a_hook_that_cannot_be_asked() {
+fn a_hook_that_cannot_run() {
     insta::assert_snapshot!(tree(&samples::blocked(), style(Paint::of(false, true), Some(80))));
 }
 
@@ -86,7 +86,7 @@ fn pods_of_an_aborted_rollout_go_back() {
     let mut snapshot = samples::rolled_back();
     let drawn = tree(&snapshot, style);
     for words in [
-        "InplaceUpdate, maxUnavailable 20%, goes back to arena-5f6d8b\n",
+        "InplaceUpdate, maxUnavailable 20%, going back to arena-5f6d8b\n",
         "3 available, 2 to go back\n",
         "✖ RolloutAborted",
         "✖ aborted",
@@ -116,7 +116,7 @@ fn no_canary_step_counts_on_the_way_back() {
     status.rollback = samples::rolled_back().game.status.unwrap().rollback;
     assert_eq!(
         strategy(&game),
-        "InplaceUpdate, maxUnavailable 20%, goes back to arena-5f6d8b"
+        "InplaceUpdate, maxUnavailable 20%, going back to arena-5f6d8b"
     );
     // A rollback of an earlier template is over.
     game.status.get_or_insert_default().update_revision = Some("another".to_owned());
@@ -134,9 +134,9 @@ fn everything_is_as_it_should_be() {
 #[test]
 fn a_narrow_terminal_cuts_and_breaks() {
     for width in [44, 60, 72] {
-        tree(&samples::asking(), style(Paint::of(true, true), Some(width)));
+        tree(&samples::running(), style(Paint::of(true, true), Some(width)));
     }
-    insta::assert_snapshot!(tree(&samples::asking(), style(Paint::of(false, true), Some(60))));
+    insta::assert_snapshot!(tree(&samples::running(), style(Paint::of(false, true), Some(60))));
 }
 
 #[test]
@@ -158,13 +158,13 @@ fn what_changes_with_the_time_alone_can_be_left_out() {
         };
         tree(snapshot, style)
     };
-    let drawn = timeless(&samples::asking());
+    let drawn = timeless(&samples::running());
     assert!(!drawn.contains("next ") && !drawn.contains("2m"), "{drawn}");
 }
 
 #[test]
 fn a_run_by_itself() {
-    let runs = [samples::refused(), samples::asking()].map(|snapshot| {
+    let runs = [samples::refused(), samples::running()].map(|snapshot| {
         let run = RunView::of(&snapshot.runs[0]);
         run::lines(&run, style(Paint::of(false, true), Some(80))).join("\n")
     });
@@ -300,7 +300,7 @@ fn a_pod_that_needs_attention_is_never_folded() {
     let drawn = rows(&snapshot, Some(0));
     for (state, info) in [
         ("18 pods", "--all-pods lists them"),
-        ("2 pods      ✔ Ready", "skips its hooks: arena-p1, arena-p3"),
+        ("2 pods      ✔ Ready", "hooks skipped: arena-p1, arena-p3"),
         ("2 pods      ⚠ NotReady", "arena-p2, arena-p4"),
         ("arena-p5    · Terminating", "ready 1/1"),
         ("arena-x7k2p  ◌ Selected", "ready 1/1"),
@@ -431,7 +431,7 @@ fn workloads_that_need_attention_come_first_if_not_all_fit() {
 #[test]
 fn runs_without_success_come_first_if_not_all_fit() {
     let erring = samples::erroring("HookErrors", "Unreachable", "connection refused");
-    let mut runs: Vec<RunView> = [samples::asking(), erring, samples::asking(), samples::refused()]
+    let mut runs: Vec<RunView> = [samples::running(), erring, samples::running(), samples::refused()]
         .iter()
         .map(|snapshot| RunView::of(&snapshot.runs[0]))
         .collect();
@@ -463,7 +463,7 @@ fn tables_of_workloads_runs_and_revisions() {
         ],
         unreadable: vec![UnreadableObject::new("games", "broken", "invalid type")],
     };
-    let runs = [samples::refused(), samples::asking()].map(|snapshot| RunView::of(&snapshot.runs[0]));
+    let runs = [samples::refused(), samples::running()].map(|snapshot| RunView::of(&snapshot.runs[0]));
     let tables = [
         lists::games(&games, false, style),
         lists::games(&games, true, Style { width: None, ..style }),
@@ -502,7 +502,7 @@ fn a_run_shows_its_last_error_and_its_request() {
 #[test]
 fn a_run_that_was_not_measured_is_listed_with_its_message() {
     let style = style(Paint::PLAIN, None);
-    let said = "hook spec invalid: metrics[0].successCondition: unexpected `=` (1:15)";
+    let said = "hook spec invalid: metrics[0].successCondition: unexpected `=`; did you mean `==`? (1:15)";
     let metric = serde_json::json!({ "name": "players" });
     let invalid = samples::ended("Error", "InvalidSpec", said, metric);
     let table = |snapshot: &Snapshot| {
@@ -528,7 +528,7 @@ fn runs_without_success_and_runs_with_trouble_are_failing() {
         (error("HookCannotSucceed"), true),
         (samples::endless(), true),
         (error("Measuring"), false),
-        (samples::asking(), false),
+        (samples::running(), false),
     ];
     for (snapshot, expected) in table {
         let run = &snapshot.runs[0];
@@ -549,7 +549,7 @@ fn a_workload_with_a_hook_that_cannot_run_is_listed_with_the_reason() {
         style(Paint::PLAIN, Some(80)),
     );
     let words =
-        "x HookTemplateMissing for 2m\n            spec.preDeleteUpdateStrategy.hook: HookTemplate empty has";
+        "x HookTemplateMissing for 2m\n            spec.preDeleteUpdateStrategy.hook: HookTemplate empty is";
     assert!(drawn.contains(words), "{drawn}");
 }
 

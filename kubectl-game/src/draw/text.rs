@@ -157,8 +157,8 @@ mod tests {
             ["  kubectl game retry arena  # once it answers"]
         );
         assert_eq!(
-            lines("once it answers in time", 30),
-            ["  kubectl game retry arena", "    # once it answers in time"]
+            lines("once it responds in time", 30),
+            ["  kubectl game retry arena", "    # once it responds in time"]
         );
         assert_eq!(
             lines("once it answers", 20),

@@ -10,7 +10,7 @@ use crate::view::revision::RevisionView;
 use crate::view::run::RunView;
 
 /// Mark of a pod whose hooks are skipped.
-const SKIPS: &str = "skips its hooks";
+const SKIPS: &str = "hooks skipped";
 
 /// Detail of a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -41,7 +41,7 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "STATUS", default_value_t = 200)]
     code: u16,
 
-    /// Judge only this metric [default: all metrics, with the same response]
+    /// Evaluate only this metric [default: all metrics, with the same response]
     #[arg(long, value_name = "NAME")]
     metric: Option<String>,
 

@@ -10,15 +10,7 @@ const VERSION: &str = "v1alpha1";
 
 /// Returns all problems of a document of a known kind.
 pub(super) fn check(document: &Document) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let served = format!("{GROUP}/{VERSION}");
-    if document.api_version() != served {
-        let given = document.value.get("apiVersion");
-        let given = given.map_or("is missing".to_owned(), |given| {
-            format!("{} is not served", shown(given))
-        });
-        findings.push(Finding::new("apiVersion", format!("{given}; write {served}")));
-    }
+    let mut findings: Vec<_> = version(document).into_iter().collect();
     let metadata = document.value.get("metadata").unwrap_or(&Value::Null);
     if !(metadata.is_null() || metadata.is_object()) {
         findings.push(Finding::new(
@@ -51,11 +43,24 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     findings
 }
 
+/// Returns the problem of the document's group and version.
+fn version(document: &Document) -> Option<Finding> {
+    let served = format!("{GROUP}/{VERSION}");
+    if document.api_version() == served {
+        return None;
+    }
+    let given = match document.value.get("apiVersion") {
+        None => "is missing".to_owned(),
+        Some(given) => format!("{} is not served", shown(given)),
+    };
+    Some(Finding::new("apiVersion", format!("{given}; write {served}")))
+}
+
 /// Suggests a known kind for an unknown kind of our group; `None` if none is similar.
-pub(super) fn unknown_kind(document: &Document) -> Option<Finding> {
-    let known = KINDS.map(str::to_owned);
-    let meant = did_you_mean(document.kind(), known.iter());
-    (!meant.is_empty()).then(|| Finding::new("kind", format!("{:?} is not served{meant}", document.kind())))
+pub(super) fn unknown_kind(document: &Document) -> Option<Vec<Finding>> {
+    let meant = did_you_mean(document.kind(), KINDS.into_iter());
+    let kind = || Finding::new("kind", format!("{:?} is not served{meant}", document.kind()));
+    (!meant.is_empty()).then(|| version(document).into_iter().chain([kind()]).collect())
 }
 
 /// A rule for a text; the error describes what the text must be.
@@ -80,8 +85,9 @@ fn pair(path: &str, key: &str, value: &Value, limited: bool) -> Option<Finding> 
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
     if name.is_empty() || !is_word(name) || prefix.is_some_and(|prefix| is_subdomain(prefix).is_err()) {
-        let message =
-            format!("key {key:?} is not allowed; write NAME or DOMAIN/NAME, the name of at most 63 {WORD}");
+        let message = format!(
+            "key {key:?} is not allowed; write NAME or DOMAIN/NAME, with a NAME of at most 63 {WORD}"
+        );
         return Some(Finding::new(path, message));
     }
     let path = format!("{path}.{key}");
@@ -116,14 +122,13 @@ fn is_word(text: &str) -> bool {
 }
 
 fn is_label(text: &str) -> Result<(), &'static str> {
-    const WORDS: &str =
-        "use at most 63 lower-case letters, digits and -, with a letter or digit at both ends";
+    const WORDS: &str = "use at most 63 lowercase letters, digits and -, with a letter or digit at both ends";
     let good = text.len() <= 63 && is_part(text);
     good.then_some(()).ok_or(WORDS)
 }
 
 fn is_subdomain(text: &str) -> Result<(), &'static str> {
-    const WORDS: &str = "use at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends and around each dot";
+    const WORDS: &str = "use at most 253 lowercase letters, digits, - and ., with a letter or digit at both ends and around each dot";
     let good = text.len() <= 253 && text.split('.').all(is_part);
     good.then_some(()).ok_or(WORDS)
 }

@@ -9,6 +9,7 @@ use hook_core::resolve::{FieldError, Reference, ResolvedMetric, ResolvedRun, res
 use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::{Argument, KeyRef, Metric};
 use shared_api::names::argument::POD_NAME;
+use shared_api::spelling::is_slip;
 
 use crate::manifest::{self, Document, HookDocument};
 
@@ -115,7 +116,7 @@ impl Input {
             Unusable(
                 problems
                     .iter()
-                    .map(|problem| explain(&document, problem))
+                    .map(|problem| self.explain(&document, problem))
                     .collect(),
             )
         })?;
@@ -164,6 +165,17 @@ impl Input {
         spec
     }
 
+    /// Describes a problem with its position in the file, and its remedy on the command line.
+    fn explain(&self, document: &Document, problem: &FieldError) -> String {
+        let place = document.place(&format!("spec.{}", problem.path));
+        let Some(name) = &problem.missing_argument else {
+            return format!("{place}: {problem}");
+        };
+        let near = self.args.iter().find(|given| is_slip(&given.name, name));
+        let near = near.map_or_else(String::new, |given| format!("; you passed {}", given.name));
+        format!("{place}: {problem} (here: --arg {name}=VALUE{near})")
+    }
+
     fn given(&self) -> Result<References, String> {
         let mut given = References::new();
         for text in &self.secrets {
@@ -206,16 +218,6 @@ impl Chosen {
             }),
         }
     }
-}
-
-/// Describes a problem with its position in the file, and its remedy on the command line.
-fn explain(document: &Document, problem: &FieldError) -> String {
-    let place = document.place(&format!("spec.{}", problem.path));
-    let remedy = match &problem.missing_argument {
-        Some(name) => format!(" (here: --arg {name}=VALUE)"),
-        None => String::new(),
-    };
-    format!("{place}: {problem}{remedy}")
 }
 
 /// Sets placeholders for missing arguments that no condition uses. Each value is valid where it is inserted.

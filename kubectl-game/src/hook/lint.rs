@@ -12,13 +12,14 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 
 use super::executions::{self, Actions};
-use super::identity;
+use super::not_checked::NotChecked;
 use super::schema::{self, Finding};
 use super::templates::Templates;
+use super::{identity, original};
 use crate::command::complain;
 use crate::draw::document::{OutputFormat, structured};
 use crate::draw::text::clean;
-use crate::manifest::{self, Document, HookDocument, KINDS};
+use crate::manifest::{self, Document, HookDocument, KINDS, Manifests};
 
 /// Checks hooks.
 #[derive(Debug, Args)]
@@ -30,6 +31,17 @@ pub(crate) struct Lint {
     /// Read subdirectories recursively
     #[arg(short = 'R', long)]
     recursive: bool,
+
+    // Not a doc comment: that would need backticks, which the terminal would show.
+    #[arg(
+        long,
+        help = "Fail on warnings, and on objects such as AnalysisTemplates and GameStatefulSets, which are not checked"
+    )]
+    strict: bool,
+
+    /// Warn about hooks that behave differently than with the original operators
+    #[arg(long)]
+    from_original: bool,
 
     /// Output format [default: human-readable]
     #[arg(short = 'o', long, value_name = "FORMAT")]
@@ -49,101 +61,166 @@ struct KnownObjects {
     actions: Actions,
 }
 
+/// Document with its problems and warnings.
+struct Checked<'a> {
+    document: &'a Document,
+    problems: Vec<Finding>,
+    /// Warnings with their paths.
+    warnings: Vec<(String, String)>,
+}
+
 impl Lint {
-    pub(crate) fn main(&self) -> Result<ExitCode, Box<dyn std::error::Error>> {
-        let mut documents = manifest::read(&self.files, self.recursive)?;
-        documents.retain(Document::is_ours);
+    /// Checks all files. `usage` is the exit code if a file cannot be read, or if none of the objects is of a known kind.
+    pub(crate) fn main(&self, usage: u8) -> Result<ExitCode, Box<dyn std::error::Error>> {
+        let Manifests {
+            documents,
+            unreadable,
+        } = manifest::read(&self.files, self.recursive);
         let known = KnownObjects {
             templates: Templates::of(&documents),
             actions: Actions::of(&documents),
         };
-        let checked: Vec<(&Document, Vec<Finding>)> = documents
-            .iter()
-            .filter_map(|document| Some((document, problems(document, &known)?)))
-            .collect();
-        let wrong: usize = checked.iter().map(|(_, problems)| problems.len()).sum();
+        let mut checked = Vec::new();
+        let mut not_checked = NotChecked::default();
+        for document in &documents {
+            match problems(document, &known) {
+                Some(problems) => checked.push(Checked {
+                    document,
+                    problems,
+                    warnings: self.warnings(document, &known),
+                }),
+                None => not_checked.add(document),
+            }
+        }
         match self.output {
             Some(LintFormat::Json) => {
-                let objects: Vec<Value> = checked
-                    .iter()
-                    .map(|(document, found)| report(document, found, &known))
-                    .collect();
-                let report = json!({ "objects": objects, "problems": wrong });
+                let report = json!({
+                    "objects": checked.iter().map(Checked::json).collect::<Value>(),
+                    "problems": checked.iter().map(|one| one.problems.len()).sum::<usize>(),
+                    "notChecked": not_checked.json(),
+                    "unreadable": unreadable.iter().map(ToString::to_string).collect::<Value>(),
+                });
                 print!("{}", structured(&report, OutputFormat::Json)?);
             }
-            None => checked
-                .iter()
-                .for_each(|(document, found)| print(document, found, &known)),
+            None => checked.iter().for_each(Checked::print),
         }
-        if checked.is_empty() {
+        for error in &unreadable {
+            complain(&format!("error: {error}"));
+        }
+        for line in not_checked.lines() {
+            complain(&clean(&line));
+        }
+        if checked.is_empty() && unreadable.is_empty() {
             let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
             let files = files.join(", ");
             complain(&format!("nothing to check: no {} in {files}", KINDS.join(", ")));
         }
-        Ok(ExitCode::from(u8::from(wrong > 0)))
+        let is_incomplete = !unreadable.is_empty() || checked.is_empty() && !documents.is_empty();
+        Ok(ExitCode::from(if is_incomplete {
+            usage
+        } else {
+            self.exit_code(&checked, &not_checked)
+        }))
+    }
+
+    fn exit_code(&self, checked: &[Checked<'_>], not_checked: &NotChecked) -> u8 {
+        let has_problems = checked.iter().any(|one| !one.problems.is_empty());
+        let has_warnings = checked.iter().any(|one| !one.warnings.is_empty());
+        u8::from(has_problems || self.strict && (has_warnings || not_checked.is_suspicious()))
+    }
+
+    /// Returns warnings about valid but surprising settings; none if the object cannot be parsed.
+    fn warnings(&self, document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
+        match document.kind() {
+            "GameDeployment" => workload_warnings(document, known),
+            "ExecutionHook" => known.actions.warnings(document),
+            _ => self.hook_warnings(document),
+        }
+    }
+
+    fn hook_warnings(&self, document: &Document) -> Vec<(String, String)> {
+        let Some(Ok(hook)) = document.is_hook().then(|| document.hook()) else {
+            return vec![];
+        };
+        let mut found = match &hook {
+            HookDocument::Template(spec) => template_warnings(spec),
+            HookDocument::Run(spec) => run_warnings(spec),
+        };
+        if self.from_original {
+            found.extend(original::differences(match &hook {
+                HookDocument::Template(spec) => &spec.metrics,
+                HookDocument::Run(spec) => &spec.metrics,
+            }));
+        }
+        found.iter().map(placed).collect()
     }
 }
 
-fn print(document: &Document, problems: &[Finding], known: &KnownObjects) {
-    let object = format!("{} {}", document.kind(), document.name());
-    let print = |path: &str, text: &str| {
-        println!(
-            "{}",
-            clean(&format!("{}: {object}: {text}", document.place(path)))
-        );
-    };
-    for Finding { path, message, .. } in problems {
-        print(path, &format!("{path}: {message}"));
+impl Checked<'_> {
+    fn print(&self) {
+        let Self {
+            document,
+            problems,
+            warnings,
+        } = self;
+        let object = format!("{} {}", document.kind(), document.name());
+        let print = |path: &str, text: &str| {
+            println!(
+                "{}",
+                clean(&format!("{}: {object}: {text}", document.place(path)))
+            );
+        };
+        for Finding { path, message, .. } in problems {
+            print(path, &format!("{path}: {message}"));
+        }
+        for (path, message) in warnings {
+            print(path, &format!("warning: {path}: {message}"));
+        }
+        if problems.is_empty() {
+            print("", "ok");
+        }
     }
-    for (path, message) in warnings(document, known) {
-        print(&path, &format!("warning: {path}: {message}"));
-    }
-    if problems.is_empty() {
-        print("", "ok");
+
+    fn json(&self) -> Value {
+        let Self {
+            document,
+            problems,
+            warnings,
+        } = self;
+        let at = |path: &str, message: &str| {
+            let place = document.places.of(path);
+            json!({ "path": path, "message": message, "line": place.line, "column": place.column })
+        };
+        let problems = problems.iter().map(|found| at(&found.path, &found.message));
+        let warnings = warnings.iter().map(|(path, message)| at(path, message));
+        json!({
+            "file": document.file.display().to_string(),
+            "line": document.places.of("").line,
+            "kind": document.kind(),
+            "namespace": document.value.pointer("/metadata/namespace"),
+            "name": document.name(),
+            "problems": problems.collect::<Vec<_>>(),
+            "warnings": warnings.collect::<Vec<_>>(),
+        })
     }
 }
 
-fn report(document: &Document, problems: &[Finding], known: &KnownObjects) -> Value {
-    let at = |path: &str, message: &str| {
-        let place = document.places.of(path);
-        json!({ "path": path, "message": message, "line": place.line, "column": place.column })
+fn workload_warnings(document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
+    let Ok(game) = game(document) else { return vec![] };
+    let mut warnings = match Workload::read(&game) {
+        Ok(workload) => known.templates.warnings(&workload, document),
+        Err(_) => vec![],
     };
-    let problems = problems.iter().map(|found| at(&found.path, &found.message));
-    let warnings = warnings(document, known);
-    let warnings = warnings.iter().map(|(path, message)| at(path, message));
-    json!({
-        "file": document.file.display().to_string(),
-        "line": document.places.of("").line,
-        "kind": document.kind(),
-        "namespace": document.value.pointer("/metadata/namespace"),
-        "name": document.name(),
-        "problems": problems.collect::<Vec<_>>(),
-        "warnings": warnings.collect::<Vec<_>>(),
-    })
-}
-
-/// Returns warnings about valid but surprising settings; none if the hook cannot be parsed.
-fn warnings(document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
-    if document.kind() == "GameDeployment" {
-        let Ok(game) = game(document) else { return vec![] };
-        let misspelt = Workload::read(&game).map(|workload| known.templates.warnings(&workload, document));
-        let mut warnings = misspelt.unwrap_or_default();
-        let found = sets_paused(&game, Source::Manifest)
-            .into_iter()
-            .chain(new_pod_warnings(&game));
-        warnings.extend(found.map(|found| (found.path, found.remedy)));
-        return warnings;
+    let found = sets_paused(&game, Source::Manifest)
+        .into_iter()
+        .chain(new_pod_warnings(&game));
+    warnings.extend(found.map(|found| (found.path, found.remedy)));
+    if game.spec.pre_delete_update_strategy.is_none() {
+        let message = "no PreDelete hook: pods are deleted without running a hook, and their players are disconnected; \
+                       set preDeleteUpdateStrategy.hook";
+        warnings.push(("spec".to_owned(), message.to_owned()));
     }
-    if document.kind() == "ExecutionHook" {
-        return known.actions.warnings(document);
-    }
-    let hook = document.is_hook().then(|| document.hook().ok()).flatten();
-    let found = match hook {
-        None => vec![],
-        Some(HookDocument::Template(spec)) => template_warnings(&spec),
-        Some(HookDocument::Run(spec)) => run_warnings(&spec),
-    };
-    found.iter().map(placed).collect()
+    warnings
 }
 
 /// Returns a problem of hook-operator with its path in the document.
@@ -152,11 +229,13 @@ fn placed(problem: &FieldError) -> (String, String) {
 }
 
 /// Returns what the API server would reject or drop, and what would keep an operator from working on the
-/// object. Returns `None` for a kind of this group that hookgate does not have, such as another one of the
-/// original operators, unless its name looks like a misspelt one of ours.
+/// object. Returns `None` for a kind that hookgate does not have, unless its name looks like a misspelt one of ours.
 fn problems(document: &Document, known: &KnownObjects) -> Option<Vec<Finding>> {
+    if !document.is_ours() {
+        return None;
+    }
     if !KINDS.contains(&document.kind()) {
-        return identity::unknown_kind(document).map(|finding| vec![finding]);
+        return identity::unknown_kind(document);
     }
     let mut findings = identity::check(document);
     let checked = schema::check(document.kind(), &document.value);

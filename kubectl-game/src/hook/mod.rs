@@ -8,8 +8,11 @@ mod input;
 mod lint;
 mod local;
 mod local_run;
+mod not_checked;
+mod original;
 mod schema;
 mod templates;
+mod wrong_type;
 
 use std::process::ExitCode;
 
@@ -35,13 +38,15 @@ pub(crate) enum Command {
     /// Validate hooks, and report every problem with its path and position
     ///
     /// Same as kubectl game lint. Reads HookTemplates, HookRuns, GameDeployments, HookActions and
-    /// ExecutionHooks like the API server and the operators. Ignores other objects.
+    /// ExecutionHooks like the API server and the operators. Lists the kinds of other objects, which are not
+    /// checked. If a file cannot be read, the others are still checked.
     ///
-    /// Exit code: 0 no problems, or nothing to check, 1 problems found, 64 usage error.
+    /// Exit code: 0 no problems, 1 problems found, 64 usage error, a file cannot be
+    /// read, or no object is of a known kind.
     Lint(lint::Lint),
     /// Evaluate a given response, and explain the verdict
     ///
-    /// Judges a single measurement with jsonPath, the conditions and onNoData. Sends no requests, and ignores
+    /// Evaluates a single measurement with jsonPath, the conditions and onNoData. Sends no requests, and ignores
     /// count and limits. Arguments that no condition uses can be omitted.
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
@@ -69,7 +74,7 @@ impl Command {
     }
 
     /// Runs a command that uses the cluster.
-    pub(crate) async fn ask(&self) -> command::Outcome {
+    pub(crate) async fn in_cluster(&self) -> command::Outcome {
         match self {
             Self::Get(get) => get.main().await,
             Self::List(list) => list.main().await,
@@ -83,7 +88,7 @@ impl Command {
 pub(crate) fn main(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
     match command {
         Command::Run(run) => run.main(),
-        Command::Lint(lint) => lint.main(),
+        Command::Lint(lint) => lint.main(EXIT_USAGE),
         Command::Evaluate(evaluate) => evaluate.main(),
         Command::Get(_) | Command::List(_) | Command::Terminate(_) => Ok(ExitCode::SUCCESS),
     }

@@ -7,6 +7,9 @@ use std::sync::LazyLock;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value};
+use shared_api::spelling::{is_part, is_slip};
+
+use super::wrong_type;
 
 /// Schema of each kind.
 static SCHEMAS: LazyLock<BTreeMap<String, Value>> = LazyLock::new(|| {
@@ -84,7 +87,13 @@ pub(super) fn check(kind: &str, document: &Value) -> SchemaCheck {
     if let Some(schema) = schema.pointer("/properties/spec") {
         let spec = match document.get("spec") {
             None | Some(Value::Null) => {
-                findings.push(Finding::repaired("spec", "is missing".to_owned(), "spec"));
+                let slip = document
+                    .as_object()
+                    .into_iter()
+                    .flat_map(Map::keys)
+                    .find(|name| is_slip(name, "spec"));
+                let given = slip.map_or_else(String::new, |name| format!("; you wrote {name}"));
+                findings.push(Finding::repaired("spec", format!("is missing{given}"), "spec"));
                 None
             }
             Some(value) => compare("spec", schema, value, &mut findings),
@@ -124,10 +133,13 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
     let wrong = schema
         .get("type")
         .and_then(Value::as_str)
-        .and_then(type_of)
-        .filter(|(wanted, _)| !is_of(wanted, value));
-    if let Some((wanted, words)) = wrong {
-        let message = format!("{} is not {words}", shown(value));
+        .filter(|wanted| !is_of(wanted, value));
+    if let Some(wanted) = wrong {
+        let message = format!(
+            "{} is not {}",
+            shown(value),
+            wrong_type::words(wanted, path, value)
+        );
         findings.push(Finding::repaired(path, message, path));
         return converted(wanted, value);
     }
@@ -158,10 +170,14 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
 
 /// Describes the problem of a value that has the right type.
 fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
-    let words = schema.get("enum").and_then(Value::as_array);
-    if let Some(words) = words.filter(|words| !words.contains(value)) {
-        let words = words.iter().map(shown).collect::<Vec<_>>().join(", ");
-        return Some(format!("{} is not one of {words}", shown(value)));
+    let allowed = schema.get("enum").and_then(Value::as_array);
+    if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(value)) {
+        let words = allowed.iter().map(shown).collect::<Vec<_>>().join(", ");
+        let known = allowed.iter().filter_map(Value::as_str);
+        let meant = value
+            .as_str()
+            .map_or_else(String::new, |given| did_you_mean(given, known));
+        return Some(format!("{} is not one of {words}{meant}", shown(value)));
     }
     if let (Some(items), Some(most)) = (value.as_array(), schema.get("maxItems").and_then(Value::as_u64))
         && items.len() as u64 > most
@@ -240,7 +256,7 @@ fn compare_fields(
             }
             (None, None) => {
                 if !open {
-                    let meant = did_you_mean(name, known.keys());
+                    let meant = meant_field(name, known);
                     let message = format!("unknown field: the API server would drop it{meant}");
                     findings.push(Finding::new(path, message));
                 }
@@ -274,22 +290,39 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Returns a suggestion for a misspelt name, as the end of a sentence.
-pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> String {
-    nearest(name, known).map_or_else(String::new, |name| format!("; did you mean {name}?"))
+/// Names of fields in Deployments, Rollouts and hand-written manifests: theirs, ours.
+const NAMES_ELSEWHERE: [(&str, &str); 5] = [
+    ("strategy", "updateStrategy"),
+    ("setWeight", "partition"),
+    ("analysis", "hook"),
+    ("preDeleteHook", "preDeleteUpdateStrategy"),
+    ("preInplaceHook", "preInplaceUpdateStrategy"),
+];
+
+/// Returns a suggestion for an unknown field, as the end of a sentence.
+fn meant_field(name: &str, known: &Map<String, Value>) -> String {
+    let names = known.keys().map(String::as_str);
+    let elsewhere = NAMES_ELSEWHERE.into_iter().find(|(theirs, _)| *theirs == name);
+    if let Some((_, ours)) = elsewhere.filter(|(_, ours)| known.contains_key(*ours)) {
+        return format!("; did you mean {ours}?");
+    }
+    let has = |schema: &Value| {
+        schema
+            .pointer("/properties")
+            .is_some_and(|fields| fields.get(name).is_some())
+    };
+    let mut around = known.iter().filter(|(_, schema)| has(schema));
+    match (around.next(), around.next()) {
+        (Some((around, _)), None) => format!("; move it into {around}"),
+        _ => did_you_mean(name, names),
+    }
 }
 
-/// Returns a type of the schema with its description for users.
-fn type_of(name: &str) -> Option<(&'static str, &'static str)> {
-    const TYPES: [(&str, &str); 6] = [
-        ("string", "text; put it in quotes"),
-        ("integer", "a whole number; write it without quotes"),
-        ("number", "a number; write it without quotes"),
-        ("boolean", "true or false"),
-        ("array", "a list"),
-        ("object", "an object"),
-    ];
-    TYPES.into_iter().find(|(known, _)| *known == name)
+/// Returns a suggestion for a wrong name, as the end of a sentence.
+pub(super) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let near = known.clone().find(|known| is_slip(name, known));
+    let near = near.or_else(|| known.clone().find(|known| is_part(name, known)));
+    near.map_or_else(String::new, |name| format!("; did you mean {name}?"))
 }
 
 fn is_of(wanted: &str, value: &Value) -> bool {
@@ -306,29 +339,6 @@ fn is_of(wanted: &str, value: &Value) -> bool {
 
 pub(super) fn shown(value: &Value) -> String {
     hook_core::value::cut(&value.to_string(), 60)
-}
-
-/// Returns the known name closest to a misspelt one, if it is close enough.
-fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a String>) -> Option<&'a String> {
-    let near = known.map(|other| (distance(&name.to_lowercase(), &other.to_lowercase()), other));
-    near.filter(|(distance, _)| *distance <= 3)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, other)| other)
-}
-
-/// Returns the number of letters to add, drop or change (Levenshtein distance).
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (index, one) in a.chars().enumerate() {
-        let mut next = vec![index + 1];
-        for ((other, above), left_above) in b.chars().zip(row.iter().skip(1)).zip(&row) {
-            let left = next.last().copied().unwrap_or_default();
-            let changed = left_above + usize::from(one != other);
-            next.push(changed.min(above + 1).min(left + 1));
-        }
-        row = next;
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -365,7 +375,7 @@ mod tests {
                 "spec.metrics[0].count: \"3\" is not a whole number; write it without quotes",
                 "spec.metrics[0].name: 5 is not text; put it in quotes",
                 "spec.metrics[0].provider.web: field url is missing",
-                "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"",
+                "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"; did you mean Ordered?",
             ]
         );
     }

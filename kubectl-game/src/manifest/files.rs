@@ -16,28 +16,25 @@ const MAX_FILES: usize = 10_000;
 /// Maximum depth of nested directories.
 const MAX_DEPTH: usize = 32;
 
-/// Returns the files that the paths refer to, in order.
-pub(super) fn gather(paths: &[PathBuf], recursive: bool) -> Result<Vec<PathBuf>, ManifestError> {
-    let mut files = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let before = files.len();
-        walk(path, recursive, 0, &mut files)?;
-        if files.len() == before {
-            return Err(ManifestError::Empty {
-                path: path.clone(),
-                hint: if recursive {
-                    ""
-                } else {
-                    "; use -R to include subdirectories"
-                },
-            });
-        }
+/// Adds the files that a path refers to, in order.
+pub(super) fn gather(path: &Path, recursive: bool, files: &mut Vec<PathBuf>) -> Result<(), ManifestError> {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return Ok(());
     }
-    Ok(files)
+    let before = files.len();
+    walk(path, recursive, 0, files)?;
+    if files.len() > before {
+        return Ok(());
+    }
+    Err(ManifestError::Empty {
+        path: path.to_owned(),
+        hint: if recursive {
+            ""
+        } else {
+            "; use -R to include subdirectories"
+        },
+    })
 }
 
 fn walk(

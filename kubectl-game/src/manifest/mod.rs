@@ -3,6 +3,7 @@
 
 mod files;
 mod position;
+mod yaml_remedy;
 
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,7 @@ impl Document {
             .unwrap_or_default()
     }
 
-    fn group(&self) -> &str {
+    pub(crate) fn group(&self) -> &str {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
@@ -148,22 +149,42 @@ impl Document {
     }
 }
 
-/// Reads all documents of all files; `-` is standard input. Reads the files of a directory, and of its
-/// subdirectories if `recursive`.
-pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Result<Vec<Document>, ManifestError> {
-    let mut documents = Vec::new();
-    for path in files::gather(paths, recursive)? {
-        documents.extend(parse(&path, &files::text(&path)?)?);
+/// Documents of files, and the reasons why others could not be read.
+#[derive(Debug, Default)]
+pub(crate) struct Manifests {
+    pub(crate) documents: Vec<Document>,
+    pub(crate) unreadable: Vec<ManifestError>,
+}
+
+/// Reads all documents of all files, also if some cannot be read; `-` is standard input. Reads the files of a
+/// directory, and of its subdirectories if `recursive`.
+pub(crate) fn read(paths: &[PathBuf], recursive: bool) -> Manifests {
+    let mut manifests = Manifests::default();
+    let mut files = Vec::new();
+    for path in paths {
+        manifests
+            .unreadable
+            .extend(files::gather(path, recursive, &mut files).err());
     }
-    Ok(documents)
+    for path in files {
+        match files::text(&path).and_then(|text| parse(&path, &text)) {
+            Ok(documents) => manifests.documents.extend(documents),
+            Err(error) => manifests.unreadable.push(error),
+        }
+    }
+    manifests
 }
 
 /// Returns the only hook in the files, or the one with this name.
 pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, ManifestError> {
-    let mut hooks: Vec<_> = read(files, false)?
-        .into_iter()
-        .filter(Document::is_hook)
-        .collect();
+    let Manifests {
+        documents,
+        unreadable,
+    } = read(files, false);
+    if let Some(error) = unreadable.into_iter().next() {
+        return Err(error);
+    }
+    let mut hooks: Vec<_> = documents.into_iter().filter(Document::is_hook).collect();
     let names = hooks.iter().map(Document::name).collect::<Vec<_>>().join(", ");
     let files = files
         .iter()
@@ -198,7 +219,7 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Document>, ManifestError> {
     let values = match (values, &places) {
         (Ok(values), _) => values,
         (Err(_), Err(why)) if why.contains(position::TOO_DEEP) => return Err(failed(why.clone())),
-        (Err(error), _) => return Err(failed(yaml_sentence(&error))),
+        (Err(error), _) => return Err(failed(yaml_sentence(&error, text))),
     };
     let values = values.into_iter().filter(|value| !value.is_null());
     let mut documents = Vec::new();
@@ -239,13 +260,18 @@ fn unpack(document: Document, lists: usize, documents: &mut Vec<Document>) {
     }
 }
 
-/// Formats a YAML error as `line:column: problem`.
-fn yaml_sentence(error: &serde_saphyr::Error) -> String {
+/// Formats a YAML error as `line:column: problem; remedy`.
+fn yaml_sentence(error: &serde_saphyr::Error, text: &str) -> String {
     let message = UserMessageFormatter
         .format_message(error.without_snippet())
         .into_owned();
     match error.location() {
-        Some(location) => format!("{}:{}: {message}", location.line(), location.column()),
+        Some(location) => {
+            let line = usize::try_from(location.line()).unwrap_or_default();
+            let remedy = yaml_remedy::find(&message, text, line)
+                .map_or_else(String::new, |remedy| format!("; {remedy}"));
+            format!("{}:{}: {message}{remedy}", location.line(), location.column())
+        }
         None => format!(" {message}"),
     }
 }

@@ -176,7 +176,7 @@ mod tests {
             hook("smoke-test", at(json!("50%"))),
         ]);
         let running = json!({
-            "attempts": 2, "startTime": "2026-01-02T09:58:00Z", "message": "waits for its verdict",
+            "attempts": 2, "startTime": "2026-01-02T09:58:00Z", "message": "waiting for its verdict",
             "hookRun": "lifecycle-arena-7d4b9c-2-smoke-test-2"
         });
         let entries = json!([
@@ -190,7 +190,7 @@ mod tests {
             json!([
                 {
                     "name": "smoke-test", "point": "50%", "pods": 5, "phase": "Running", "attempts": 2,
-                    "started": "2026-01-02T09:58:00Z", "message": "waits for its verdict",
+                    "started": "2026-01-02T09:58:00Z", "message": "waiting for its verdict",
                     "hookRun": "lifecycle-arena-7d4b9c-2-smoke-test-2"
                 },
                 { "name": "announce", "point": "Post", "pods": 10, "phase": "Waiting", "attempts": 0 }

@@ -1,4 +1,4 @@
-//! View of a workload, in the order in which people ask for it: state, revisions, pods, HookRuns. Pure:
+//! View of a workload, in the order in which users read it: state, revisions, pods, HookRuns. Pure:
 //! builds a view from objects and a time. `draw` renders it as lines, `-o json` as JSON.
 //!
 //! | module | job |
@@ -194,7 +194,7 @@ pub(crate) fn strategy(game: &GameDeployment) -> String {
         .map_or(0, |steps| steps.len());
     let status = status_of(game);
     if let Some(rollback) = rollback(&status) {
-        words.push(format!("goes back to {}", rollback.to_revision));
+        words.push(format!("going back to {}", rollback.to_revision));
     } else if steps > 0 {
         let done = status.current_step_index.unwrap_or_default();
         let done = usize::try_from(done).unwrap_or_default();

@@ -109,7 +109,7 @@ pub(crate) fn waiting(snapshot: &Snapshot, pod: &str) -> Option<(HookKind, HookC
 
 impl PodView {
     /// Returns whether the pod is ready, and neither waits nor skips its hooks. The status names only 100 pods that wait,
-    /// so the HookRuns of others tell.
+    /// so that others are recognized by their HookRuns.
     pub(crate) fn is_quiet(&self) -> bool {
         let runs_nothing = self.runs.iter().all(|run| run.phase == Phase::Successful);
         self.tone == Tone::Good && !self.waits && !self.skips && self.message.is_none() && runs_nothing

@@ -194,7 +194,7 @@ pub(crate) fn refused() -> Snapshot {
 
 /// Builds a snapshot whose hook ended without success, with this metric result.
 pub(crate) fn ended(phase: &str, reason: &str, said: &str, metric: Value) -> Snapshot {
-    let message = format!("HookRun {RUN} is {phase}: {said}; the pod stays as it is");
+    let message = format!("HookRun {RUN} is {phase}: {said}; the pod is kept");
     let remedy =
         ". To run the hook again, set spec.preDeleteUpdateStrategy.retry to true or delete the HookRun";
     let conditions = scaling_blocked("HookUnsuccessful", &message, remedy);
@@ -243,7 +243,7 @@ pub(crate) fn erroring(reason: &str, measurement: &str, message: &str) -> Snapsh
         let conditions = scaling_blocked(reason, &message, "");
         game(&conditions, waits("Running", Some(RUN), reason, &message))
     } else {
-        let message = format!("waits for the verdict of HookRun {RUN}");
+        let message = format!("waiting for the verdict of HookRun {RUN}");
         let conditions = json!([available(1), condition("Progressing", "True", "Scaling", SCALING)]);
         game(&conditions, waits("Running", Some(RUN), "", &message))
     };
@@ -252,8 +252,8 @@ pub(crate) fn erroring(reason: &str, measurement: &str, message: &str) -> Snapsh
 
 /// Builds a snapshot whose hook has no success limit, and thus cannot succeed.
 pub(crate) fn endless() -> Snapshot {
-    let said = "metric players has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it never becomes \
-                Successful";
+    let said = "metric players has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it can never \
+                succeed";
     let status = json!({
         "phase": "Running", "reason": "HookCannotSucceed", "startedAt": "2026-01-02T09:58:00Z", "message": said,
         "metricResults": [{
@@ -299,9 +299,9 @@ pub(crate) fn many(mut snapshot: Snapshot, count: usize) -> Snapshot {
 }
 
 /// Builds a snapshot whose hook is running.
-pub(crate) fn asking() -> Snapshot {
-    let message = format!("waits for the verdict of HookRun {RUN}");
-    let words = format!("{SCALING}; the hooks of arena-x7k2p are being asked");
+pub(crate) fn running() -> Snapshot {
+    let message = format!("waiting for the verdict of HookRun {RUN}");
+    let words = format!("{SCALING}; running the hooks of arena-x7k2p");
     let conditions = json!([available(1), condition("Progressing", "True", "Scaling", &words)]);
     let status = json!({
         "phase": "Running", "reason": "Measuring", "startedAt": "2026-01-02T09:58:00Z",
@@ -336,7 +336,7 @@ pub(crate) fn because(reason: &str, message: &str) -> Snapshot {
 /// Builds a snapshot of a complete workload with a hook that cannot run, for this reason.
 pub(crate) fn unresolved(reason: &str) -> Snapshot {
     let mut snapshot = complete();
-    let message = "spec.preDeleteUpdateStrategy.hook: HookTemplate empty has problems";
+    let message = "spec.preDeleteUpdateStrategy.hook: HookTemplate empty is invalid";
     let status = snapshot.game.status.as_mut().unwrap();
     let unresolved = condition("HooksResolved", "False", reason, message);
     status.conditions.push(read(unresolved));
@@ -357,7 +357,7 @@ pub(crate) fn complete() -> Snapshot {
 }
 
 /// Builds a snapshot of a workload with this condition, and one pod at an old revision.
-pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
+pub(crate) fn with_condition(kind: &str, status: &str, reason: &str, message: &str) -> Snapshot {
     let mut conditions = vec![available(2)];
     conditions.retain(|known| known["type"] != kind);
     conditions.push(condition(kind, status, reason, message));
@@ -381,7 +381,7 @@ pub(crate) fn told(kind: &str, status: &str, reason: &str, message: &str) -> Sna
 /// Builds a snapshot of a workload whose rollout a person aborted: two pods go back, one has the earlier revision.
 pub(crate) fn rolled_back() -> Snapshot {
     let words = "the rollout to revision arena-7d4b9c was aborted; 2 pods go back to revision arena-5f6d8b";
-    let mut snapshot = told("UpdateBlocked", "True", "RolloutAborted", words);
+    let mut snapshot = with_condition("UpdateBlocked", "True", "RolloutAborted", words);
     let stopped = |kind: &str, status: &str| condition(kind, status, "RolloutAborted", words);
     let status = snapshot.game.status.get_or_insert_default();
     status.conditions = read(json!([
@@ -416,8 +416,8 @@ pub(crate) fn lifecycle_entry(name: &str, phase: &str, extra: Value) -> Value {
 
 /// Builds a snapshot of a rollout with these lifecycle hooks and their status entries: 5 of 10 pods are updated.
 pub(crate) fn lifecycle_hooks(hooks: &Value, entries: &Value) -> Snapshot {
-    let words = "lifecycle hook smoke-test (50%): waits for its verdict";
-    let mut snapshot = told("Progressing", "True", "LifecycleHookRunning", words);
+    let words = "lifecycle hook smoke-test (50%): waiting for its verdict";
+    let mut snapshot = with_condition("Progressing", "True", "LifecycleHookRunning", words);
     snapshot.game.spec.replicas = Some(10);
     snapshot.game.spec.lifecycle_hooks = Some(read(hooks.clone()));
     let status = snapshot.game.status.get_or_insert_default();
@@ -436,11 +436,11 @@ pub(crate) fn smoke_test() -> Snapshot {
     ]);
     let migrated = json!({
         "attempts": 1, "hookRun": "lifecycle-arena-7d4b9c-2-migrate-1",
-        "message": "HookRun lifecycle-arena-7d4b9c-2-migrate-1 was Successful"
+        "message": "HookRun lifecycle-arena-7d4b9c-2-migrate-1 succeeded"
     });
     let running = json!({
         "attempts": 1, "hookRun": "lifecycle-arena-7d4b9c-2-smoke-test-1", "startTime": "2026-01-02T09:58:00Z",
-        "message": "waits for the verdict of HookRun lifecycle-arena-7d4b9c-2-smoke-test-1"
+        "message": "waiting for the verdict of HookRun lifecycle-arena-7d4b9c-2-smoke-test-1"
     });
     let entries = json!([
         lifecycle_entry("migrate", "Successful", migrated),
@@ -452,15 +452,15 @@ pub(crate) fn smoke_test() -> Snapshot {
 
 /// Builds a snapshot of a paused workload.
 pub(crate) fn paused() -> Snapshot {
-    let message = "updates are stopped at 2 of 3 pods; set spec.updateStrategy.paused to false to go on";
-    let mut snapshot = told("Progressing", "False", "Paused", message);
+    let message = "updates are paused at 2 of 3 pods; to continue, set spec.updateStrategy.paused to false";
+    let mut snapshot = with_condition("Progressing", "False", "Paused", message);
     snapshot.game.spec.update_strategy.get_or_insert_default().paused = Some(true);
     snapshot
 }
 
 /// Builds a snapshot whose canary step waits for this reason.
 pub(crate) fn canary(reason: &str, paused: bool) -> Snapshot {
-    let mut snapshot = told("Progressing", "False", reason, "canary step 2 pauses");
+    let mut snapshot = with_condition("Progressing", "False", reason, "canary step 2 pauses");
     let strategy = snapshot.game.spec.update_strategy.get_or_insert_default();
     strategy.paused = Some(paused);
     let steps = json!([{ "partition": 2 }, { "pause": {} }, { "partition": 0 }]);

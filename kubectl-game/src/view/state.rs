@@ -216,6 +216,6 @@ mod tests {
     fn the_message_holds_the_cause_without_remedies() {
         let message = State::of(&samples::refused().game).message;
         assert!(message.starts_with("pod arena-x7k2p: HookRun "), "{message}");
-        assert!(message.ends_with("; the pod stays as it is"), "{message}");
+        assert!(message.ends_with("; the pod is kept"), "{message}");
     }
 }

@@ -169,7 +169,7 @@ mod tests {
     fn an_entry_says_whether_its_hook_needs_attention() {
         let blocked = |reason| Wait::Blocked(Some(reason));
         let table = [
-            (samples::asking(), Wait::Running),
+            (samples::running(), Wait::Running),
             (samples::refused(), blocked(WorkloadReason::HookUnsuccessful)),
             (samples::blocked(), blocked(WorkloadReason::HookTemplateMissing)),
             (
@@ -196,7 +196,7 @@ mod tests {
         let unknown = samples::because("SomethingNew", "its hook cannot run");
         assert_eq!(wait(&unknown.game), Wait::Blocked(None));
         assert_eq!(old(unknown.game), Wait::Blocked(None));
-        assert_eq!(old(samples::asking().game), Wait::Running);
+        assert_eq!(old(samples::running().game), Wait::Running);
     }
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         assert!(found.message.contains("To run the hook again"), "{found:?}");
         let message = message_of(found, &causes);
         assert!(!message.contains("To run the hook again"), "{message}");
-        assert!(message.ends_with("; the pod stays as it is"), "{message}");
+        assert!(message.ends_with("; the pod is kept"), "{message}");
         let of_canary = Condition {
             message: "canary step 2: HookTemplate alerts does not exist; create it".to_owned(),
             ..found.clone()

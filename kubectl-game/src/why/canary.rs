@@ -33,7 +33,7 @@ pub(super) fn hook_failed(snapshot: &Snapshot) -> Remedy {
         ),
         Next::new(ours(snapshot, "abort"), "roll back: also ends the pause"),
     ]);
-    let words = "Remove the cause, then run the hook again; or continue despite the failure, with a reason; or roll \
+    let words = "Fix the cause, then run the hook again; or continue despite the failure, with a reason; or roll \
                  back.";
     let mut words = words.to_owned();
     if is_edited {

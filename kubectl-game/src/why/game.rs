@@ -18,7 +18,7 @@ use crate::view::waits::{causes, is_about};
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
-        let text = format!("{name} waits for its operator: {}", sentence(&words));
+        let text = format!("{name} is waiting for its operator: {}", sentence(&words));
         return Explanation::new(text, [watch(snapshot)]);
     }
     let status = status_of(&snapshot.game);
@@ -138,7 +138,7 @@ fn progress(
 ) -> Explanation {
     let name = snapshot.game.name_any();
     let Some(found) = condition(status, WorkloadCondition::Progressing) else {
-        let text = format!("{name}: gamedeployment-operator has not reported anything about it yet.");
+        let text = format!("{name}: gamedeployment-operator has not reported its state yet.");
         return Explanation::new(text, []);
     };
     let message = sentence(&found.message);
@@ -147,11 +147,11 @@ fn progress(
         let staying = partition::explain(snapshot, status, all_start);
         let is_waiting = status.hook_pending_replicas > 0;
         let state = if is_waiting {
-            " waits for hooks"
+            " is waiting for hooks"
         } else if !is_quiet || too_few(status).is_some() || unresolved(status).is_some() {
             ": the rollout is complete"
         } else {
-            " does not wait"
+            " is not waiting"
         };
         let mut answer = Explanation::default();
         if is_waiting || staying.is_none() {

@@ -66,7 +66,7 @@ pub(super) fn template_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy 
     let purpose = "correct it: the hook then runs again automatically";
     let command = edit_known(snapshot, about, purpose).unwrap_or_else(|| {
         let command = format!("kubectl get hooktemplates{}", snapshot.flags);
-        Next::new(command, "VALID is False for those to correct")
+        Next::new(command, "correct one whose VALID is False")
     });
     say(
         "Continues automatically once the HookTemplate is correct.",
@@ -77,10 +77,10 @@ pub(super) fn template_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy 
 /// Returns the remedy for arguments without a value.
 pub(super) fn arguments_unresolved(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let mut remedy = say(
-        "Give these arguments a value, in the workload's hook.args or in the HookTemplate. Continues automatically then.",
+        "Continues automatically once the arguments have values.",
         [edit(snapshot, "set the arguments in hook.args")],
     );
-    let purpose = "or give the arguments a value here";
+    let purpose = "or set the arguments here";
     remedy.commands.extend(edit_known(snapshot, about, purpose));
     remedy
 }
@@ -89,7 +89,8 @@ pub(super) fn arguments_unresolved(snapshot: &Snapshot, about: About<'_>) -> Rem
 pub(super) fn name_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let Some(run) = about.conflicting_run else {
         return say(
-            "Delete the HookRun that has the name, or give the HookTemplate a shorter name. Continues automatically then.",
+            "Delete the HookRun that has the name, or give the HookTemplate a shorter name. Continues automatically after \
+             that.",
             [
                 Next::new(
                     format!("kubectl get hookruns{}", snapshot.flags),
@@ -101,7 +102,7 @@ pub(super) fn name_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     };
     let (run, flags) = (quoted(run), &snapshot.flags);
     say(
-        "Delete this HookRun if it is not needed. Continues automatically then.",
+        "Delete this HookRun if it is not needed. Continues automatically once the name is free.",
         [
             Next::new(
                 format!("kubectl delete hookrun {run}{flags}"),
@@ -126,11 +127,11 @@ pub(super) fn not_taken_up(snapshot: &Snapshot) -> Remedy {
                     "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator{}",
                     snapshot.flags
                 ),
-                "is hook-operator running",
+                "check that hook-operator is running",
             ),
             Next::new(
                 format!("kubectl game hook list{}", snapshot.flags),
-                "are other HookRuns measured",
+                "check whether other HookRuns are measured",
             ),
         ],
     )
@@ -146,8 +147,7 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     });
     let Some(run) = runs.next() else {
         return say(
-            "The hook runs again once the HookRun is gone. Fix the controller that should remove its finalizer; if there is \
-             none, remove the finalizer.",
+            "The hook runs again once the HookRun is gone.",
             [Next::new(
                 format!("kubectl get hookruns -o yaml{}", snapshot.flags),
                 "metadata.finalizers",

@@ -65,8 +65,8 @@ pub(super) fn explains_rollout(snapshot: &Snapshot, reason: &str) -> bool {
         && rollout_runs(snapshot).any(|(_, trouble)| trouble.diagnosis.is_reported)
 }
 
-/// Returns the runs of lifecycle hooks and of the current canary step that go on and have trouble. Other explanations are
-/// about those that have ended. Runs of older operators for pods have no label of a pod.
+/// Returns the runs of lifecycle hooks and of the current canary step that continue and have trouble. Other explanations
+/// are about those that have ended. Runs of older operators for pods have no label of a pod.
 fn rollout_runs(snapshot: &Snapshot) -> impl Iterator<Item = (&HookRun, TroubledRun<'_>)> {
     let canary = status_of(&snapshot.game).canary;
     let of_step = canary.and_then(|canary| canary.current_step_hook_run);
@@ -223,7 +223,7 @@ impl<'s> HookWait<'s> {
         match self.pods.len() {
             1 => format!("Pod {first}: "),
             count => format!(
-                "{count} pods wait for their {} hook: {}. For {first}: ",
+                "{count} pods are waiting for their {} hook: {}. For {first}: ",
                 hook_name(self.kind),
                 some(&self.pods)
             ),

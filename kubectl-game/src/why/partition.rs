@@ -106,9 +106,9 @@ mod tests {
 
     /// Returns a workload whose rollout has ended, with one pod at an old revision and this partition.
     fn with_partition(partition: serde_json::Value) -> Snapshot {
-        let words = "2 of 3 pods have the update revision; the others stay until spec.updateStrategy.partition is \
-                     lowered";
-        let mut snapshot = samples::told("Progressing", "True", "RolloutComplete", words);
+        let words = "2 of 3 pods have the update revision; the others keep their revision until \
+                     spec.updateStrategy.partition is lowered";
+        let mut snapshot = samples::with_condition("Progressing", "True", "RolloutComplete", words);
         let strategy = snapshot.game.spec.update_strategy.as_mut().unwrap();
         strategy.partition = serde_json::from_value(partition).unwrap();
         // No revision is current before every pod has it.
@@ -125,7 +125,7 @@ mod tests {
         assert!(!text.contains("To update all pods"), "{text}");
         assert!(!answer.next.contains(&lower(snapshot)), "{answer:?}");
         let pod = super::super::pod(snapshot, &snapshot.pods[OLD]);
-        assert!(pod.text().contains("stays there: "), "{pod:?}");
+        assert!(pod.text().contains("stays at an old revision: "), "{pod:?}");
         assert!(pod.next.is_empty(), "{pod:?}");
         answer
     }
@@ -213,7 +213,7 @@ mod tests {
         let answer = without_offer(&snapshot);
         let text = answer.text();
         assert!(
-            text.starts_with("arena waits for hooks: 2 of 3 pods have"),
+            text.starts_with("arena is waiting for hooks: 2 of 3 pods have"),
             "{text}"
         );
     }

@@ -30,14 +30,14 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         unseen_or_invalid,
         hook,
         stalled,
-        chosen,
+        selected_for_deletion,
         out_of_service,
         old,
         unready,
     ] {
         answer = answer.or_else(|| explain(snapshot, &status, &pod));
     }
-    let mut answer = answer.unwrap_or_else(|| content(snapshot, &status, &pod));
+    let mut answer = answer.unwrap_or_else(|| content(&status, &pod));
     if let Some(last) = answer.paragraphs.last_mut() {
         last.push_str(&skipping(&pod));
     }
@@ -48,12 +48,13 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
 fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let name = &pod.name;
     if pod.terminating {
-        let text =
-            format!("Pod {name} does not wait: it is being deleted, and ends within its own grace period.");
+        let text = format!(
+            "Pod {name} is not waiting: it is being deleted, and terminates within its grace period."
+        );
         return Some(Explanation::new(text, []));
     }
     pod.is_finished().then(|| {
-        let text = format!("Pod {name} does not wait: it has ended, and no longer counts. The object stays until it is deleted.");
+        let text = format!("Pod {name} is not waiting: it has ended, and no longer counts. The object remains until it is deleted.");
         Explanation::new(text, [])
     })
 }
@@ -71,7 +72,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
     let invalid = held(status, WorkloadCondition::InvalidSpec)?;
     let remedy = remedy::of(WorkloadReason::InvalidSpec, snapshot, About::default());
     let text = format!(
-        "Nothing is done to pod {}: the spec of {game} is invalid. {} {}",
+        "No change is made to pod {}: the spec of {game} is invalid. {} {}",
         pod.name,
         sentence(&invalid.message),
         remedy.words
@@ -84,7 +85,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
 /// The pod's hook is running, has failed, or cannot run.
 fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
     let (kind, entry) = waiting(snapshot, &pod.name)?;
-    let begun = format!("Pod {} waits: {}", pod.name, intent(snapshot, pod, kind));
+    let begun = format!("Pod {} is waiting: {}", pod.name, intent(snapshot, pod, kind));
     Some(HookWait::of(snapshot, status, kind, entry).explain_pod(&begun))
 }
 
@@ -99,7 +100,7 @@ fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
     let to = rest.split('@').next().unwrap_or_default();
     match (act, kind) {
         ("delete", _) => "it is selected for deletion,".to_owned(),
-        ("recreate", _) => format!("it is selected for an update, by a new pod at revision {to},"),
+        ("recreate", _) => format!("it is selected for replacement by a new pod at revision {to},"),
         ("in-place", _) => format!("it is selected for an in-place update to revision {to},"),
         ("confirm", _) | (_, HookKind::PostInplace) => "it was updated in place,".to_owned(),
         (_, HookKind::PreInplace) => "it is selected for an in-place update,".to_owned(),
@@ -149,26 +150,33 @@ fn explain_condition(
         commands,
     } = remedy::of(reason, snapshot, about);
     let message = cause.unwrap_or_else(|| sentence(&found.message));
-    let text = format!("Pod {} waits ({}): {message} {words}", pod.name, found.reason);
+    let text = format!(
+        "Pod {} is waiting ({}): {message} {words}",
+        pod.name, found.reason
+    );
     let mut answer = Explanation::new(text, commands);
     answer.link(Some(reason), snapshot);
     answer
 }
 
 /// The pod is selected for deletion, and no hook blocks it.
-fn chosen(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
+fn selected_for_deletion(
+    snapshot: &Snapshot,
+    status: &GameDeploymentStatus,
+    pod: &Pod,
+) -> Option<Explanation> {
     (pod.annotation(DELETING) == Some("true")).then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
         let progress = progress.map(|found| sentence(&found.message)).unwrap_or_default();
         let listed = usize::try_from(status.hook_pending_replicas).unwrap_or_default();
         let more = if listed > 100 {
-            format!(" {listed} pods wait for a hook, and the status names 100 of them.")
+            format!(" {listed} pods are waiting for a hook, and the status names 100 of them.")
         } else {
             String::new()
         };
         let text = format!(
-            "Pod {} waits for its turn: it is selected for deletion, and is deleted once its hook succeeds and enough other \
-             pods are available.{more} {progress}",
+            "Pod {} is waiting for its turn: it is selected for deletion, and is deleted once its hook succeeds and \
+             enough other pods are available.{more} {progress}",
             pod.name
         );
         Explanation::new(text, [watch(snapshot)])
@@ -207,7 +215,7 @@ fn kept(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod, message: 
         None => "",
     };
     let text = format!(
-        "Pod {} is at an old revision, and stays there: {}{remedy}",
+        "Pod {} stays at an old revision: {}{remedy}",
         pod.name,
         sentence(message)
     );
@@ -219,17 +227,16 @@ fn unready(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<E
     (!pod.is_ready()).then(|| pods::explain_pod(snapshot, pod))
 }
 
-/// The pod does not wait.
-fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Explanation {
+/// The pod is not waiting.
+fn content(status: &GameDeploymentStatus, pod: &Pod) -> Explanation {
     let revision = if status.update_revision.as_deref() == Some(pod.revision()) {
         "at the newest revision"
     } else {
         "at its target revision"
     };
     let text = format!(
-        "Pod {} does not wait: it is ready, {revision}, and {} plans no change to it.",
-        pod.name,
-        snapshot.game.name_any()
+        "Pod {} is not waiting: it is ready, {revision}, and no change to it is planned.",
+        pod.name
     );
     Explanation::new(text, [])
 }
@@ -238,7 +245,9 @@ fn content(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Exp
 fn skipping(pod: &Pod) -> String {
     match pod.annotation(SKIP_HOOK) {
         None => String::new(),
-        Some(uid) if uid == pod.uid => " Its hooks are skipped as long as it has the annotation.".to_owned(),
-        Some(_) => format!(" Its annotation {SKIP_HOOK} does not name its UID, so it does nothing."),
+        Some(uid) if uid == pod.uid => {
+            format!(" Its hooks are skipped until its annotation {SKIP_HOOK} is removed.")
+        }
+        Some(_) => format!(" Its annotation {SKIP_HOOK} does not name its UID, so it has no effect."),
     }
 }

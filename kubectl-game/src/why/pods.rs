@@ -104,7 +104,7 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod) -> Explanation {
     let mut answer = match NotStarting::of(pod, suspect(snapshot).as_ref()) {
         Some(known) => explain(snapshot, &[known]),
         None => Explanation::new(
-            format!("Pod {} waits to be ready: its {NOT_READY}.", pod.name),
+            format!("Pod {} is not ready yet: its {NOT_READY}.", pod.name),
             [describe(snapshot, &pod.name)],
         ),
     };
@@ -247,24 +247,20 @@ impl NotStarting {
 
     /// Describes the cause, with the pods.
     fn text(&self) -> String {
-        let first = self.first();
-        let (pods, is_one) = match self.pods.as_slice() {
-            [pod] => (format!("pod {pod}"), true),
-            pods => (format!("{} pods ({})", pods.len(), some(pods)), false),
-        };
-        let example = if self.is_shared {
-            String::new()
-        } else {
-            format!("pod {first}: ")
+        let (one, many) = match &self.cause {
+            Cause::NoNode => ("cannot be scheduled", "cannot be scheduled"),
+            Cause::NoImage(_) | Cause::Crash(_) | Cause::NoStart(_) => ("does not start", "do not start"),
         };
         let message = sentence(&self.message);
-        match &self.cause {
-            Cause::NoNode => format!("No node fits {pods}: {example}{message}"),
-            Cause::NoImage(_) | Cause::Crash(_) | Cause::NoStart(_) if is_one => {
-                format!("Pod {first} does not start: {message}")
-            }
-            Cause::NoImage(_) | Cause::Crash(_) | Cause::NoStart(_) => {
-                format!("{pods} do not start: {example}{message}")
+        match self.pods.as_slice() {
+            [pod] => format!("Pod {pod} {one}: {message}"),
+            pods => {
+                let example = if self.is_shared {
+                    String::new()
+                } else {
+                    format!("pod {}: ", self.first())
+                };
+                format!("{} pods ({}) {many}: {example}{message}", pods.len(), some(pods))
             }
         }
     }
@@ -273,10 +269,10 @@ impl NotStarting {
     fn advice(&self) -> &'static str {
         match (&self.cause, self.undo) {
             (Cause::NoNode, Undo::Useless) => {
-                "Add or free a node that fits, or lower the template's resource requests."
+                "Add a node, free capacity, or lower the template's resource requests."
             }
             (Cause::NoNode, Undo::Possible | Undo::Likely) => {
-                "Add or free a node that fits, lower the template's resource requests, or roll back."
+                "Add a node, free capacity, lower the template's resource requests, or roll back."
             }
             (Cause::NoImage(_), Undo::Useless) => "Correct the image, or the access to its registry.",
             (Cause::NoImage(_), Undo::Possible) => {
@@ -286,9 +282,9 @@ impl NotStarting {
             (Cause::Crash(_), Undo::Useless) => "Fix the cause shown in its last output.",
             (Cause::Crash(_), Undo::Possible) => "Fix the cause shown in its last output, or roll back.",
             (Cause::Crash(_), Undo::Likely) => "Roll back, or fix the cause shown in its last output.",
-            (Cause::NoStart(_), Undo::Useless) => "Correct the cause.",
-            (Cause::NoStart(_), Undo::Possible) => "Correct the cause, or roll back.",
-            (Cause::NoStart(_), Undo::Likely) => "Roll back, or correct the cause.",
+            (Cause::NoStart(_), Undo::Useless) => "Fix the cause.",
+            (Cause::NoStart(_), Undo::Possible) => "Fix the cause, or roll back.",
+            (Cause::NoStart(_), Undo::Likely) => "Roll back, or fix the cause.",
         }
     }
 

@@ -109,7 +109,7 @@ fn checked(answer: &Explanation, commands: &[&str], runbook: &str) -> String {
     let link = answer.runbook.clone().unwrap_or_default();
     assert!(link.ends_with(&format!("#{runbook}")), "{answer:?}");
     let text = answer.text();
-    for words in ["does not wait", "No action needed", "This clears"] {
+    for words in ["is not waiting:", "No action needed", "This clears"] {
         assert!(!text.contains(words), "{words}: {text}");
     }
     text
@@ -130,7 +130,7 @@ fn pods_without_a_node_are_named_once_with_the_words_of_the_scheduler() {
     ] {
         let answer = super::game(&with(pods(), is_available));
         let text = checked(&answer, &[DESCRIBE], "minimumpodsunavailable");
-        let words = format!("{headline} No node fits 2 pods (arena-a, arena-b): {NO_NODE} Add or free");
+        let words = format!("{headline} 2 pods (arena-a, arena-b) cannot be scheduled: {NO_NODE} Add a node");
         assert!(text.starts_with(&words), "{text}");
         assert_eq!(text.matches(NO_NODE).count(), 1, "{text}");
         assert!(
@@ -151,7 +151,7 @@ fn pods_that_a_new_template_leaves_without_a_node_can_be_rolled_back() {
         "minimumpodsunavailable",
     );
     assert!(
-        text.contains("No node fits pod arena-a: 0/3") && text.contains("or roll back."),
+        text.contains("Pod arena-a cannot be scheduled: 0/3") && text.contains("or roll back."),
         "{text}"
     );
     assert!(
@@ -168,7 +168,9 @@ fn pods_with_different_messages_show_that_of_the_first() {
     ];
     let text = super::game(&with(pods, true)).text();
     assert!(
-        text.contains(&format!("2 pods (arena-a, arena-b): pod arena-a: {NO_NODE}")),
+        text.contains(&format!(
+            "2 pods (arena-a, arena-b) cannot be scheduled: pod arena-a: {NO_NODE}"
+        )),
         "{text}"
     );
 }
@@ -238,7 +240,7 @@ fn ready_pods_of_the_revision_move_the_undo_to_the_end() {
             vec![logs, DESCRIBE, UNDO],
             "Fix the cause shown in its last output, or roll back.",
         ),
-        (other(), vec![DESCRIBE, UNDO], "Correct the cause, or roll back."),
+        (other(), vec![DESCRIBE, UNDO], "Fix the cause, or roll back."),
     ] {
         let answer = super::game(&started(with([pod], true)));
         let commands: Vec<&str> = commands
@@ -307,8 +309,8 @@ fn the_container_that_waits_is_named_even_if_a_shell_would_run_its_name() {
 fn an_update_in_place_that_is_stuck_is_explained_by_its_pods() {
     let pods = ["arena-a", "arena-b"].map(|name| waiting(name, "game", "ImagePullBackOff", NO_IMAGE));
     let message = format!(
-        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}; correct the image, or set the template \
-         back, pod arena-b: the same"
+        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}; correct the image, or revert the \
+         template, pod arena-b: the same"
     );
     let snapshot = stalled(rolling_out(with(pods, true)), &message);
     let answer = super::game(&snapshot);
@@ -323,7 +325,7 @@ fn an_update_in_place_that_is_stuck_is_explained_by_its_pods() {
     let of_pod = super::pod(&snapshot, snapshot.pods.last().unwrap());
     let commands = [UNDO, SET_IMAGE, "kubectl describe pod arena-b"];
     let text = checked(&of_pod, &commands, "inplacestalled");
-    let words = "Pod arena-b waits (InPlaceStalled): container game is waiting: ImagePullBackOff: ";
+    let words = "Pod arena-b is waiting (InPlaceStalled): container game is waiting: ImagePullBackOff: ";
     assert!(text.starts_with(words), "{text}");
 }
 
@@ -377,7 +379,7 @@ fn a_pod_is_explained_as_its_workload_is() {
         &["kubectl describe pod arena-b"],
         "minimumpodsunavailable",
     );
-    let words = format!("No node fits pod arena-b: {NO_NODE} ");
+    let words = format!("Pod arena-b cannot be scheduled: {NO_NODE} ");
     assert!(
         text.starts_with(&words) && text.ends_with("It is not waiting for a hook."),
         "{text}"
@@ -394,6 +396,6 @@ fn pods_that_only_start_are_named_while_too_few_are_available() {
     assert!(text.contains("the words of the operator"), "{text}");
     assert_eq!(answer.commands(), [DESCRIBE]);
     let quiet = super::game(&with([creating("arena-a")], true));
-    assert!(quiet.text().starts_with("arena does not wait: "), "{quiet:?}");
+    assert!(quiet.text().starts_with("arena is not waiting: "), "{quiet:?}");
     assert!(quiet.next.is_empty(), "{quiet:?}");
 }

@@ -99,21 +99,22 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::HookRunTerminating => hook_remedy::terminating(snapshot, about),
         WorkloadReason::NotInPlaceUpdatable => not_in_place_updatable(snapshot),
         WorkloadReason::InPlaceStalled => pods::stalled(snapshot, about),
-        WorkloadReason::IndexesExhausted => say("Widen the range of indexes.", [widen(snapshot)]),
+        WorkloadReason::IndexesExhausted => say("Widen the index range.", [widen(snapshot)]),
         WorkloadReason::PodsEndAtOnce => pods_end_at_once(snapshot, about),
         WorkloadReason::RevisionNotRecorded => say(
-            "The write is retried, after 30 s at the latest; until then, pods are healed and scaled at the recorded revision. \
-             If it keeps failing, the message names the cause: a quota, an admission webhook, rights of the operator.",
+            "The write is retried within 30 s; until it succeeds, pods are replaced and scaled at the recorded revision. \
+             If it keeps failing, the message names the cause: a quota, an admission webhook, or a missing right of \
+             the operator.",
             [watch(snapshot), roll_back(snapshot)],
         ),
         WorkloadReason::PodRefused => say(
-            "Correct the template, or what refuses its pods: a limit range, a quota, pod security, an admission webhook. \
-             Until then no pod is deleted for the update.",
+            "Correct the template, or the policy that rejects its pods: a limit range, a quota, pod security or an \
+             admission webhook. Until then, no pod is deleted for the update.",
             [watch(snapshot)],
         ),
         WorkloadReason::WriteFailed => say(
-            "The write is retried, after 30 s at the latest. If it keeps failing, the message names the cause: rights of the \
-             operator, a quota, an admission webhook.",
+            "The write is retried within 30 s. If it keeps failing, the message names the cause: a missing right of \
+             the operator, a quota, or an admission webhook.",
             [watch(snapshot)],
         ),
         WorkloadReason::PausedInManifest => say(
@@ -121,7 +122,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             [edit(snapshot, "remove spec.updateStrategy.paused")],
         ),
         WorkloadReason::InvalidSpec => say(
-            "Correct the spec. Until then no pod changes; where only spec.template has problems, no pod is updated.",
+            "Correct the spec. Until then, no pod changes; if only spec.template is invalid, only updates stop.",
             [edit(snapshot, "correct the spec")],
         ),
     }
@@ -225,7 +226,7 @@ fn waiting_for_deletion(snapshot: &Snapshot, about: About<'_>) -> Remedy {
 
 fn not_in_place_updatable(snapshot: &Snapshot) -> Remedy {
     say(
-        "Roll back, or let such pods be recreated, gated by their PreDelete hook: set \
+        "Roll back, or let the update recreate such pods, each after its PreDelete hook: set \
          spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
         [roll_back(snapshot), edit(snapshot, "set fallback to Recreate")],
     )
@@ -233,8 +234,8 @@ fn not_in_place_updatable(snapshot: &Snapshot) -> Remedy {
 
 fn pods_end_at_once(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     say(
-        "They are replaced with a back-off. The pods that ended stay until then: look at one of them, fix the cause, or roll \
-         back.",
+        "They are replaced with a back-off. The ended pods remain until then: inspect one of them and fix the cause, \
+         or roll back.",
         [on_pod(snapshot, about, Pod::is_finished), roll_back(snapshot)],
     )
 }
@@ -254,7 +255,7 @@ fn canary_pause(snapshot: &Snapshot) -> Remedy {
         )
     } else {
         say(
-            "Continues automatically once the time is over.",
+            "Continues automatically once the pause is over.",
             [watch(snapshot)],
         )
     }
@@ -268,7 +269,7 @@ fn waits_for_promotion(game: &GameDeployment) -> bool {
 /// Returns the remedy while a lifecycle hook runs.
 fn lifecycle_running(snapshot: &Snapshot) -> Remedy {
     say(
-        "Continues when the hook has ended. No more pods are updated before.",
+        "Continues once the hook has ended. No more pods are updated until then.",
         [
             watch(snapshot),
             Next::new(
@@ -291,13 +292,13 @@ fn lifecycle_waiting(snapshot: &Snapshot) -> Remedy {
 fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     let status = status_of(&snapshot.game);
     if rollback(&status).is_some() {
-        return rolled_back(snapshot, "Remove the cause, then begin the rollout again");
+        return rolled_back(snapshot, "Fix the cause, then begin the rollout again");
     }
     let hooks = &status.lifecycle_hooks;
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
     let hook = hook.map_or_else(|| "NAME".to_owned(), |hook| quoted(&hook.name));
     say(
-        "Remove the cause, then run the hook again; or correct the template, or roll back.",
+        "Fix the cause, then run the hook again; or correct the template, or roll back.",
         [
             Next::new(
                 format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
@@ -311,13 +312,13 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
 fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     let status = status_of(&snapshot.game);
     if rollback(&status).is_some() {
-        return rolled_back(snapshot, "Remove the cause, then begin the rollout again");
+        return rolled_back(snapshot, "Fix the cause, then begin the rollout again");
     }
     let mut remedy = say(
-        "Remove the cause, then give the rollout its time again; or raise spec.updateStrategy.timeoutSeconds, or correct the \
-         template.",
+        "Fix the cause, then restart the time limit of the rollout; or raise spec.updateStrategy.timeoutSeconds, or \
+         correct the template.",
         [
-            Next::new(ours(snapshot, "retry"), "give the rollout its time again"),
+            Next::new(ours(snapshot, "retry"), "restart the time limit of the rollout"),
             edit(snapshot, "raise timeoutSeconds, or correct the template"),
         ],
     );

@@ -90,7 +90,7 @@ impl<'s> TroubledRun<'s> {
                 sentence(&verdict) + &request.unwrap_or_default()
             }
             Trouble::Unproven => {
-                format!("HookRun {name} is Successful without a measured success, which opens nothing.")
+                format!("HookRun {name} is Successful without a measured success, which does not count.")
             }
             Trouble::InvalidSpec | Trouble::NoSuccessLimit | Trouble::TimedOut | Trouble::Terminated => {
                 let subject = self
@@ -156,7 +156,7 @@ impl<'s> TroubledRun<'s> {
     }
 
     /// Returns the commands that end the trouble, the most likely first. `retried` selects the hooks that a retry is for;
-    /// a run that goes on needs none. `is_alone`: no other pod has the trouble, so that the endpoint can be named.
+    /// a run that continues needs none. `is_alone`: no other pod has the trouble, so that the endpoint can be named.
     pub(super) fn commands(&self, retried: Option<HookKind>, is_alone: bool) -> Vec<Next> {
         let url = self.request().and_then(|request| request.url);
         let url = url.filter(|_| is_alone);
@@ -181,7 +181,7 @@ impl<'s> TroubledRun<'s> {
         };
         let (name, flags) = (self.run.name_any(), &self.snapshot.flags);
         let delete = self.keeps_spec.then(|| {
-            let purpose = "begins the attempt again, with the corrected hook";
+            let purpose = "starts the attempt again, with the corrected hook";
             Next::new(format!("kubectl delete hookrun {name}{flags}"), purpose)
         });
         commands.into_iter().flatten().chain(delete).collect()

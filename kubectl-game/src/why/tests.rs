@@ -48,7 +48,7 @@ fn every_reason_of_the_documents_has_an_answer() {
         } else {
             "True"
         };
-        let snapshot = samples::told(kind, status, &reason, "the words of the operator");
+        let snapshot = samples::with_condition(kind, status, &reason, "the words of the operator");
         let answer = super::game(&snapshot);
         // These conditions need no explanation when they are True.
         let plain = ["Available", "HooksResolved"].contains(&kind);
@@ -118,21 +118,21 @@ fn a_person_who_must_act_gets_a_link() {
     assert_eq!(link(&unresolved), format!("{page}#hooktemplateinvalid"));
     assert_eq!(link(&samples::paused()), format!("{page}#paused"));
     assert_eq!(link(&samples::complete()), "");
-    assert_eq!(link(&samples::asking()), "");
+    assert_eq!(link(&samples::running()), "");
 }
 
 #[test]
-fn a_pod_whose_hook_said_no() {
+fn a_pod_whose_hook_failed() {
     insta::assert_snapshot!(of_pod(&samples::refused(), "arena-x7k2p"));
 }
 
 #[test]
-fn a_pod_whose_hook_is_being_asked() {
-    insta::assert_snapshot!(of_pod(&samples::asking(), "arena-x7k2p"));
+fn a_pod_whose_hook_is_running() {
+    insta::assert_snapshot!(of_pod(&samples::running(), "arena-x7k2p"));
 }
 
 #[test]
-fn a_pod_whose_hook_cannot_be_asked() {
+fn a_pod_whose_hook_cannot_run() {
     let answers = [
         (
             "HookTemplateMissing",
@@ -149,7 +149,7 @@ fn a_pod_whose_hook_cannot_be_asked() {
         ),
         (
             "PodAddressMissing",
-            "its hook cannot run: the hook uses PodIP, and the pod has no address yet",
+            "its hook cannot run: the hook uses PodIP, but the pod has no IP address yet",
         ),
     ];
     let answers = answers.map(|(reason, message)| {
@@ -166,7 +166,10 @@ fn a_pod_whose_hook_cannot_be_asked() {
 #[test]
 fn a_pod_that_waits_for_no_hook() {
     let old = |reason: &str, kind: &str, status: &str, message: &str| {
-        of_pod(&samples::told(kind, status, reason, message), "arena-x7k2p")
+        of_pod(
+            &samples::with_condition(kind, status, reason, message),
+            "arena-x7k2p",
+        )
     };
     let mut words = vec![
         of_pod(&samples::complete(), "arena-x7k2p"),
@@ -177,19 +180,20 @@ fn a_pod_that_waits_for_no_hook() {
             "RollingOut",
             "Progressing",
             "True",
-            "2 of 3 pods are updated; 1 pods wait until more than 2 are available: arena-x7k2p",
+            "2 of 3 pods are updated; 1 pod is waiting until more than 2 pods are available (maxUnavailable): arena-x7k2p",
         ),
         old(
             "RolloutComplete",
             "Progressing",
             "True",
-            "2 of 3 pods have the update revision; the others stay until spec.updateStrategy.partition is lowered",
+            "2 of 3 pods have the update revision; the others keep their revision until spec.updateStrategy.partition is \
+             lowered",
         ),
         old(
             "WaitingForDeletion",
             "Progressing",
             "True",
-            "2 of 3 pods are updated; others change when they are deleted",
+            "2 of 3 pods are updated; the others are updated when they are deleted",
         ),
         old(
             "NotInPlaceUpdatable",
@@ -201,7 +205,7 @@ fn a_pod_that_waits_for_no_hook() {
             "InPlaceStalled",
             "UpdateBlocked",
             "True",
-            "pod arena-x7k2p: container game is waiting: ImagePullBackOff; correct the image, or set the template back",
+            "pod arena-x7k2p: container game is waiting: ImagePullBackOff; correct the image, or revert the template",
         ),
         old(
             "InvalidSpec",
@@ -222,7 +226,7 @@ fn a_pod_that_waits_for_no_hook() {
 }
 
 #[test]
-fn a_pod_that_passes_unasked_says_so() {
+fn a_pod_whose_hooks_are_skipped_says_so() {
     let mut snapshot = samples::complete();
     snapshot.pods[2] = samples::pod(
         "arena-x7k2p",
@@ -260,7 +264,7 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
             condition.reason = "LifecycleHookAborted".to_owned();
         }
     }
-    let by_hook = format!("Remove the cause, then begin the rollout again; {or}");
+    let by_hook = format!("Fix the cause, then begin the rollout again; {or}");
     ends(&snapshot, &by_hook, &[retry, undo]);
     snapshot.game.spec.update_strategy.get_or_insert_default().paused = Some(true);
     let paused = format!("No pod goes back until it is resumed. {by_hook}");
@@ -268,7 +272,7 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
     // Without a rollback, the hook alone runs again.
     let status = snapshot.game.status.as_mut().unwrap();
     status.rollback = None;
-    let held = "Remove the cause, then run the hook again; or correct the template, or roll back.";
+    let held = "Fix the cause, then run the hook again; or correct the template, or roll back.";
     let hook = format!("{retry} --lifecycle NAME");
     ends(&snapshot, held, &[hook.as_str(), undo]);
 }
@@ -278,12 +282,12 @@ fn pods_of_an_aborted_rollout_wait_and_those_that_are_back_do_not() {
     let snapshot = samples::rolled_back();
     let waits = of_pod(&snapshot, "arena-b4n8c");
     assert!(
-        waits.starts_with("Pod arena-b4n8c waits (RolloutAborted): "),
+        waits.starts_with("Pod arena-b4n8c is waiting (RolloutAborted): "),
         "{waits}"
     );
     let is_back = of_pod(&snapshot, "arena-x7k2p");
     assert!(
-        is_back.starts_with("Pod arena-x7k2p does not wait: it is ready, at its target revision"),
+        is_back.starts_with("Pod arena-x7k2p is not waiting: it is ready, at its target revision"),
         "{is_back}"
     );
 }

@@ -40,12 +40,12 @@ pub(super) struct Diagnosis {
     pub(super) errors: i64,
     /// Whether the run has ended.
     pub(super) is_final: bool,
-    /// Whether the operator reports the trouble: a few errors of a run that goes on are none yet.
+    /// Whether the operator reports the trouble: a few errors of a run that continues are none yet.
     pub(super) is_reported: bool,
 }
 
 impl Diagnosis {
-    /// Returns the trouble of a run; `None` if it goes on without errors, or if nothing is known of it.
+    /// Returns the trouble of a run; `None` if it continues without errors, or if nothing is known of it.
     pub(super) fn of(run: &HookRun) -> Option<Self> {
         let status = run.status.as_ref()?;
         if status.phase.is_final() {
@@ -139,7 +139,7 @@ impl Diagnosis {
         }
     }
 
-    /// Returns whether the run goes on, but cannot end Successful.
+    /// Returns whether the run continues, but cannot end Successful.
     pub(super) fn is_impossible(&self) -> bool {
         let is_such = matches!(
             self.trouble,
@@ -260,7 +260,7 @@ impl Trouble {
             Self::NotMeasured(reason) => of_measurement(reason, url),
             Self::UnknownError => Advice::edit(
                 "correct the request or the condition, if one is wrong",
-                Some("once the cause is gone"),
+                Some("once the cause is fixed"),
             ),
             Self::Measured | Self::Unproven | Self::Terminated => Advice::retry(again, None),
             Self::TimedOut => Advice::retry(again, Some("if timeoutSeconds is too short")),
@@ -270,7 +270,7 @@ impl Trouble {
 
 /// Returns what ends errors with this reason.
 fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
-    let (again, right) = ("run the hook again", Some("once the answer is correct"));
+    let (again, right) = ("run the hook again", Some("once the response is correct"));
     let url = url.filter(|url| is_inert(url));
     match reason {
         MeasurementReason::InvalidRequest => Advice::edit(
@@ -284,22 +284,19 @@ fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
         MeasurementReason::Unreachable => {
             let address = url.map(address);
             let wrong = address.unwrap_or("the request");
-            let answers = address.unwrap_or("the endpoint");
+            let endpoint = address.unwrap_or("the endpoint");
             Advice::edit(
                 &format!("if {wrong} is wrong"),
-                Some(&format!("once {answers} answers")),
+                Some(&format!("once {endpoint} responds")),
             )
         }
         MeasurementReason::Timeout => Advice::retry(
-            "once it answers in time",
+            "once it responds in time",
             Some("if timeoutSeconds is too short, or the URL is wrong"),
         ),
         MeasurementReason::Status => {
             let url = url.unwrap_or("the endpoint");
-            Advice::edit(
-                "if the URL is wrong",
-                Some(&format!("once {url} answers with 2xx")),
-            )
+            Advice::edit("if the URL is wrong", Some(&format!("once {url} returns 2xx")))
         }
         MeasurementReason::MalformedAnswer => Advice::edit("correct the URL, jsonPath or condition", right),
         MeasurementReason::PathNotFound => Advice::edit("correct jsonPath", right),
@@ -307,23 +304,23 @@ fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
         MeasurementReason::ConditionFailed => Advice::edit("correct the condition", right),
         MeasurementReason::NoData => Advice::edit(
             "correct the query or path, or set onNoData",
-            Some("once the answer has data"),
+            Some("once the response has data"),
         ),
         MeasurementReason::PartialAnswer => Advice::retry(
-            "once the answer is complete",
-            Some("if an incomplete answer is enough, set acceptPartial"),
+            "once the response is complete",
+            Some("if an incomplete response is enough, set acceptPartial"),
         ),
         MeasurementReason::AnswerDropped | MeasurementReason::NotAsked => Advice::retry(
             "once hook-operator has capacity",
             Some("if it measures too often, raise interval"),
         ),
         MeasurementReason::JobRefused => Advice::retry(
-            "once the ServiceAccount hookgate-hooks may create the Job",
+            "once the ServiceAccount hookgate-hooks is allowed to create the Job",
             Some("if the Job is wrong"),
         ),
         MeasurementReason::JobLost => Advice::retry(again, Some("if the Job is wrong")),
         MeasurementReason::ApiRefused => Advice::retry(
-            "once the ServiceAccount hookgate-hooks may do it",
+            "once the ServiceAccount hookgate-hooks has the right",
             Some("if the object or the command is wrong"),
         ),
         MeasurementReason::ObjectGone => Advice::retry(
@@ -339,7 +336,7 @@ fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
 }
 
 /// Returns whether a shell gives no meaning to a text, even one that takes no comments, such as an interactive zsh: a
-/// HookTemplate's author chooses the URL, and whoever is on call pastes the command with its purpose.
+/// HookTemplate's author chooses the URL, and users paste the command with its purpose.
 fn is_inert(text: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || "-._~:/?[]@=%+,".contains(c);
     text.chars().all(is_safe)

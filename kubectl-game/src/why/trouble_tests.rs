@@ -51,7 +51,7 @@ fn all() -> Vec<(String, Snapshot)> {
 
 /// Builds a snapshot whose hook has an invalid spec.
 fn invalid() -> Snapshot {
-    let said = "hook spec invalid: metrics[0].successCondition: unexpected `=` (1:15)";
+    let said = "hook spec invalid: metrics[0].successCondition: unexpected `=`; did you mean `==`? (1:15)";
     let mut snapshot = samples::ended("Error", "InvalidSpec", said, json!({ "name": "players" }));
     snapshot.runs[0].spec.metrics[0].success_condition = Some("asInt(result) = 0".to_owned());
     snapshot
@@ -103,14 +103,14 @@ fn a_hook_that_ended_in_error_is_corrected_or_run_again() {
     let corrected = [
         ("InvalidRequest", "once its Secrets and ConfigMaps are correct"),
         ("Forbidden", "once the egress policy allows the address"),
-        ("Unreachable", "once 10.0.0.7:9091 answers"),
-        ("Status", "once http://10.0.0.7:9091 answers with 2xx"),
-        ("MalformedAnswer", "once the answer is correct"),
-        ("PathNotFound", "once the answer is correct"),
-        ("QueryFailed", "once the answer is correct"),
-        ("ConditionFailed", "once the answer is correct"),
-        ("NoData", "once the answer has data"),
-        ("SomethingNew", "once the cause is gone"),
+        ("Unreachable", "once 10.0.0.7:9091 responds"),
+        ("Status", "once http://10.0.0.7:9091 returns 2xx"),
+        ("MalformedAnswer", "once the response is correct"),
+        ("PathNotFound", "once the response is correct"),
+        ("QueryFailed", "once the response is correct"),
+        ("ConditionFailed", "once the response is correct"),
+        ("NoData", "once the response has data"),
+        ("SomethingNew", "once the cause is fixed"),
     ];
     for (reason, purpose) in corrected {
         let answer = of_pod(&samples::ended_in_error(reason, "no answer"));
@@ -157,7 +157,7 @@ fn a_hook_that_runs_needs_no_retry() {
 }
 
 #[test]
-fn a_measured_no_is_retried_before_it_is_skipped() {
+fn a_measured_failure_is_retried_before_it_is_skipped() {
     let answer = of_pod(&samples::refused());
     let commands = answer.commands();
     assert_eq!((commands[0], commands[commands.len() - 1]), (RETRY, SKIP));
@@ -181,7 +181,10 @@ fn an_invalid_spec_is_corrected_because_a_retry_cannot_help() {
         text.contains("its PreDelete hook cannot be measured. HookTemplate empty: hook spec"),
         "{text}"
     );
-    assert!(text.contains("unexpected `=` (1:15)"), "{text}");
+    assert!(
+        text.contains("unexpected `=`; did you mean `==`? (1:15)"),
+        "{text}"
+    );
     assert!(!answer.commands().contains(&RETRY), "{answer:?}");
 }
 
@@ -254,7 +257,7 @@ fn errors_of_a_running_hook_are_named_before_the_operator_reports_them() {
     let expected = [EDIT, "kubectl game why pod/arena-x7k2p", watch];
     assert_eq!(answer.commands(), expected);
     assert_eq!(answer.runbook, None);
-    let quiet = super::game(&samples::asking());
+    let quiet = super::game(&samples::running());
     assert!(quiet.text().contains("No action needed"), "{quiet:?}");
     assert_eq!(quiet.commands(), [watch]);
 }
@@ -285,7 +288,7 @@ fn a_cause_of_many_pods_is_named_once_with_the_pods() {
     let text = missing.text();
     assert_eq!(text.matches("does not exist").count(), 1, "{text}");
     assert!(
-        text.contains(&format!("6 pods wait for their PreDelete hook: {list}. ")),
+        text.contains(&format!("6 pods are waiting for their PreDelete hook: {list}. ")),
         "{text}"
     );
 }
@@ -361,7 +364,7 @@ fn the_verdict_of_a_run_decides_on_its_trouble() {
         json!({ "name": "players", "phase": "Error" }),
     );
     assert_eq!(trouble(&timed_out.runs[0]), Some(Trouble::TimedOut));
-    assert_eq!(trouble(&samples::asking().runs[0]), None);
+    assert_eq!(trouble(&samples::running().runs[0]), None);
 }
 
 #[test]
@@ -439,10 +442,7 @@ fn an_address_that_a_shell_would_run_stands_in_no_command() {
     let plain =
         Trouble::NotMeasured(MeasurementReason::Status).advice(Some("http://[fd00::7]:9091/players?room=1"));
     let retry = plain.retry.unwrap();
-    assert_eq!(
-        retry,
-        "once http://[fd00::7]:9091/players?room=1 answers with 2xx"
-    );
+    assert_eq!(retry, "once http://[fd00::7]:9091/players?room=1 returns 2xx");
 }
 
 #[test]
@@ -457,8 +457,8 @@ fn hook_operator_is_looked_up_in_the_same_cluster() {
 
 #[test]
 fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
-    let message = "its hook cannot run: HookRun pre-delete-hook-arena-7d4b9c-x7k2p-empty: it is being deleted and not \
-                   gone; remove its finalizers";
+    let message = "its hook cannot run: HookRun pre-delete-hook-arena-7d4b9c-x7k2p-empty is stuck in deletion; fix the \
+                   controller that owns its finalizers, or remove them from metadata.finalizers";
     let mut snapshot = samples::because("HookRunTerminating", message);
     let mut run = samples::run(samples::players(json!({})), json!({}));
     run.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
@@ -482,7 +482,7 @@ fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
         let text = answer.text();
         let words = format!("HookRun {name} is stuck in deletion (finalizer example.com/audit). ");
         assert!(text.contains(&words), "{text}");
-        assert!(!text.contains("remove its finalizers"), "{text}");
+        assert!(!text.contains("from metadata.finalizers"), "{text}");
         let words =
             "Fix the controller that should remove the finalizer; if there is none, remove the finalizer.";
         assert!(text.ends_with(words), "{text}");

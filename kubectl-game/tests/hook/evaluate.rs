@@ -57,7 +57,7 @@ fn an_answer_that_cannot_be_judged_says_why() {
         said(r#"{"players":0}"#, "503"),
         "! Error        players: received status 503: {\"players\":0}\n"
     );
-    assert!(said("<html>", "200").starts_with("! Error        players: the answer is not JSON"));
+    assert!(said("<html>", "200").starts_with("! Error        players: the response is not JSON"));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn numbers_stand_for_what_prometheus_would_answer() {
     let cases = [
         ("sessions", "[]", 1, no_data),
         ("sessions", "[0]", 0, "\"[0]\" satisfies all(result, # == 0)"),
-        ("sessions", "[NaN]", 3, "the answer holds NaN"),
+        ("sessions", "[NaN]", 3, "the response contains NaN"),
         ("load", "[]", 0, "satisfies len(result) == 0"),
         ("load", "[0.1, 0.5]", 1, "\"[0.1,0.5]\" does not satisfy"),
         ("load", bad_data, 2, "bad_data: parse error"),

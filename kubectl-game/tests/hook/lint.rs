@@ -18,8 +18,13 @@ fn every_example_is_clean() {
     assert!(files.len() >= 11, "{files:?}");
     for file in files {
         let said = hook(&["lint", "-f", &file]);
-        assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
-        assert!(said.out.lines().all(|line| line.ends_with(": ok")), "{said:?}");
+        let is_expected = said.err.is_empty() || said.err.starts_with("not checked: 1 ");
+        assert!(said.code == 0 && is_expected, "{said:?}");
+        // Examples of HookActions have workloads without hooks.
+        let is_clean = |line: &str| {
+            line.ends_with(": ok") || said.out.contains(": HookAction ") && line.contains("no PreDelete hook")
+        };
+        assert!(said.out.lines().all(is_clean), "{said:?}");
     }
 }
 
@@ -38,8 +43,11 @@ fn other_objects_are_ignored_and_a_workload_is_read_as_by_its_operator() {
          FILE:10:13: GameDeployment g: spec.selector: it selects every pod; name at least one label\n\
          FILE:11:13: GameDeployment g: spec.template.spec.containers: a pod needs at least one container\n\
          FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
-         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\", \"Recreate\"\n"
+         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\", \"Recreate\"; did you mean InplaceUpdate?\n\
+         FILE:9:3: GameDeployment g: warning: spec: no PreDelete hook: pods are deleted without running a hook, and \
+         their players are disconnected; set preDeleteUpdateStrategy.hook\n"
     );
+    assert_eq!(said.err, "not checked: 1 Service\n");
 }
 
 #[test]
@@ -54,8 +62,8 @@ fn what_the_api_server_refuses_is_refused() {
     assert_eq!(said.code, 1, "{said:?}");
     let text = manifest.anonymous(&said.out);
     let golden = "FILE:1:13: GameDeployment Arena_1: apiVersion: \"tkex.tencent.com/v1\" is not served; write tkex.tencent.com/v1alpha1\n\
-        FILE:3:18: GameDeployment Arena_1: metadata.name: \"Arena_1\" is not allowed; use at most 253 lower-case letters, digits, - and ., with a letter or digit at both ends and around each dot\n\
-        FILE:3:38: GameDeployment Arena_1: metadata.namespace: \"A\" is not allowed; use at most 63 lower-case letters, digits and -, with a letter or digit at both ends\n\
+        FILE:3:18: GameDeployment Arena_1: metadata.name: \"Arena_1\" is not allowed; use at most 253 lowercase letters, digits, - and ., with a letter or digit at both ends and around each dot\n\
+        FILE:3:38: GameDeployment Arena_1: metadata.namespace: \"A\" is not allowed; use at most 63 lowercase letters, digits and -, with a letter or digit at both ends\n\
         FILE:3:57: GameDeployment Arena_1: metadata.labels.build: \"feature/new\" is not allowed as a label; use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends\n\
         FILE:5:13: GameDeployment Arena_1: spec.replicas: \"3\" is not a whole number; write it without quotes\n\
         FILE:6:13: GameDeployment Arena_1: spec.selector: it selects every pod; name at least one label\n\
@@ -64,8 +72,8 @@ fn what_the_api_server_refuses_is_refused() {
         FILE:13:1: HookRun without a name: apiVersion: is missing; write tkex.tencent.com/v1alpha1\n\
         FILE:13:1: HookRun without a name: metadata.name: is missing\n\
         FILE:16:5: HookRun without a name: spec.metrics[0]: field name is missing\n\
-        FILE:16:21: HookRun without a name: spec.metrics[0].provider.web: [] is not an object\n\
-        FILE:17:15: HookRun without a name: spec.metrics[0].interval: duration \"5 s\" has an unknown unit; use ns, us, ms, s, m, h, without blanks\n";
+        FILE:16:21: HookRun without a name: spec.metrics[0].provider.web: [] is not an object; write its fields below it\n\
+        FILE:17:15: HookRun without a name: spec.metrics[0].interval: duration \"5 s\" has an unknown unit; use ns, us, ms, s, m, h, without spaces\n";
     assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
 }
 
@@ -124,12 +132,12 @@ fn directories_are_read_as_kubectl_reads_them() {
 }
 
 #[test]
-fn nothing_to_check_is_no_mistake_and_too_much_is_one() {
+fn nothing_to_check_is_a_mistake_and_so_is_too_much() {
     let manifest = Manifest::new("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
     let said = hook(&["lint", "-f", manifest.path()]);
-    assert_eq!((said.code, said.out.as_str()), (0, ""), "{said:?}");
-    let note =
-        "nothing to check: no GameDeployment, HookTemplate, HookRun, HookAction, ExecutionHook in FILE\n";
+    assert_eq!((said.code, said.out.as_str()), (64, ""), "{said:?}");
+    let note = "not checked: 1 Service\nnothing to check: no GameDeployment, HookTemplate, HookRun, HookAction, \
+                ExecutionHook in FILE\n";
     assert_eq!(manifest.anonymous(&said.err), note);
     let manifest = Manifest::new(&"# much\n".repeat(3 << 20));
     let said = hook(&["lint", "-f", manifest.path()]);
@@ -168,9 +176,9 @@ fn what_is_legal_and_may_surprise_is_a_warning() {
     assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
     let text = manifest.anonymous(&said.out);
     for words in [
-        "FILE:8:14: HookTemplate t: warning: spec.metrics[0].comment: unknown field, without effect\n",
-        "HookTemplate t: warning: spec.metrics[0]: no condition: any 2xx answer is a success\n",
-        "FILE:7:15: HookTemplate t: warning: spec.metrics[0].interval: without count and without a success limit",
+        "FILE:8:14: HookTemplate t: warning: spec.metrics[0].comment: unknown field, which has no effect\n",
+        "HookTemplate t: warning: spec.metrics[0]: no condition is set: any 2xx response is a success\n",
+        "FILE:7:15: HookTemplate t: warning: spec.metrics[0].interval: without count or a success limit",
         "HookTemplate t: ok\n",
     ] {
         assert!(text.contains(words), "{words}: {text}");
@@ -220,8 +228,8 @@ spec:
     let room = format!("{{name: room, value: '{}'}}", "x".repeat(17_000));
     let (code, out) = lint_with("nobody", &template.replace("{name: room}", &room));
     assert_eq!(code, 1, "{out}");
-    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody is too large: its args are 17045 bytes long \
-                 together, and hooks of a GameDeployment may have 16384; shorten them\n";
+    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody is too large: its args have 17045 bytes in total, but \
+                 hooks of a GameDeployment may have at most 16384; shorten them\n";
     assert!(out.contains(words), "{out}");
 }
 
@@ -260,7 +268,7 @@ spec:
     let text = manifest.anonymous(&said.out);
     let golden = "\
         FILE:5:19: HookAction freeze: action.exec.command: must be set; write the program and each of its arguments as an item of the list\n\
-        FILE:6:25: HookAction freeze: action.actionTimeoutSeconds: it belongs beside action, at the top level\n\
+        FILE:6:25: HookAction freeze: action.actionTimeoutSeconds: must be at the top level, next to action\n\
         FILE:7:21: HookAction freeze: callTimeoutSeconds: \"3\" is not a whole number; write it without quotes\n\
         FILE:8:14: HookAction freeze: quoteAnswer: unknown field: the API server would drop it; did you mean quoteAnswers?\n\
         FILE:15:16: ExecutionHook freeze-1: spec.parallelism: 0 is too small; the smallest is 1\n\
@@ -342,8 +350,8 @@ fn a_condition_beside_the_metrics_is_a_problem_with_its_place() {
     assert_eq!(said.code, 1, "{said:?}");
     let out = manifest.anonymous(&said.out);
     for line in [
-        "HookTemplate t: spec.successCondition: unknown field; it belongs to the metric itself, beside name",
-        "HookTemplate t: warning: spec.comment: unknown field, without effect",
+        "HookTemplate t: spec.successCondition: unknown field; move it to the metric itself",
+        "HookTemplate t: warning: spec.comment: unknown field, which has no effect",
     ] {
         assert!(out.contains(line), "{out}");
     }

@@ -3,6 +3,7 @@
 //! | file | subject |
 //! | --- | --- |
 //! | `run` | a whole run against a sample server |
+//! | `authors` | the slips of authors, each with its remedy |
 //! | `lint` | all problems, with their positions |
 //! | `evaluate` | a given response, and the explanation of its verdict |
 //! | `tour` | the commands of `examples/README.md` |
@@ -12,6 +13,7 @@
     reason = "a test fails by panicking, in its helping functions too"
 )]
 
+mod authors;
 mod evaluate;
 mod lint;
 mod run;

@@ -40,6 +40,7 @@ fn every_command_of_the_tour_works() {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = hook(&words);
         assert!(said.code < 64, "{command}: {said:?}");
-        assert_eq!(said.err, "", "{command}");
+        let is_expected = said.err.is_empty() || said.err.starts_with("not checked: 1 ");
+        assert!(is_expected, "{command}: {said:?}");
     }
 }

@@ -57,12 +57,12 @@ impl<'a> Absent<'a> {
             }
             Absent::Null(Some(key)) => format!("key {key:?} is null"),
             Absent::Null(None) => "the value is null".to_owned(),
-            Absent::Nothing(found_by) => format!("{found_by} found nothing"),
+            Absent::Nothing(found_by) => format!("{found_by} has no result"),
         };
         let remedy = if message.ends_with('?') {
             ""
         } else {
-            "; ask `x ?? default` or `x != nil` where it may be absent"
+            "; write `x ?? default` or `x != nil` where it may be absent"
         };
         Fault::new(ConditionErrorKind::MissingKey, message + remedy)
     }

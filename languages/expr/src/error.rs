@@ -75,15 +75,15 @@ impl ConditionErrorKind {
     /// Describes the class without quoting any value of the response.
     pub fn words(self) -> &'static str {
         match self {
-            Self::Syntax => "it cannot be read",
-            Self::UnknownName => "it names something that does not exist",
-            Self::TypeMismatch => "it is given a kind of value that it does not take",
-            Self::MissingKey => "the answer has no such key, or it is null",
-            Self::DifferentKinds => "it compares values of different kinds",
+            Self::Syntax => "it has a syntax error",
+            Self::UnknownName => "it uses an unknown name",
+            Self::TypeMismatch => "a value has the wrong type",
+            Self::MissingKey => "a key is missing or null",
+            Self::DifferentKinds => "it compares values of different types",
             Self::NotANumber => "it compares NaN or an infinity",
-            Self::Runtime => "it cannot be answered for this value",
+            Self::Runtime => "it fails on this value",
             Self::Budget => "it takes too many steps or too much memory",
-            Self::NotBoolean => "its outcome is neither true nor false",
+            Self::NotBoolean => "its result is neither true nor false",
         }
     }
 }
@@ -134,13 +134,13 @@ impl Fault {
 
     /// Creates the error for a comparison with NaN.
     pub(crate) fn nan() -> Self {
-        let message = "NaN is compared, and no comparison with it has an answer; ask isNaN(…) first";
+        let message = "a value is NaN and cannot be compared; check isNaN(…) first";
         Fault::new(ConditionErrorKind::NotANumber, message)
     }
 
     /// Creates the error for a comparison with an infinity.
     pub(crate) fn infinity() -> Self {
-        let message = "an infinity is compared, which is what n/0 returns; ask isInf(…) first";
+        let message = "a value is infinite, like n/0, and cannot be compared; check isInf(…) first";
         Fault::new(ConditionErrorKind::NotANumber, message)
     }
 

@@ -241,7 +241,7 @@ impl Condition {
             other => Err(Fault::new(
                 ConditionErrorKind::NotBoolean,
                 format!(
-                    "the condition is {}, not true or false; compare it with something",
+                    "the condition is {}, not true or false; add a comparison",
                     other.describe()
                 ),
             )
@@ -272,7 +272,7 @@ impl Condition {
 fn parse_and_fold(source: &str, rules: Rules) -> Result<(Tree, Tree), Fault> {
     if source.len() > budget::MAX_SOURCE {
         return Err(Fault::budget(format!(
-            "a condition may have at most {} bytes",
+            "the condition is longer than {} bytes",
             budget::MAX_SOURCE
         )));
     }
@@ -334,6 +334,16 @@ pub fn cautions(source: &str) -> Vec<Caution> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Returns why a condition fails on every value of the same kind as this one, such as on every list; `None` if it may
+/// hold for some, or if the text is not a condition. Compiles no regular expression.
+pub fn refuses(source: &str, result: Input<'_>) -> Option<ConditionError> {
+    let (tree, _) = parse_and_fold(source, Rules::Strict).ok()?;
+    let kind = kind_of(result);
+    let checked = check::check(&tree, kind).map(|_| ());
+    let fault = checked.and_then(|()| mentions::convertible(&tree, kind)).err()?;
+    Some(fault.bind(source))
 }
 
 fn kind_of(value: Input<'_>) -> ResultKind {

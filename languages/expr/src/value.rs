@@ -278,7 +278,9 @@ impl<'a> Value<'a> {
 fn deeper<'v, 'a: 'v>(parts: impl Iterator<Item = &'v Value<'a>>) -> Result<u8, Fault> {
     let depth = parts.map(Value::depth).max().unwrap_or(0) + 1;
     if depth > MAX_DEPTH {
-        return Err(Fault::budget(format!("lists nested deeper than {MAX_DEPTH}")));
+        return Err(Fault::budget(format!(
+            "lists are nested deeper than {MAX_DEPTH} levels"
+        )));
     }
     Ok(depth)
 }

@@ -532,12 +532,12 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
         (
             "result.state != 1",
             r#"{"state":null}"#,
-            "key \"state\" is null; ask `x ?? default` or `x != nil` where it may be absent (1:1)",
+            "key \"state\" is null; write `x ?? default` or `x != nil` where it may be absent (1:1)",
         ),
         (
             "result.n != 3",
             r#"{"n":"3"}"#,
-            "text is compared with an integer; use asFloat(…) on the text (1:1)",
+            "text cannot be compared with an integer; use asFloat(…) on the text (1:1)",
         ),
         (
             "asInt(result) == 0",
@@ -548,9 +548,13 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
         (
             "result[3] == 1",
             "[1]",
-            "index 3 is out of range: the list has 1 element(s)",
+            "index 3 is out of range: the length is 1",
         ),
-        ("asInt(result) > 1", "\"3.7\"", "asInt: \"3.7\" is not an integer"),
+        (
+            "asInt(result) > 1",
+            "\"3.7\"",
+            "asInt: \"3.7\" is not a 64-bit integer",
+        ),
         (
             "result.state != \"busy\"",
             "{}",

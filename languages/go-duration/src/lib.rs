@@ -50,7 +50,7 @@ const NEGATIVE: &str = "is negative; write a number and a unit, like 30s";
 const ONLY_A_SIGN: &str = "is not a duration; write a number and a unit, like 30s";
 const NO_NUMBER: &str = "is not a duration; write a number and a unit, like 1m30s";
 const NO_UNIT: &str = "has a number without a unit; add one of ns, us, ms, s, m, h";
-const UNKNOWN_UNIT: &str = "has an unknown unit; use ns, us, ms, s, m, h, without blanks";
+const UNKNOWN_UNIT: &str = "has an unknown unit; use ns, us, ms, s, m, h, without spaces";
 const TOO_LONG: &str = "is too long; the longest is 2562047h";
 
 fn refused(text: &str, reason: &str) -> DurationError {

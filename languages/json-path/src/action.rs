@@ -40,7 +40,7 @@ pub(super) fn steps(nodes: Vec<Node>) -> Result<Vec<Step>, JsonPathError> {
         Node::Constant(at, _) => Err(JsonPathError::at(at, "a constant cannot be mixed with a path")),
         Node::Word(at, word) => {
             let message =
-                format!("`{word}` is not a path; a blank ends a key, write `\\ ` for a blank in a key");
+                format!("`{word}` is not a path; a space ends a key; write `\\ ` for a space in a key");
             Err(JsonPathError::at(at, message))
         }
     };
@@ -101,7 +101,7 @@ impl<'t> Parser<'t> {
                 None if braced => return Err(JsonPathError::at(at, "`{` without a closing `}`")),
                 Some('}') if braced => return Ok(nodes),
                 None => return Ok(nodes),
-                Some('}') => return Err(JsonPathError::at(at, "`}` within a key is written `\\}`")),
+                Some('}') => return Err(JsonPathError::at(at, "write `\\}` for `}` in a key")),
                 Some(' ' | '@' | '$') => {}
                 Some('[') => self.subscript(at, &mut nodes)?,
                 Some(quote @ ('"' | '\'')) => nodes.push(self.quoted(at, quote)?),
@@ -323,7 +323,7 @@ fn slice(at: usize, text: &str) -> Result<Slice, JsonPathError> {
     let number = |index: usize| match parts.get(index).copied() {
         None | Some("") => Ok(None),
         Some(part) => {
-            let error = |_| JsonPathError::at(at, format!("`{part}` is not a number that an index can be"));
+            let error = |_| JsonPathError::at(at, format!("`{part}` is not a valid index"));
             part.parse::<i64>().map(Some).map_err(error)
         }
     };
@@ -345,11 +345,11 @@ fn slice(at: usize, text: &str) -> Result<Slice, JsonPathError> {
 
 fn index_remedy(text: &str) -> &'static str {
     if text.contains('"') {
-        "keys take single quotes: ['key']"
+        "write keys in single quotes: ['key']"
     } else if text.contains('\'') {
-        "a quote within a key is not possible in brackets; write .key\\'s"
+        "a key in brackets cannot contain a quote; write .key\\'s"
     } else if text.contains(' ') {
-        "remove the blanks"
+        "remove the spaces"
     } else {
         "write a number, a slice like 1:3, * or a key in single quotes"
     }
@@ -367,10 +367,10 @@ fn unexpected(at: usize, found: char) -> JsonPathError {
         '\t' | '\r' | '\n' => "tabs and line breaks are not allowed within braces",
         '{' => "braces do not nest; write one pair: {.age}",
         '*' => "write .* or [*]",
-        '&' | '|' => "filters have no `&&` and `||`; use one test for each filter",
+        '&' | '|' => "filters do not support `&&` and `||`; use one test per filter",
         ',' => "write several keys as ['a','b']",
-        '~' => "filters cannot match patterns; compare in the condition",
-        '!' => "filters have no `!`; use !=",
+        '~' => "filters do not support patterns; use the condition",
+        '!' => "filters do not support `!`; use !=",
         _ => "keys start with a dot: {.name}",
     };
     JsonPathError::at(at, format!("unexpected {found:?}; {remedy}"))

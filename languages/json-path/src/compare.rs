@@ -49,9 +49,9 @@ impl<'a> Comparable<'a> {
     fn kind(&self) -> &'static str {
         match self {
             Self::Bool(_) => "true or false",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "text",
             Self::Number(_) => "a number",
-            Self::Int(_) => "a whole number of the path",
+            Self::Int(_) => "an integer in the path",
             Self::Byte(_) => "a byte",
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn compare(
         (Comparable::Number(left), Comparable::Number(right)) => numbers(left, right),
         (Comparable::Number(_), Comparable::Int(int)) | (Comparable::Int(int), Comparable::Number(_)) => {
             return Err(format!(
-                "a number of the document is compared with `{int}`; write {int}.0"
+                "a number in the document cannot be compared with `{int}`; write {int}.0"
             ));
         }
         _ => {

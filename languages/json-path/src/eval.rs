@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
             let found = self.steps(vec![Item::Json(element)], steps)?;
             let null = |item: &Item<'_>| matches!(item, Item::Json(Value::Null));
             if self.strict && !found.is_empty() && found.iter().all(null) {
-                return Err(EvalFailure::missing(at, "the value there is null"));
+                return Err(EvalFailure::missing(at, "its value is null"));
             }
             return Ok(!found.is_empty());
         };
@@ -392,7 +392,7 @@ fn check_walkable(step: &Step, items: &[Item<'_>]) -> Result<(), EvalFailure> {
 /// `next` step. Returns what is not found.
 fn check_search(next: Option<&Step>, under: &[Item<'_>]) -> Result<(), String> {
     if under.is_empty() {
-        return Err(".. finds nothing, because the value there is empty".to_owned());
+        return Err(".. finds nothing, because the value is empty".to_owned());
     }
     match next.map(|step| &step.kind) {
         Some(StepKind::Field(name)) if !under.iter().any(|item| member(item, name).is_some()) => Err(
@@ -437,7 +437,7 @@ fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Resul
     let there = match lacking {
         _ if searches => String::new(),
         Some((_, Item::Json(Value::Object(map)))) => keys_there(name, map.keys().map(String::as_str)),
-        Some((_, other)) => format!(": the value there is {}, not an object", other.describe()),
+        Some((_, other)) => format!(": its parent is {}, not an object", other.describe()),
         None => String::new(),
     };
     Err(EvalFailure {

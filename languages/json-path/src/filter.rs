@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Filter, Json
         ">" => Operator::Greater,
         ">=" => Operator::GreaterOrEqual,
         other => {
-            let message = format!("`{other}` is not an operator; filters have == != < <= > >=");
+            let message = format!("`{other}` is not an operator; use == != < <= > >=");
             return Err(JsonPathError::at(start + at, message));
         }
     };
@@ -61,7 +61,8 @@ pub(super) fn parse(text: &str, start: usize, end: usize) -> Result<Filter, Json
 fn operand(text: &str, start: usize, end: usize) -> Result<Operand, JsonPathError> {
     let nodes = Parser::new(text, start, end).action(false)?;
     if let Some(Node::Word(at, word)) = nodes.first() {
-        let message = format!("`{word}` is not a path; an element's key is written @.{word}, text in quotes");
+        let message =
+            format!("`{word}` is not a path; write @.{word} for a key of the element, and text in quotes");
         return Err(JsonPathError::at(*at, message));
     }
     match constant(nodes) {

@@ -38,7 +38,7 @@ impl<'a> Item<'a> {
             Self::Json(Value::Null) | Self::NullDocument => "null",
             Self::Json(Value::Bool(_)) => "true or false",
             Self::Json(Value::Number(_)) | Self::Byte(_) => "a number",
-            Self::Json(Value::String(_)) => "a text",
+            Self::Json(Value::String(_)) => "text",
             Self::Json(Value::Array(_)) => "a list",
             Self::Json(Value::Object(_)) => "an object",
         }
@@ -97,7 +97,7 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
         values.push(match item {
             Item::Json(value) => {
                 left = size(value).and_then(|size| left.checked_sub(size)).ok_or_else(|| JsonPathError {
-                    message: format!("jsonPath finds more than {MAX_COPIED} bytes or {MAX_DEPTH} levels; name fewer values"),
+                    message: format!("jsonPath finds more than {MAX_COPIED} bytes or {MAX_DEPTH} levels; select fewer values"),
                     position: None,
                 })?;
                 (*value).clone()

@@ -209,13 +209,11 @@ impl JsonPath {
         let measures = self.blocks.iter().any(Block::measures);
         match (ranges, measures, self.blocks.len()) {
             (true, ..) => Some(
-                "jsonPath has a {range}: only what its first item yields is the result; \
+                "jsonPath has a {range}: only the value of its first item is used; \
                  write {.items[*].name} to get a list",
             ),
-            (_, false, _) => Some("jsonPath is a constant: its result does not depend on the answer"),
-            (_, true, 2..) => {
-                Some("jsonPath has several parts: only what its first block finds is the result")
-            }
+            (_, false, _) => Some("jsonPath is a constant: its result does not depend on the response"),
+            (_, true, 2..) => Some("jsonPath has several parts: only the value of the first one is used"),
             (_, true, _) => None,
         }
     }

@@ -45,7 +45,7 @@ fn bare(text: &str) -> Result<Vec<Block>, JsonPathError> {
     if trimmed.is_empty() {
         return Err(JsonPathError::at(
             0,
-            "jsonPath is empty; {} is the whole document",
+            "jsonPath is empty; write {} for the whole document",
         ));
     }
     if !trimmed.starts_with(['$', '.']) {
@@ -66,7 +66,7 @@ fn block(at: usize, nodes: Vec<Node>) -> Result<Block, JsonPathError> {
         Some(Node::Word(_, word)) if word == "end" => {
             return match nodes.get(1) {
                 None => Ok(Block::End),
-                Some(extra) => Err(JsonPathError::at(extra.at(), "{end} stands alone")),
+                Some(extra) => Err(JsonPathError::at(extra.at(), "{end} must stand alone")),
             };
         }
         Some(Node::Word(at, word)) => {
@@ -89,14 +89,14 @@ fn check_ranges(blocks: &[(usize, Block)]) -> Result<(), JsonPathError> {
     for (at, block) in blocks {
         match block {
             Block::Range(_) if open == MAX_RANGES => {
-                let message = format!("more than {MAX_RANGES} ranges within each other");
+                let message = format!("more than {MAX_RANGES} nested ranges");
                 return Err(JsonPathError::at(*at, message));
             }
             Block::Range(_) => open += 1,
             Block::End if open == 0 => {
                 return Err(JsonPathError::at(
                     *at,
-                    "{end} without a {range}; the key is written {.end}",
+                    "{end} without a {range}; write {.end} for the key end",
                 ));
             }
             Block::End => open -= 1,

@@ -84,9 +84,9 @@ fn a_missing_key_is_an_error_that_names_it() {
             "{.a.b.x}",
             "key \"x\" is not found among: c (at byte 5 of jsonPath)",
         ),
-        ("{.name.x}", "the value there is a text, not an object"),
-        ("{.nil.x}", "the value there is null"),
-        ("{.l.length}", "the value there is a list"),
+        ("{.name.x}", "its parent is text, not an object"),
+        ("{.nil.x}", "its parent is null"),
+        ("{.l.length}", "its parent is a list"),
         (
             "{.items[*].missing}",
             "key \"missing\" is not found in element 1 of 3 among: name, ok, tags, v",
@@ -147,7 +147,7 @@ fn wildcards_and_descent() {
             "{.a..}",
             "many [{\"b\":{\"c\":\"deep\"}},{\"c\":\"deep\"},\"deep\"]",
         ),
-        ("{.name.*}", ".* needs an object or a list, not a text"),
+        ("{.name.*}", ".* needs an object or a list, not text"),
         ("{..*}", "unexpected '*'; write .* or [*]"),
         ("{....c}", "`..` directly after `..`"),
         ("{..gone}", "not found in any of"),
@@ -166,7 +166,7 @@ fn filters_and_their_types() {
         ("{.items[?(@.v==2)].name}", "write 2.0"),
         (
             "{.items[?(@.v==\"2\")].name}",
-            "a number cannot be compared with a text",
+            "a number cannot be compared with text",
         ),
         ("{.items[?(@.ok==true)].name}", "many [\"n1\",\"n3\"]"),
         ("{.items[?(@.ok<true)].name}", "have no order"),
@@ -180,7 +180,7 @@ fn filters_and_their_types() {
         ("{.age[?(@.v==1.0)]}", "a filter needs a list, not a number"),
         (
             "{.items[?(@.name==\"n1\" && @.ok)].v}",
-            "unexpected '&'; filters have no `&&`",
+            "unexpected '&'; filters do not support `&&`",
         ),
         ("{.items[?(@.name=~\"n.\")].v}", "`=` is not an operator"),
         ("{.items[?(@.name==n1)].v}", "`n1` is not a path"),
@@ -217,10 +217,10 @@ fn text_numbers_booleans_and_null_have_no_elements() {
         (
             "{.rooms.*}",
             r#"{"rooms":"hi"}"#,
-            ".* needs an object or a list, not a text (at byte 7 of jsonPath)",
+            ".* needs an object or a list, not text (at byte 7 of jsonPath)",
             "many [104,105]",
         ),
-        ("{.rooms.*}", r#"{"rooms":""}"#, "not a text", "nothing"),
+        ("{.rooms.*}", r#"{"rooms":""}"#, "not text", "nothing"),
         ("{.rooms.*}", r#"{"rooms":7}"#, "not a number", "nothing"),
         ("{.rooms.*}", r#"{"rooms":true}"#, "not true or false", "nothing"),
         ("{.rooms.*}", r#"{"rooms":null}"#, "not null", "nothing"),
@@ -230,7 +230,7 @@ fn text_numbers_booleans_and_null_have_no_elements() {
             ".. needs an object or a list, not a number",
             "nothing",
         ),
-        ("{.rooms..}", r#"{"rooms":"hi"}"#, "not a text", "one \"hi\""),
+        ("{.rooms..}", r#"{"rooms":"hi"}"#, "not text", "one \"hi\""),
         ("{.rooms..players}", r#"{"rooms":5}"#, "not a number", "nothing"),
         ("{.rooms..players}", r#"{"rooms":null}"#, "not null", "nothing"),
         ("{..players}", "503", "not a number", "nothing"),
@@ -275,7 +275,7 @@ fn text_numbers_booleans_and_null_have_no_elements() {
         (
             "{...*}",
             r#"{"a":"x"}"#,
-            "not a text in element 2 of 2",
+            "not text in element 2 of 2",
             "many [\"x\",120]",
         ),
         // Empty lists and objects have no elements either, which is no mistake.
@@ -293,7 +293,7 @@ fn a_search_must_find_its_key_under_each_of_its_starting_points() {
         (
             "{..players}",
             "{}",
-            ".. finds nothing, because the value there is empty",
+            ".. finds nothing, because the value is empty",
             "nothing",
         ),
         ("{..players}", "[]", ".. finds nothing", "nothing"),
@@ -410,20 +410,20 @@ fn templates_bind_what_their_first_block_finds() {
 #[test]
 fn a_path_that_cannot_be_read_says_where_and_what_to_write() {
     for (path, position, words) in [
-        ("", 0, "{} is the whole document"),
+        ("", 0, "write {} for the whole document"),
         ("age", 0, "write {.age}"),
         ("{age}", 1, "{.age}"),
         ("{.age", 5, "without a closing `}`"),
         ("{.a['b}", 3, "without a closing `]`"),
         ("{.a[\"b\"]}", 3, "single quotes"),
-        ("{.l[ 0 ]}", 3, "remove the blanks"),
+        ("{.l[ 0 ]}", 3, "remove the spaces"),
         ("{.l[1.5]}", 3, "write a number"),
         ("{.l[::0]}", 3, "must be 1 or more"),
         ("{.l[9999999999999999999]}", 3, "9999999999999999999"),
         ("{{.age}}", 1, "braces do not nest"),
         ("{.age,.name}", 5, "['a','b']"),
         ("{.a\n}", 3, "line breaks"),
-        ("{.k d}", 4, "a blank ends a key"),
+        ("{.k d}", 4, "a space ends a key"),
         ("{['a}b']}", 4, "\\}"),
         ("{'a}", 1, "without a closing"),
         ("{\"\\q\"}", 1, "unknown escape"),
@@ -447,7 +447,7 @@ fn hostile_paths_and_documents_end_in_an_error() {
         JsonPath::parse(&"{range .a}".repeat(5))
             .unwrap_err()
             .message
-            .contains("more than 4 ranges")
+            .contains("more than 4 nested ranges")
     );
     let many = json!({ "l": vec![0; MAX_FOUND + 1] });
     assert!(find("{.l[*]}", &many).unwrap_err().contains("the limit is 10000"));

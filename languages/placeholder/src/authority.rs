@@ -67,8 +67,8 @@ fn render_host(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     }
     let names = names.join(", ");
     let message = format!(
-        "{names} must make a host name, an IPv4 or IPv6 address, or a port in the url; \
-         write any / ? # @ and path in the url itself"
+        "{names} must form a host name, an IPv4 or IPv6 address, or a port in the URL; \
+         write any / ? # @ and path in the URL itself"
     );
     Err(PlaceholderError::new(message))
 }
@@ -82,7 +82,7 @@ fn check_piece(name: &str, value: &str, before: &str) -> Result<(), PlaceholderE
     } else if before.contains(':') {
         ("a port", |next| next.is_ascii_digit())
     } else {
-        ("a part of a host name", |next| {
+        ("part of a host name", |next| {
             next.is_ascii_alphanumeric() || matches!(next, '-' | '_' | '.')
         })
     };
@@ -90,7 +90,7 @@ fn check_piece(name: &str, value: &str, before: &str) -> Result<(), PlaceholderE
         return Ok(());
     }
     Err(PlaceholderError::new(format!(
-        "args.{name} is not {what}, which it must be where it stands in the url"
+        "args.{name} must be {what} at this position in the URL"
     )))
 }
 

@@ -28,7 +28,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
                 }
                 JsonContext::Escape(_) => {
                     let message =
-                        format!("args.{name} stands right after a backslash in jsonBody; remove that");
+                        format!("args.{name} follows a backslash in jsonBody; remove the backslash");
                     return Err(PlaceholderError::new(message));
                 }
                 JsonContext::Outside if is_plain(value) => output.push_str(value),

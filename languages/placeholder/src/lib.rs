@@ -253,7 +253,7 @@ fn unsupplied(missing: Vec<String>) -> PlaceholderError {
 fn check_size(size: usize) -> Result<(), PlaceholderError> {
     if size > MAX_RENDERED {
         return Err(PlaceholderError::new(format!(
-            "the text is longer than {MAX_RENDERED} bytes, or would be with its values filled in"
+            "the text, with its values filled in, is longer than {MAX_RENDERED} bytes"
         )));
     }
     Ok(())

@@ -55,12 +55,12 @@ fn render(parts: &[Part<'_>], language: Language) -> Result<String, PlaceholderE
         match context {
             QuoteContext::Quoted(quote) => escape(value, quote, &mut output),
             QuoteContext::Escape(_) => {
-                let message = format!("args.{name} stands right after a backslash; remove the backslash");
+                let message = format!("args.{name} follows a backslash; remove the backslash");
                 return Err(PlaceholderError::new(message));
             }
             QuoteContext::Raw if value.contains(['`', '\r']) => {
                 let message =
-                    format!("args.{name} has a backtick or a carriage return; use \"…\" instead of `…`");
+                    format!("args.{name} contains a backtick or a carriage return; use \"…\" instead of `…`");
                 return Err(PlaceholderError::new(message));
             }
             QuoteContext::Raw => output.push_str(value),
@@ -124,7 +124,7 @@ fn plain_promql<'v>(name: &str, value: &'v str) -> Result<&'v str, PlaceholderEr
         return Ok(value);
     }
     let message = format!(
-        "args.{name} has a character other than A-Z a-z 0-9 _ : . - + and stands outside of a string in the query; \
+        "args.{name} contains a character other than A-Z a-z 0-9 _ : . - + and is outside of a string in the query; \
          put the placeholder in quotes"
     );
     Err(PlaceholderError::new(message))
@@ -183,8 +183,9 @@ fn check_alone(name: &str, parts: &[Part<'_>], index: usize) -> Result<(), Place
         None => false,
     };
     if before || after {
-        let message =
-            format!("args.{name} touches what stands next to it; put blanks around the placeholder");
+        let message = format!(
+            "args.{name} is not separated from the text next to it; put spaces around the placeholder"
+        );
         return Err(PlaceholderError::new(message));
     }
     Ok(())

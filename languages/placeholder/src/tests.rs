@@ -132,19 +132,19 @@ fn urls() {
         {{args.url}} => https://h/x?a=b
         {{args.base}}/x => http://10.0.0.1:80/x
         {{args.deep}}/{{args.slash}}?q => https://10.0.0.1/base/a%2Fb?q
-        {{args.url}}/x =! args.url begins the url
+        {{args.url}}/x =! args.url is at the start of the URL
         {{args.deep}}x =! /, ? or # must follow
         {{args.deep}}{{args.slash}} =! /, ? or # must follow
         {{args.base}}{{args.slash}} =! args.base
-        {{args.ip}}:80/x =! args.ip begins the url and must begin with http://
-        {{args.ip}} =! whole url
-        ftp://h/{{args.ip}} =! begins with http:// or https://
+        {{args.ip}}:80/x =! args.ip is at the start of the URL and must start with http://
+        {{args.ip}} =! whole URL
+        ftp://h/{{args.ip}} =! must start with http:// or https://
         {{args.plain}}://h/ =! scheme
         http://{{args.odd}}/ =! args.odd
         http://{{args.slash}}/ =! args.slash
         http://{{args.empty}}/ =! args.empty
-        http://{{args.ip}}{{args.slash}} =! args.slash is not a part of a host name
-        http://h:{{args.plain}}/ =! args.plain is not a port
+        http://{{args.ip}}{{args.slash}} =! args.slash must be part of a host name
+        http://h:{{args.plain}}/ =! args.plain must be a port
         http://{{args.address}}:80/ =! args.address
         http://{{args.int}}/ =! args.int
         http://{{args.dots}}.svc/ =! args.dots
@@ -164,10 +164,10 @@ fn headers() {
         Template::render_header,
         "
         Bearer {{args.odd}} => Bearer a b&c=d/e?f#g@h
-        Bearer {{args.crlf}} =! args.crlf has the control character U+000D at byte 8
+        Bearer {{args.crlf}} =! args.crlf contains the control character U+000D at byte 8
         ",
     );
-    let words = "the header's text has the control character U+000A at byte 1";
+    let words = "the header's text contains the control character U+000A at byte 1";
     check(Template::render_header, &[("a\n{{args.ip}}", Err(words))]);
 }
 
@@ -182,8 +182,8 @@ fn json_bodies() {
         {"a":{{args.plain}}} =! args.plain is not a number, true, false or null
         {"a":{{args.empty}}} =! args.empty is not a number
         {"a":"\\{{args.quote}}"} => {"a":"\\say \"hi\" it's \\ `x`\n"}
-        {"a":"\{{args.quote}}"} =! right after a backslash
-        {"a":"\u00{{args.int}}"} =! right after a backslash
+        {"a":"\{{args.quote}}"} =! follows a backslash
+        {"a":"\u00{{args.int}}"} =! follows a backslash
         {"a":"\u0041{{args.int}}"} => {"a":"\u004130"}
         {"a":"{{args.ip}}" =! jsonBody is not JSON at line 1
         "#,
@@ -199,9 +199,9 @@ fn promql() {
         up{pod='{{args.quote}}'} => up{pod='say "hi" it\'s \\ `x`\n'}
         up{pod=`{{args.odd}}`} => up{pod=`a b&c=d/e?f#g@h`}
         up{pod=`{{args.quote}}`} =! backtick
-        up{pod="\{{args.quote}}"} =! right after a backslash
+        up{pod="\{{args.quote}}"} =! follows a backslash
         rate(x_{{args.plain}}[{{args.int}}m]) => rate(x_gd-abcde[30m])
-        up{pod={{args.odd}}} =! args.odd has a character other than
+        up{pod={{args.odd}}} =! args.odd contains a character other than
         up # {{args.crlf}} =! args.crlf
         "#,
     );
@@ -220,21 +220,21 @@ fn conditions() {
         result == "{{args.quote}}" => result == "say \"hi\" it's \\ `x`\n"
         result == '{{args.quote}}' => result == 'say "hi" it\'s \\ `x`\n'
         result == `{{args.odd}}` => result == `a b&c=d/e?f#g@h`
-        result == `{{args.quote}}` =! args.quote has a backtick
+        result == `{{args.quote}}` =! args.quote contains a backtick
         result > {{args.int}} => result > 30
         result > {{args.number}} * 2 => result > (-1.5e3) * 2
         result in 1..{{args.int}} => result in 1..30
         result == {{args.true}} => result == true
         result == {{args.plain}} =! args.plain is not a number; put the placeholder in quotes
         result == {{args.empty}} =! args.empty is not a number
-        result > 1{{args.int}} =! args.int touches
-        result > {{args.int}}{{args.int}} =! args.int touches
-        asInt(result){{args.number}} =! args.number touches
-        all(result, #{{args.int}}) =! args.int touches
+        result > 1{{args.int}} =! args.int is not separated
+        result > {{args.int}}{{args.int}} =! args.int is not separated
+        asInt(result){{args.number}} =! args.number is not separated
+        all(result, #{{args.int}}) =! args.int is not separated
         result > 1 // it's {{args.int}} " => result > 1 // it's 30 "
         1 /* ' */ == '{{args.odd}}' => 1 /* ' */ == 'a b&c=d/e?f#g@h'
         6 / 2 == "{{args.odd}}" => 6 / 2 == "a b&c=d/e?f#g@h"
-        "\{{args.quote}}" =! right after a backslash
+        "\{{args.quote}}" =! follows a backslash
         "#,
     );
 }

@@ -35,7 +35,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
 
 /// Renders everything up to `://`, and returns it with the remaining parts.
 fn start<'a>(parts: &[Part<'a>]) -> Result<(String, Vec<Part<'a>>), PlaceholderError> {
-    let not_absolute = || PlaceholderError::new("a url begins with http:// or https://");
+    let not_absolute = || PlaceholderError::new("a URL must start with http:// or https://");
     let (first, rest) = parts.split_first().ok_or_else(not_absolute)?;
     match (*first, rest.first()) {
         (Part::Literal(text), _) => {
@@ -45,7 +45,7 @@ fn start<'a>(parts: &[Part<'a>]) -> Result<(String, Vec<Part<'a>>), PlaceholderE
         }
         (Part::Argument { name, value }, Some(Part::Literal(next))) if next.starts_with("://") => {
             if !matches!(value, "http" | "https") {
-                let message = format!("args.{name} is the url's scheme and must be http or https");
+                let message = format!("args.{name} is the scheme of the URL and must be http or https");
                 return Err(PlaceholderError::new(message));
             }
             let after = Part::Literal(next.get(3..).unwrap_or_default());
@@ -64,11 +64,11 @@ fn base<'a>(
 ) -> Result<(String, Vec<Part<'a>>), PlaceholderError> {
     let error = |what: &str| {
         Err(PlaceholderError::new(format!(
-            "args.{name} begins the url and {what}"
+            "args.{name} is at the start of the URL and {what}"
         )))
     };
     let Some((scheme, after)) = split_scheme(value) else {
-        return error("must begin with http:// or https://");
+        return error("must start with http:// or https://");
     };
     let (host, path) = after.split_at(after.find('/').unwrap_or(after.len()));
     let host = Part::Argument { name, value: host };
@@ -80,10 +80,10 @@ fn base<'a>(
     }
     let legal = |next: char| next.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%/".contains(next);
     if !path.chars().all(legal) {
-        return error("may hold only http://host:port/path when more text follows it");
+        return error("may contain only http://host:port/path when more text follows it");
     }
     if !matches!(rest.first(), Some(Part::Literal(next)) if next.starts_with(AUTHORITY_END)) {
-        return error("has a path, so that /, ? or # must follow it");
+        return error("has a path, so /, ? or # must follow it");
     }
     let output = format!("{scheme}{}", authority::render(&[host])?);
     // The base is complete; an empty authority is followed by the literal path.
@@ -101,7 +101,7 @@ fn whole(name: &str, value: &str) -> Result<String, PlaceholderError> {
     if clean && host.is_some_and(|host| !host.is_empty()) {
         return Ok(value.to_owned());
     }
-    let message = format!("args.{name} is the whole url and must be http://… or https://… without blanks");
+    let message = format!("args.{name} is the whole URL and must be http://… or https://… without spaces");
     Err(PlaceholderError::new(message))
 }
 
@@ -118,14 +118,13 @@ fn check_literals(parts: &[Part<'_>]) -> Result<(), PlaceholderError> {
     for (index, part) in parts.iter().enumerate() {
         let Part::Literal(text) = *part else { continue };
         if text.contains(|next: char| next.is_control() || next == '\\') {
-            let message = "the url has a backslash or a control character; remove it";
+            let message = "the URL contains a backslash or a control character; remove it";
             return Err(PlaceholderError::new(message));
         }
         if let Some(Part::Argument { name, .. }) = parts.get(index + 1)
             && ends_in_escape(text)
         {
-            let message =
-                format!("args.{name} stands within a percent escape of the url; complete the escape");
+            let message = format!("args.{name} is inside a percent escape of the URL; complete the escape");
             return Err(PlaceholderError::new(message));
         }
     }
@@ -188,7 +187,7 @@ impl Segment<'_> {
         match self.names.first() {
             Some(name) if matches!(dots.as_str(), "." | "..") => {
                 let message =
-                    format!("args.{name} makes `{dots}` a path segment of the url, which leads elsewhere");
+                    format!("args.{name} makes `{dots}` a path segment of the URL, which changes the path");
                 Err(PlaceholderError::new(message))
             }
             _ => Ok(()),

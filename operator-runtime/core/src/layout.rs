@@ -37,8 +37,8 @@ impl fmt::Display for Wait {
         };
         write!(
             formatter,
-            "waits for {}, led by {}, to end: this is {}, and two layouts never work at once; start all processes with \
-             one COUNT",
+            "waiting for {}, led by {}, to stop: this is {}, and processes with different shard counts must not work \
+             at the same time; start all processes with the same COUNT",
             named(self.other),
             self.leader,
             named(self.own)

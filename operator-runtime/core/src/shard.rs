@@ -24,10 +24,10 @@ pub enum NoShard {
     #[error("{0:?} is not INDEX/COUNT: write two numbers, such as 0/3 for the first of three")]
     Form(String),
     /// The number of shards is zero or too large.
-    #[error("{0:?} is a shard of {1}: choose a COUNT from 1 to {MAX_SHARDS}")]
+    #[error("{0:?} has a COUNT of {1}; use a COUNT from 1 to {MAX_SHARDS}")]
     Count(String, u16),
     /// The index is not below the number of shards.
-    #[error("{0:?} is not there: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
+    #[error("{0:?} does not exist: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
     Index(String, u16),
 }
 

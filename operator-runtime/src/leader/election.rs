@@ -110,7 +110,7 @@ impl Election {
             lease = self.lease,
             namespace = self.namespace,
             name = self.candidate.name(),
-            "leads"
+            "became the leader"
         );
     }
 
@@ -141,8 +141,8 @@ impl Election {
         let params = PostParams::default();
         let call = self.leases.replace(&self.lease, &params, &lease);
         match self.within(self.call_limit().min(RELEASE_WITHIN), call).await {
-            Ok(_) => tracing::info!(lease = self.lease, "gave the lead back"),
-            Err(error) => tracing::warn!(%error, lease = self.lease, "failed to give the lead back"),
+            Ok(_) => tracing::info!(lease = self.lease, "released the lease"),
+            Err(error) => tracing::warn!(%error, lease = self.lease, "failed to release the lease"),
         }
     }
 
@@ -200,7 +200,7 @@ impl Election {
             return format!("lease {lease}: {rewound}");
         }
         if let Some(wait) = self.layouts.wait() {
-            return format!("lease {lease} was not renewed in time, and now it {wait}");
+            return format!("lease {lease} was not renewed in time; now {wait}");
         }
         let leader = self.candidate.leader();
         match leader.filter(|leader| *leader != self.candidate.name()) {
@@ -221,7 +221,7 @@ impl Election {
             tracing::info!(
                 lease = self.lease,
                 namespace = self.namespace,
-                "calls about the lease succeed again"
+                "calls for the lease succeed again"
             );
         }
     }
@@ -356,7 +356,7 @@ impl Election {
         limit: Duration,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, kube::Error> {
-        let late = |_| kube::Error::Service("no answer in time".into());
+        let late = |_| kube::Error::Service("no response in time".into());
         let call = tokio::time::timeout(limit, call);
         self.heartbeat.during(call).await.map_err(late)?
     }
@@ -392,7 +392,7 @@ impl Election {
             // failure.
             (None, Some(leader)) if until.is_none() && leader == self.candidate.name() => {}
             (None, Some(leader)) => self.health.pass_saying(CHECK, format!("led by {leader}")),
-            (None, None) => self.health.fail(CHECK, "nobody leads"),
+            (None, None) => self.health.fail(CHECK, "no leader"),
         }
     }
 

@@ -44,11 +44,11 @@ pub struct LeaderArgs {
     #[arg(long, env = "LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
 
-    /// Time without renewal until another process leads; a leader stops writing after two thirds of it
+    /// Time without renewal after which another process takes over; the leader stops writing after two thirds of it
     #[arg(long, env = "LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
     pub lease_duration: Duration,
 
-    /// Name of this process in the Lease; a random part is added [default: the host's name]
+    /// Name of this process in the Lease; a random suffix is added [default: the host name]
     #[arg(long, env = "POD_NAME")]
     pub identity: Option<String>,
 }
@@ -114,10 +114,10 @@ impl LeaderMetrics {
 
     /// Registers the metrics. The leader is reported by shard, because each shard has its own.
     pub fn register(&self, registry: &mut Registry, shard: Option<Shard>) {
-        let help = "Shards that share the cluster; 1 of a process without --shard";
+        let help = "Number of shards that share the cluster; 1 without --shard";
         registry.register("hookgate_shards", help, self.shards.clone());
         self.shards.set(shard.map_or(1, |shard| i64::from(shard.count())));
-        let help = "Reads and writes of the Lease that failed, conflicts included";
+        let help = "Failed reads and writes of the Lease, including conflicts";
         registry.register("hookgate_leader_lease_failures", help, self.failures.clone());
         let registry = match shard {
             Some(shard) => {
@@ -125,7 +125,7 @@ impl LeaderMetrics {
             }
             None => registry,
         };
-        let help = "1 while this process leads, or works without an election";
+        let help = "1 while this process is the leader, or works without leader election";
         registry.register("hookgate_leader", help, self.leads.clone());
     }
 }
@@ -144,7 +144,7 @@ pub async fn work(
     let outcome = tokio::select! {
         () = work => Err(OperatorError::WorkEnded),
         () = shutdown.requested() => {
-            tracing::info!("asked to end");
+            tracing::info!("shutdown requested");
             Ok(())
         }
     };

@@ -71,7 +71,7 @@ where
 
 /// Waits after a connection could not be accepted, such as for lack of file descriptors.
 async fn not_accepted(error: &io::Error) {
-    tracing::warn!(%error, "a connection was not accepted");
+    tracing::warn!(%error, "failed to accept a connection");
     tokio::time::sleep(ACCEPT_PAUSE).await;
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn accept(listener: std::net::TcpListener, station: SharedStati
     }
 }
 
-/// Connection that owes a report. If it ends without one, whatever was known is void.
+/// Connection that owes a report. If it ends without one, the known number is void.
 struct Owed {
     accepted: Accepted,
     station: SharedStation,
@@ -61,7 +61,7 @@ pub(crate) async fn serve(mut connections: UnboundedReceiver<ReportConnection>, 
         let stream = match is_nonblocking.and_then(|()| TcpStream::from_std(stream)) {
             Ok(stream) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a report was not read");
+                tracing::warn!(%error, "failed to read a report");
                 continue;
             }
         };

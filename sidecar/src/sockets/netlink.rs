@@ -81,7 +81,7 @@ fn receive(
                         sockets.extend(socket(protocol, &response)?);
                     }
                 }
-                _ => return Err(io::Error::other("the kernel answers with an unknown message")),
+                _ => return Err(io::Error::other("the kernel returned an unknown message")),
             }
             // Messages are aligned to 4 bytes.
             let length = usize::try_from(message.header.length).unwrap_or(rest.len());
@@ -100,7 +100,7 @@ fn socket(protocol: Protocol, response: &InetResponse) -> io::Result<Option<Sock
     let dropped = match (protocol, memory) {
         (_, Some(dropped)) => dropped,
         (Protocol::Tcp, None) => 0,
-        (Protocol::Udp, None) => return Err(io::Error::other("the kernel counts no lost datagrams")),
+        (Protocol::Udp, None) => return Err(io::Error::other("the kernel does not count lost datagrams")),
     };
     Ok((inode != 0).then_some(Socket { inode, dropped }))
 }

@@ -85,12 +85,12 @@ fn view(path: &Path) -> View {
     let name = path.display();
     match read(path) {
         Ok(Some(state)) => View::State(state),
-        Ok(None) => View::Hidden(format!("{name} is no regular file")),
+        Ok(None) => View::Hidden(format!("{name} is not a regular file")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             View::Missing(format!("failed to read {name}: {error}"))
         }
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => View::Hidden(
-            format!("{name} is a symbolic link, which is not followed; write a regular file"),
+            format!("{name} is a symbolic link and is not followed; write a regular file"),
         ),
         Err(error) => View::Hidden(format!("failed to read {name}: {error}")),
     }

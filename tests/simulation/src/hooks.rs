@@ -60,7 +60,7 @@ pub fn refused(refusal: Refusal) -> StoreError {
 /// Builds the error of a call that was refused or got no response.
 pub fn failed(message: &str) -> StoreError {
     StoreError::Failed {
-        step: "write a status",
+        step: "write the status",
         message: message.to_owned(),
     }
 }

@@ -15,26 +15,27 @@ use crate::SOON;
 
 /// Allowed phrases about a pod selected for deletion.
 const TO_BE_DELETED: [&str; 6] = [
-    "waits for the verdict of HookRun",
+    "waiting for the verdict of HookRun",
     "retry to true",
     "cannot run: ",
     "keeps failing with errors: ",
     "cannot succeed: ",
-    "pods wait until more than",
+    "waiting until more than",
 ];
 /// Allowed phrases about a pod out of service.
 const OUT_OF_SERVICE: [&str; 5] = [
     "its images change",
     "is being updated",
-    "comes back into service",
+    "back into service",
     "correct the image",
-    "look at its containers",
+    "check its containers",
 ];
 /// Allowed phrases about a pod that is not updated.
-const NOT_UPDATED: [&str; 7] = [
+const NOT_UPDATED: [&str; 8] = [
     "paused to false",
     "partition is lowered",
     "when they are deleted",
+    "when deleted",
     "canary step",
     "lifecycle hook ",
     "pods are updated",

@@ -109,7 +109,7 @@ async fn nobody_gains_jobs_by_a_hook() {
     for kind in ["HookTemplate", "HookRun"] {
         let refused = apply("alice", &with_job(kind, "alices", "check:v1")).unwrap_err();
         let words = format!(
-            "spec.metrics[0].provider.job: \"alice\" may not create Jobs (batch) in namespace {}",
+            "spec.metrics[0].provider.job: \"alice\" is not allowed to create Jobs (batch) in namespace {}",
             installation.namespace
         );
         assert!(refused.contains(&words), "{refused}");
@@ -119,7 +119,7 @@ async fn nobody_gains_jobs_by_a_hook() {
         installation.kubectl(&command, "").unwrap();
         apply("alice", &with_job(kind, "bobs", "evil:v1")).unwrap_err();
         let turned = apply("alice", &with_job(kind, "web", "evil:v1")).unwrap_err();
-        assert!(turned.contains("may not create Jobs"), "{turned}");
+        assert!(turned.contains("is not allowed to create Jobs"), "{turned}");
     }
     let game = |image: &str, replicas: u32| {
         let hook = with_job("HookTemplate", "unused", image);
@@ -131,7 +131,7 @@ async fn nobody_gains_jobs_by_a_hook() {
     };
     let refused = apply("alice", &game("check:v1", 1)).unwrap_err();
     assert!(
-        refused.contains("spec.lifecycleHooks[0].jobSpec: \"alice\" may not create Jobs"),
+        refused.contains("spec.lifecycleHooks[0].jobSpec: \"alice\" is not allowed to create Jobs"),
         "{refused}"
     );
     apply("bob", &game("check:v1", 1)).unwrap();
@@ -140,7 +140,7 @@ async fn nobody_gains_jobs_by_a_hook() {
     // It copies a template whose author was asked.
     apply(OPERATOR, &with_job("HookRun", "copied", "check:v1")).unwrap();
     let refused = apply(OPERATOR, &with_job("HookTemplate", "own", "check:v1")).unwrap_err();
-    assert!(refused.contains("may not create Jobs"), "{refused}");
+    assert!(refused.contains("is not allowed to create Jobs"), "{refused}");
 }
 
 /// Hook that reads or patches an object.
@@ -188,7 +188,7 @@ async fn nobody_reads_or_patches_objects_by_a_hook() {
     let may_not = |user: &str, action: &str| {
         let namespace = &installation.namespace;
         format!(
-            "spec.metrics[0].provider.kubernetes: {user:?} may not {action} in namespace {namespace}, and a hook"
+            "spec.metrics[0].provider.kubernetes: {user:?} is not allowed to {action} in namespace {namespace}, which the hook"
         )
     };
     let no_target = json!({});
@@ -269,7 +269,7 @@ async fn a_kind_that_is_open_or_not_served_is_not_read_by_a_hook() {
     open["spec"]["args"] = json!([{ "name": "PodName" }, { "name": "Kind" }]);
     let refused = create("bob", &open).unwrap_err();
     assert!(
-        refused.contains("\"bob\" may not get * in namespace"),
+        refused.contains("\"bob\" is not allowed to get * in namespace"),
         "{refused}"
     );
     create("dave", &open).unwrap();
@@ -291,7 +291,7 @@ async fn a_kind_that_is_open_or_not_served_is_not_read_by_a_hook() {
         let target = json!({ "group": group, "kind": kind, "name": "arena" });
         for user in ["bob", "dave"] {
             let refused = create(user, &with_object("HookRun", "run", "get", &target)).unwrap_err();
-            let served = "the API server serves no such kind in namespaces";
+            let served = "the API server serves no such namespaced kind";
             assert!(refused.contains(words) && refused.contains(served), "{refused}");
         }
     }
@@ -341,8 +341,9 @@ async fn nobody_runs_commands_by_a_hook() {
     let refused = |user: &str, hook: &Value| {
         let said = apply(user, hook).unwrap_err();
         let words = format!(
-            "spec.metrics[0].provider.exec: {user:?} may not create pods/exec in namespace {}, and a hook would run a \
-             command in a container; use another provider, or ask for the right to create pods/exec",
+            "spec.metrics[0].provider.exec: {user:?} is not allowed to create pods/exec in namespace {}, which the \
+             hook needs to run a command in a container; use another provider, or ask an administrator for the right \
+             to create pods/exec",
             installation.namespace
         );
         assert!(said.contains(&words), "{said}");

@@ -258,7 +258,8 @@ async fn without_a_configuration_it_says_so_and_waits_for_one() {
     configurations.delete(&installation.name, &params).await.unwrap();
     eventually(SOON, || async {
         let (status, text) = replica.ask("/readyz").await?;
-        let told = status == 503 && text.contains("[-] configuration there is none of this name");
+        let words = "[-] configuration the ValidatingWebhookConfiguration does not exist";
+        let told = status == 503 && text.contains(words);
         if told { Ok(()) } else { Err(text) }
     })
     .await;

@@ -41,7 +41,7 @@ async fn a_definition_goes_with_always_or_when_no_object_is_left() {
     );
     let refusal = installation.refused(&delete, "");
     assert!(
-        refusal.ends_with("Cascading allows it when there is no such object"),
+        refusal.ends_with("Cascading allows the deletion once no such object exists"),
         "{refusal}"
     );
     installation.must(&["delete", "hookrun", "run"], "");

@@ -30,7 +30,7 @@ async fn a_workload_goes_only_when_its_label_allows_it() {
     let delete = ["delete", "gamedeployment", GAME, "--wait=false"];
     let refusal = installation.refused(&delete, "");
     let command = format!(
-        "To allow it: kubectl label gamedeployment {GAME} --namespace {} {DELETION_ALLOW}=Always --overwrite",
+        "To allow the deletion: kubectl label gamedeployment {GAME} --namespace {} {DELETION_ALLOW}=Always --overwrite",
         installation.namespace
     );
     assert!(refusal.ends_with(&command), "{refusal}");
@@ -84,7 +84,7 @@ async fn cascading_allows_it_once_no_pod_is_left() {
     );
     record(0, 1).await;
     let refusal = installation.refused(&delete, "");
-    assert_has(&refusal, "the operator has seen the newest spec");
+    assert_has(&refusal, "the operator has observed the latest spec");
     record(0, 2).await;
     installation.must(&delete, "");
 }
@@ -163,7 +163,7 @@ async fn garbage_collection_is_not_held_up() {
     assert!(
         installation
             .refused(&delete("gamedeployment", GAME), "")
-            .contains("no hook is asked")
+            .contains("without running their hooks")
     );
     installation.must(&delete("configmap", "owner"), "");
     eventually(SOON, || async {

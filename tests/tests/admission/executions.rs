@@ -79,8 +79,8 @@ async fn nobody_runs_commands_by_an_execution_hook() {
     granted(&installation).await;
     let refused = |field: &str, user: &str, said: Result<String, String>| {
         let words = format!(
-            "{field}: {user:?} may not create pods/exec in namespace {}, and an ExecutionHook would carry out an action in \
-             containers; ask for the right to create pods/exec",
+            "{field}: {user:?} is not allowed to create pods/exec in namespace {}, which ExecutionHooks need to carry \
+             out an action in containers; ask an administrator for the right to create pods/exec",
             installation.namespace
         );
         let said = said.unwrap_err();
@@ -130,7 +130,7 @@ async fn nobody_runs_commands_by_an_execution_hook() {
     let other = json!({ "spec": { "actionName": "stop" } });
     change("alice", hook, &other).unwrap_err();
     let said = change("bob", hook, &other).unwrap_err();
-    assert!(said.contains("spec: only terminate may change"), "{said}");
+    assert!(said.contains("spec: only terminate may be changed"), "{said}");
     // A finalizer keeps an object that others still use.
     for object in ["hookaction/freeze", hook] {
         installation.must(&["delete", object, "--wait=false"], "");
@@ -161,7 +161,7 @@ async fn without_an_answer_no_command_is_stored() {
     };
     eventually(SOON, || async {
         match create("alice", &action("probe", "now")) {
-            Err(said) if said.contains("may not create pods/exec") => Ok(()),
+            Err(said) if said.contains("is not allowed to create pods/exec") => Ok(()),
             other => Err(other),
         }
     })
@@ -300,7 +300,7 @@ async fn a_misspelt_field_is_refused_by_its_name() {
             &misspelt,
             [
                 "action.exec.comand: unknown field; did you mean command?",
-                "action.actionTimeoutSeconds: it belongs beside action, at the top level",
+                "action.actionTimeoutSeconds: must be at the top level, next to action",
             ],
         ),
         (

@@ -96,7 +96,7 @@ async fn an_end_is_announced_and_answers_are_given_until_then() {
     let drained = async {
         eventually(SOON, || async {
             let (status, text) = replica.ask("/readyz").await?;
-            let told = status == 503 && text.contains("[-] ending asked to end");
+            let told = status == 503 && text.contains("[-] ending shutting down");
             if told { Ok(()) } else { Err(text) }
         })
         .await;

@@ -30,9 +30,7 @@ async fn an_update_is_refused_for_what_it_makes_wrong_alone() {
     let (installation, _replica) = with_bad_objects().await;
     let said = installation.must(&["label", "gamedeployment", GAME, "a=b"], "");
     assert!(
-        said.contains(&format!(
-            "Warning: not refused, because it was so before: {KNOWN}"
-        )),
+        said.contains(&format!("Warning: existing problem, not rejected: {KNOWN}")),
         "{said}"
     );
     let said = installation.must(&["label", "hooktemplate", "bad", "a=b"], "");

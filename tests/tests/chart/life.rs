@@ -17,7 +17,7 @@ async fn games_live_through_upgrades_and_an_uninstall() {
         helm_on(&control_plane, arguments).unwrap_or_else(|complaint| panic!("{arguments:?}: {complaint}"))
     };
     let said = helm(&["install", "hookgate", CHART, "--create-namespace"]);
-    assert!(said.contains("An uninstall leaves games"), "{said}");
+    assert!(said.contains("An uninstall keeps games"), "{said}");
     let before = launch(&control_plane).await;
 
     // Return to the first one at the end, so that objects of only some sets are removed, too.

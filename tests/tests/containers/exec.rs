@@ -89,13 +89,13 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::exits(0),
                 condition("asInt(result) == 0"),
                 Phase::Error,
-                "no data: the standard output is an empty text",
+                "no data: the standard output is an empty string",
             ),
             (
                 Exec::exits(127),
                 none(),
                 Phase::Error,
-                "exited with code 127, which means that its program",
+                "exited with code 127: its program was not found",
             ),
             (
                 Exec::cannot_start(missing),
@@ -113,7 +113,7 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::floods(10 << 20),
                 condition("len(result) > 0"),
                 Phase::Error,
-                "10485760 bytes, of which a condition reads at most 65536",
+                "10485760 bytes, but a condition can read at most 65536",
             ),
             (
                 Exec::floods(10 << 20),
@@ -143,13 +143,13 @@ async fn no_connection_that_ends_in_another_way_decides_anything() {
                 Exec::raw([ExecFrame::stdout("0"), ExecFrame::Text("0".to_owned())]),
                 none(),
                 Phase::Error,
-                "a frame that no command sends",
+                "the kubelet sent an unexpected frame",
             ),
             (
                 Exec::raw([ExecFrame::channel(9, "0")]),
                 none(),
                 Phase::Error,
-                "sends on channel 9",
+                "sent data on unknown channel 9",
             ),
             (
                 Exec::raw([ExecFrame::status(&json!({ "status": "Succes" }))]),
@@ -161,13 +161,13 @@ async fn no_connection_that_ends_in_another_way_decides_anything() {
                 Exec::protocol("v5.channel.k8s.io"),
                 none(),
                 Phase::Error,
-                "is no handshake of WebSocket",
+                "is not a WebSocket handshake",
             ),
             (
                 Exec::wrong_accept(),
                 none(),
                 Phase::Error,
-                "is no handshake of WebSocket",
+                "is not a WebSocket handshake",
             ),
             (
                 Exec::refuses(500, "container runtime is down"),
@@ -179,7 +179,7 @@ async fn no_connection_that_ends_in_another_way_decides_anything() {
                 Exec::hangs(),
                 json!({ "provider": { "exec": { "timeoutSeconds": 1 } } }),
                 Phase::Error,
-                "has no exit status within 1s; it may still run there",
+                "did not end within 1s; it may still be running",
             ),
         ],
     )
@@ -223,7 +223,7 @@ async fn the_api_server_refuses_what_the_namespace_has_not_granted() {
     let pod = server(&fleet).await;
     let (phase, message) = measured(&fleet, "first", &pod, json!({})).await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "refuses ServiceAccount hookgate-hooks");
+    assert_has(&message, "refused the request of ServiceAccount hookgate-hooks");
     let other = crate::fleet("exec-granted").await.unwrap();
     let granted = server(&other).await;
     assert_eq!(
@@ -258,12 +258,12 @@ async fn a_container_that_is_another_one_has_not_answered() {
     )
     .await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "runs no container gmae; it has game");
+    assert_has(&message, "does not run a container gmae; its containers are game");
     let mut stranger = pod.clone();
     stranger.uid = "00000000-0000-0000-0000-000000000000".to_owned();
     let (phase, message) = measured(&fleet, "stranger", &stranger, json!({})).await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "is not the pod of this run");
+    assert_has(&message, "is not the pod of this HookRun");
     assert_eq!(fleet.nodes.commands().len(), 0);
     // The runtime kills the command with its container, which looks like exit code 137.
     fleet.nodes.pod(&pod.name).on_exec(Exec::hangs());
@@ -282,7 +282,7 @@ async fn a_container_that_is_another_one_has_not_answered() {
     // The API server may show the end of the container before the command's, or after it.
     let message = status.message.unwrap();
     assert!(
-        message.contains("ended meanwhile") || message.contains("was killed"),
+        message.contains("ended in the meantime") || message.contains("was killed"),
         "{message}"
     );
 }

@@ -94,9 +94,9 @@ async fn the_action_is_carried_out_once_in_each_selected_container() {
     let status = until(&fleet, "freeze-1", |status| !status.conditions.is_empty()).await;
     let (complete_is, reason, message) = condition(&status, "Complete");
     assert_eq!((complete_is, reason), ("False", "ActionNotFound"));
-    assert_has(message, "there is no HookAction freeze in this namespace");
+    assert_has(message, "HookAction freeze does not exist in this namespace");
     assert_eq!(condition(&status, "Succeeded").0, "Unknown");
-    fleet.told("there is no HookAction freeze").await;
+    fleet.told("HookAction freeze does not exist").await;
     assert_eq!(fleet.nodes.commands(), []);
 
     action(&fleet, "freeze", json!({}));
@@ -190,7 +190,7 @@ async fn each_container_is_tried_again_until_its_time_is_over() {
         (entry(&status, soon).succeed, entry(&status, soon).attempts),
         (Some(true), 2)
     );
-    for (pod, wanted) in [(never, "exited with code 4"), (hangs, "no exit status within")] {
+    for (pod, wanted) in [(never, "exited with code 4"), (hangs, "did not end within")] {
         let entry = entry(&status, pod);
         let error = entry.error.as_ref().unwrap();
         assert_eq!(
@@ -252,7 +252,7 @@ async fn pods_by_name_are_looked_up_and_one_that_is_replaced_is_not_followed() {
             .message
             .as_deref()
             .unwrap(),
-        "there is no pod nobody",
+        &format!("pod {} does not exist", stays.replace(GAME, "nobody")),
     );
     fleet.delete_pod(goes).await;
     let status = until(&fleet, "freeze-1", |status| entry(status, goes).succeed.is_some()).await;

@@ -34,7 +34,7 @@ async fn the_run_waits_tells_and_ends_right() {
     let paused = Instant::now();
     eventually(SOON, || async {
         let ready = env.operator.get("/readyz").await;
-        if ready.contains("[-] api-server no good answer") {
+        if ready.contains("[-] api-server no successful response") {
             Ok(())
         } else {
             Err(ready)

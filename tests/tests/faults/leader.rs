@@ -130,7 +130,7 @@ async fn who_was_asleep_and_wakes_up_writes_nothing_and_ends() {
     let before = env.runs().get("run").await.unwrap().metadata.resource_version;
     env.operator.process.resume().unwrap();
     let words = ended_in_failure(&env.operator).await;
-    assert!(words.contains("lost the lead"), "{words}");
+    assert!(words.contains("lost leadership"), "{words}");
     assert_eq!(
         env.runs().get("run").await.unwrap().metadata.resource_version,
         before

@@ -39,7 +39,10 @@ async fn the_status_is_written_ever_more_rarely_and_says_why_and_pods_are_scaled
     fleet.hook("empty", empty_now()).await;
     fleet.launch(&game(2, hooked("empty"))).await;
     let message = fleet.says("UpdateBlocked", "WriteFailed").await;
-    assert!(message.contains("it was written and is not there"), "{message}");
+    assert!(
+        message.contains("the API server accepted the write but stored something else"),
+        "{message}"
+    );
     for replicas in [6, 1, 4] {
         fleet.scale(replicas);
         let wanted = i32::try_from(replicas).unwrap();

@@ -66,7 +66,7 @@ async fn a_success_goes_on_by_itself() {
         .await;
     assert_eq!(status.current_step_index, Some(1));
     assert_eq!(status.updated_ready_replicas, 1);
-    let words = format!("canary step 2: waits for the verdict of HookRun {name}");
+    let words = format!("canary step 2: waiting for the verdict of HookRun {name}");
     fleet.until_message("Progressing", &words).await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 1);
@@ -186,7 +186,9 @@ async fn a_run_deleted_by_hand_is_asked_again_and_its_success_goes_on_when_nobod
     fleet.until_runs(<[_]>::is_empty).await;
     let message = fleet.says("Progressing", "Paused").await;
     assert!(
-        message.starts_with("updates are stopped at 1 of 2 pods; set spec.updateStrategy.paused to false"),
+        message.starts_with(
+            "updates are paused at 1 of 2 pods; to continue, set spec.updateStrategy.paused to false"
+        ),
         "{message}"
     );
     fleet.set(json!({ "updateStrategy": { "paused": false } })).await;

@@ -53,7 +53,7 @@ async fn pauses(fleet: &Fleet<'_>, index: i32, updated: i32) -> GameDeploymentSt
     assert!(pause.start_time.is_some());
     let message = fleet.says("Progressing", PAUSED).await;
     let step = format!(
-        "canary step {}: pauses; to go on, set spec.updateStrategy.paused to false",
+        "canary step {}: paused; to continue, set spec.updateStrategy.paused to false",
         index + 1
     );
     assert!(message.starts_with(&step), "{message}");
@@ -92,7 +92,7 @@ async fn each_step_waits_for_the_one_before_and_a_pause_for_people_or_time() {
     assert_eq!(status.updated_ready_replicas, 3);
     assert_eq!(status.pause_conditions[0].reason.as_str(), PAUSED);
     fleet
-        .until_message("Progressing", "canary step 4: pauses until ")
+        .until_message("Progressing", "canary step 4: paused until ")
         .await;
     fleet.until(|status| status.updated_ready_replicas == 4).await;
     let done = fleet.settled(4).await;
@@ -131,7 +131,7 @@ async fn a_pause_that_people_set_themselves_is_ended_by_them_alone() {
     let message = fleet.says("Progressing", "Paused").await;
     assert!(
         message.starts_with(
-            "canary step 1: updates are stopped at 0 of 1 pods; set spec.updateStrategy.paused to false"
+            "canary step 1: updates are paused at 0 of 1 pods; to continue, set spec.updateStrategy.paused to false"
         ),
         "{message}"
     );
@@ -158,7 +158,7 @@ async fn steps_that_are_edited_while_they_are_taken_begin_anew_and_never_hang() 
     )
     .await;
     fleet
-        .until_message("Progressing", "canary step 2: updates are stopped at 2 of 3 pods")
+        .until_message("Progressing", "canary step 2: updates are paused at 2 of 3 pods")
         .await;
     go_on(&fleet);
     let after = pauses(&fleet, 2, 3).await;
@@ -167,7 +167,7 @@ async fn steps_that_are_edited_while_they_are_taken_begin_anew_and_never_hang() 
     // Without steps, the rest follows once a user resumes the rollout.
     fleet.set(json!({ "updateStrategy": { "canary": null } })).await;
     fleet
-        .until_message("Progressing", "updates are stopped at 3 of 4 pods")
+        .until_message("Progressing", "updates are paused at 3 of 4 pods")
         .await;
     go_on(&fleet);
     let status = fleet.settled(4).await;
@@ -224,7 +224,7 @@ async fn going_back_to_what_was_rolled_out_whole_needs_no_steps() {
     assert_eq!(status.current_step_index, Some(2));
     let message = fleet.says("Progressing", "Paused").await;
     assert!(
-        message.starts_with("updates are stopped at 2 of 3 pods"),
+        message.starts_with("updates are paused at 2 of 3 pods"),
         "{message}"
     );
     go_on(&fleet);

@@ -150,13 +150,20 @@ async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_othe
     fleet.nodes.every_pod().set_players(0);
     fleet.scale(1);
     fleet.settled(1).await;
-    until_told(&fleet, WORKLOAD, "PodDeleted", "14 more pods than were named", 1).await;
+    until_told(
+        &fleet,
+        WORKLOAD,
+        "PodDeleted",
+        "14 more pods; the log lists each",
+        1,
+    )
+    .await;
     assert_eq!(count_events(&fleet, POD, "PodDeleted", "").await, 10);
     assert_eq!(count_events(&fleet, WORKLOAD, "PodDeleted", "").await, 1);
     // The workload's own events are few, and remain when the pods are gone.
     for (reason, words) in [
         ("PodsCreated", "created: "),
-        ("HooksAsked", "asked by HookRuns: pre-delete-hook-"),
+        ("HooksAsked", "HookRuns created: pre-delete-hook-"),
         ("PodsDeleted", "deleted: "),
     ] {
         let count = count_events(&fleet, WORKLOAD, reason, words).await;
@@ -189,12 +196,19 @@ async fn what_keeps_a_workload_from_going_on_is_told_once_and_shown_as_long_as_i
     fleet.launch(&game(2, hooked("nowhere"))).await;
     fleet.scale(1);
     fleet.says("ScaleBlocked", "HookTemplateMissing").await;
-    until_told(&fleet, POD, "HookTemplateMissing", "create it. Next: ", 1).await;
+    until_told(
+        &fleet,
+        POD,
+        "HookTemplateMissing",
+        "create it. Continues automatically ",
+        1,
+    )
+    .await;
     until_told(
         &fleet,
         WORKLOAD,
         "HookTemplateMissing",
-        "1 pod is held by a hook: ",
+        "1 pod is blocked by a hook: ",
         1,
     )
     .await;
@@ -295,7 +309,7 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
         assert!(shown.contains(&next), "{next} is not in {shown}");
     }
     stir(&fleet, 10).await;
-    let words = "held by a hook: ";
+    let words = "blocked by a hook: ";
     let crowds = count_events(&fleet, WORKLOAD, reason, words).await;
     assert!((1..=2).contains(&crowds), "{crowds}");
     let next = format!("Next: kubectl game why {GAME} -n {}", fleet.namespace);
@@ -304,7 +318,7 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
         &fleet,
         "HookRun",
         "FailureLimitExceeded",
-        "Next: mend that, then kubectl game retry",
+        "Next: fix the cause, then run: kubectl game retry",
     )
     .await;
     assert_eq!(runs, 50);

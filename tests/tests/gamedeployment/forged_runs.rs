@@ -33,7 +33,7 @@ async fn successful_without_a_measurement_opens_nothing() {
     forge(&fleet, &run.name_any()).await;
     let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
     assert!(
-        message.contains("is Successful without a measured success, which opens nothing"),
+        message.contains("is Successful without a measured success, which does not count"),
         "{message}"
     );
     fleet.quiet().await;
@@ -100,7 +100,7 @@ async fn a_run_made_by_hand_with_the_right_labels_opens_nothing() {
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
 }
 
-const EDITED: &str = "its spec is not the one that the operator wrote";
+const EDITED: &str = "its spec differs from the one that the operator wrote";
 
 /// Builds a run that the operator would not create: every measurement succeeds.
 fn softened(made: &HookRun) -> HookRunSpec {
@@ -230,7 +230,7 @@ async fn an_edit_that_also_sets_terminate_opens_nothing() {
         fleet.start_workloads().await;
         if terminate {
             let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
-            assert_has(&message, "is Successful and was terminated, which opens nothing");
+            assert_has(&message, "is Successful and was terminated, which does not count");
             fleet.quiet().await;
             fleet.retry("preDeleteUpdateStrategy");
         } else {

@@ -73,7 +73,7 @@ async fn a_template_that_is_corrected_after_a_failure_asks_again_by_itself() {
     let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
     assert_has(&message, "\"0\" does not satisfy asInt(result) == 99");
     assert_has(&message, "is Failed");
-    assert_has(&message, "the pod stays as it is");
+    assert_has(&message, "the pod is kept");
     fleet.change_hook("empty", empty_now()).await;
     let status = fleet.settled(1).await;
     assert_eq!(status.pre_delete_hook_condition, []);
@@ -90,7 +90,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
     fleet.scale(1);
     let message = fleet.says("ScaleBlocked", "HookRunNameInvalid").await;
     assert!(
-        message.contains("of 253 that are allowed: shorten the name of HookTemplate aaa"),
+        message.contains("but at most 253 are allowed; shorten the name of HookTemplate aaa"),
         "{message}"
     );
     assert_eq!(fleet.nodes.terminations().len(), 0);

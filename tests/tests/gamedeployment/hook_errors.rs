@@ -242,7 +242,7 @@ async fn entries_have_causes_and_the_condition_has_the_remedy_once() {
         })
         .await;
     for entry in &status.pre_delete_hook_condition {
-        assert_cause(entry, "HookUnsuccessful", "; the pod stays as it is");
+        assert_cause(entry, "HookUnsuccessful", "; the pod is kept");
         let message = entry.message.as_deref().unwrap();
         assert_has(
             message,

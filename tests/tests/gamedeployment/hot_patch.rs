@@ -36,5 +36,5 @@ async fn images_change_at_once_and_nobody_is_asked() {
         assert!(notes.contains_key(HOT_PATCH_STATE));
         assert_eq!(gate(pod), gate(&before[name]), "it stays in service");
     }
-    fleet.told("hot patches have no hooks").await;
+    fleet.told("no hook runs for hot patches").await;
 }

@@ -46,10 +46,10 @@ async fn no_more_pods_are_asked_than_may_be_updated() {
     assert_eq!(status.ready_replicas, 5, "who is asked still serves");
     assert_eq!(status.updated_replicas, 0, "who is asked still serves");
     let message = fleet
-        .until_message("Progressing", "pods wait until more than 3 are available")
+        .until_message("Progressing", "waiting until more than 3 pods are available")
         .await;
     assert!(
-        message.starts_with("0 of 5 pods are updated; the hooks of "),
+        message.starts_with("0 of 5 pods are updated; running the hooks of "),
         "{message}"
     );
     fleet.quiet().await;

@@ -55,7 +55,7 @@ async fn a_hook_before_updates_has_no_say_in_deletions() {
     fleet.scale(1);
     fleet.settled(1).await;
     assert_eq!(ever_asked(&fleet).await, 0);
-    fleet.told("no hook is set").await;
+    fleet.told("no hook is configured").await;
     fleet.set_image("game:v2").await;
     fleet.asked(1).await;
     let of_updates = |run: &HookRun| run.name_any().starts_with("pre-inplace-hook-");

@@ -11,7 +11,7 @@ use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 use crate::fleet;
 
 const PROBLEMS: &str = r#"
-    {"updateStrategy":{"maxUnavailable":0,"maxSurge":0}} => spec.updateStrategy.maxUnavailable: "0": no pod could ever be updated while maxSurge is 0, too; set one of them to at least 1
+    {"updateStrategy":{"maxUnavailable":0,"maxSurge":0}} => spec.updateStrategy.maxUnavailable: "0": no pod could be updated while maxSurge is 0 as well; set one of them to at least 1
     {"updateStrategy":{"maxUnavailable":"some"}} => spec.updateStrategy.maxUnavailable: "some": set a number of 0 or more, or a percentage such as 20%
     {"updateStrategy":{"partition":-1}} => spec.updateStrategy.partition: "-1": set a number of 0 or more, or a percentage such as 20%
     {"updateStrategy":{"maxSurge":"5.5%"}} => spec.updateStrategy.maxSurge: "5.5%": set a number of 0 or more, or a percentage such as 20%

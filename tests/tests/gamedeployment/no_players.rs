@@ -21,11 +21,11 @@ async fn a_pod_without_a_node_goes_at_once() {
         .nodes
         .behave(PodSelector::future(), Behaviour::Unschedulable);
     fleet.scale(4);
-    let message = fleet.until_message("Available", "no node is found for it").await;
+    let message = fleet.until_message("Available", "cannot be scheduled: ").await;
     assert_has(&message, "Insufficient memory");
     fleet.scale(2);
     fleet.settled(2).await;
-    fleet.told("the pod is on no node").await;
+    fleet.told("the pod is not scheduled").await;
     assert_eq!(fleet.names().await, serving);
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
     assert!(

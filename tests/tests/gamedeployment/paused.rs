@@ -20,7 +20,7 @@ async fn pods_are_created_and_healed_while_updates_stop() {
     assert_eq!(
         message,
         format!(
-            "updates are stopped at 0 of 2 pods; set spec.updateStrategy.paused to false to go on; not updated yet: {names}"
+            "updates are paused at 0 of 2 pods; to continue, set spec.updateStrategy.paused to false; not updated yet: {names}"
         )
     );
     fleet.scale(3);

@@ -25,7 +25,7 @@ async fn its_failure_stops_the_update_and_retry_goes_on() {
     fleet.set_image("game:v2").await;
     let message = fleet.says("UpdateBlocked", "HookUnsuccessful").await;
     assert_has(&message, "HookRun post-inplace-hook-");
-    assert_has(&message, "no further pod is updated");
+    assert_has(&message, "no further pods are updated");
     assert_has(&message, "set spec.postInplaceUpdateStrategy.retry to true");
     let status = fleet
         .until(|status| status.post_inplace_hook_condition.len() == 1)

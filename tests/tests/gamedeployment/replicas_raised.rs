@@ -53,7 +53,7 @@ async fn the_victims_chosen_last_are_withdrawn_first() {
             .message
             .as_deref()
             .unwrap()
-            .starts_with("waits for the verdict of HookRun pre-delete-hook-")
+            .starts_with("waiting for the verdict of HookRun pre-delete-hook-")
     );
     fleet.nodes.every_pod().set_players(0);
     fleet.settled(3).await;

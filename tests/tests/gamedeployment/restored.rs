@@ -67,11 +67,11 @@ async fn restored_runs_call_nobody_and_hold_up_no_pod() {
         .until_runs(|runs| runs.len() == 2 && runs.iter().all(has_ended_without_owner))
         .await;
     for run in &restored {
-        assert_has(&status(run).message.unwrap(), "Delete it");
+        assert_has(&status(run).message.unwrap(), "delete it");
         assert_eq!(status(run).metric_results, []);
     }
     fleet
-        .told("Next: if it still has no owner, kubectl delete hookrun")
+        .told("Next: if it still has no owner, run: kubectl delete hookrun")
         .await;
     fleet.quiet().await;
 

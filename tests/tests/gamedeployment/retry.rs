@@ -91,7 +91,7 @@ async fn a_run_that_a_finalizer_keeps_holds_up_neither_the_retry_nor_another_pod
     fleet
         .until_message(
             "Progressing",
-            &format!("finalizers keep HookRuns that are being deleted: {run}"),
+            &format!("HookRuns stuck in deletion because of their finalizers: {run}"),
         )
         .await;
     fleet.quiet().await;

@@ -94,7 +94,7 @@ async fn on_delete_changes_only_what_somebody_deletes() {
     let old = fleet.names().await;
     fleet.set_image("game:v2").await;
     let message = fleet.says("Progressing", "WaitingForDeletion").await;
-    let words = "0 of 2 pods are updated; others change when they are deleted; not updated yet: ";
+    let words = "0 of 2 pods are updated; the others are updated when they are deleted; not updated yet: ";
     assert!(message.starts_with(words), "{message}");
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);

@@ -17,7 +17,8 @@ async fn a_label_that_no_pod_can_have_is_named_and_the_fleet_lives_on() {
     let label = json!({ "metadata": { "labels": { "build": "feature/new maps" } } });
     fleet.set(json!({ "template": label })).await;
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
-    let words = "spec.template.metadata.labels[build]: \"feature/new maps\": a label's value has at most 63 characters";
+    let words =
+        "spec.template.metadata.labels[build]: \"feature/new maps\": a label value has at most 63 characters";
     assert!(message.starts_with(words), "{message}");
     fleet.told("InvalidSpec spec.template.metadata.labels").await;
 

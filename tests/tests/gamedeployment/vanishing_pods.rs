@@ -123,7 +123,7 @@ async fn on_a_node_that_is_gone_nobody_plays() {
     assert!(fleet.names().await.contains(&victim));
     eventually(GONE, || async {
         let told = fleet.events().await;
-        let words = "its node does not exist any more";
+        let words = "its node no longer exists";
         told.iter().any(|event| event.contains(words)).then_some(())
     })
     .await;

@@ -198,5 +198,5 @@ async fn another_hook_in_the_spec_voids_the_question() {
     fleet.set(json!({ "preDeleteUpdateStrategy": null })).await;
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods().len(), 1);
-    fleet.told("no hook is set").await;
+    fleet.told("no hook is configured").await;
 }

@@ -27,14 +27,14 @@ async fn every_failure_is_named() {
             Answer::json(json!({ "age": 45 })).with_status(404),
             "received status 404",
         ),
-        ("html", Answer::text("<html>"), "the answer is not JSON"),
+        ("html", Answer::text("<html>"), "the response is not JSON"),
         (
             "half",
             Answer::claimed_json("{\"age\": 4"),
-            "the answer is not JSON",
+            "the response is not JSON",
         ),
-        ("empty", Answer::status(200), "the answer is empty"),
-        ("no-content", Answer::status(204), "the answer is empty"),
+        ("empty", Answer::status(200), "the response is empty"),
+        ("no-content", Answer::status(204), "the response is empty"),
         ("no-key", Answer::json(json!({ "Age": 45 })), "age"),
         ("hang-up", Answer::hang_up(), "127.0.0.1"),
         ("cut-short", Answer::cut_short("{\"age\": 45"), "127.0.0.1"),
@@ -113,7 +113,7 @@ async fn an_answer_without_end_is_cut_and_costs_little() {
     ] {
         env.game.on(&format!("/{name}"), answer);
         measure(&env, name, &env.game.url(&format!("/{name}")), json!({})).await;
-        assert_error(&env.settled(name).await, "the answer is larger than 1 MiB");
+        assert_error(&env.settled(name).await, "the response is larger than 1 MiB");
         let sent = env.game.counts(&format!("/{name}")).sent_bytes;
         assert!(sent < BUFFERED, "{name}: {sent} bytes were sent");
     }

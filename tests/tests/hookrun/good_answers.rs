@@ -137,7 +137,7 @@ async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_
             "no-number",
             "",
             failure("result.of / result.of > 0.05"),
-            "NaN is compared",
+            "a value is NaN",
         ),
         (
             "room",

@@ -45,7 +45,7 @@ async fn an_incomplete_answer_of_prometheus_opens_nothing() {
         let message = status.message.unwrap();
         assert_eq!(status.phase, phase, "{name}: {message}");
         assert_eq!(
-            message.contains("the answer is incomplete: "),
+            message.contains("the response is incomplete: "),
             phase == Phase::Error,
             "{message}"
         );

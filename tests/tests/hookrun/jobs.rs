@@ -351,7 +351,7 @@ async fn a_job_that_cannot_start_says_why() {
     assert_eq!(status.phase, Phase::Running);
     assert_has(
         status.message.as_deref().unwrap(),
-        "waits: ImagePullBackOff: Back-off pulling",
+        "is waiting: ImagePullBackOff: Back-off pulling",
     );
     end(&env, &pod, 0, "").await;
     assert_eq!(env.settled("run").await.phase, Phase::Successful);
@@ -405,7 +405,7 @@ async fn a_job_of_that_name_that_belongs_to_somebody_else_is_left_alone() {
     env.operator = Operator::start(&start(&env.namespace).await);
     let status = env.settled("run").await;
     assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
-    assert_has(status.message.as_deref().unwrap(), "belongs to somebody else");
+    assert_has(status.message.as_deref().unwrap(), "has another owner");
     env.delete("run").await;
     let uids: Vec<_> = all_jobs(&env).await.iter().map(ResourceExt::uid).collect();
     assert_eq!(uids, [job.uid()]);

@@ -28,7 +28,7 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
         (
             "misplaced",
             json!({ "provider": { "web": { "successCondition": "result == 0" } } }),
-            "metrics[0].provider.web.successCondition: unknown field; it belongs to the metric itself",
+            "metrics[0].provider.web.successCondition: unknown field; move it to the metric itself",
         ),
         (
             "path",
@@ -45,7 +45,7 @@ async fn a_misspelt_condition_ends_a_run_before_anything_is_asked() {
     let of_spec = (
         "beside",
         beside,
-        "successCondition: unknown field; it belongs to the metric itself",
+        "successCondition: unknown field; move it to the metric itself",
     );
     for (name, spec, words) in cases.into_iter().chain([of_spec]) {
         env.create(name, spec.clone()).await;
@@ -70,8 +70,8 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
         .await;
     let valid = condition(&env, "odd", "True").await;
     for words in [
-        "metrics[0].comment: unknown field, without effect",
-        "metrics[0]: no condition: any 2xx answer is a success",
+        "metrics[0].comment: unknown field, which has no effect",
+        "metrics[0]: no condition is set: any 2xx response is a success",
     ] {
         assert_has(&valid.message, words);
     }
@@ -80,5 +80,5 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
     let status = env.settled("odd").await;
     assert_eq!(status.phase, Phase::Successful);
     let message = status.message.unwrap();
-    assert_has(&message, "no condition: any 2xx answer is a success");
+    assert_has(&message, "no condition is set: any 2xx response is a success");
 }

@@ -211,7 +211,7 @@ async fn a_difference_is_a_failure_and_a_field_that_is_not_there_an_error() {
             secret,
             none,
             Phase::Failed,
-            "differs from the value; what is there is hidden",
+            "differs from the expected value; the current value is hidden",
         ),
     ];
     for (index, (provider, more, phase, wanted)) in cases.into_iter().enumerate() {
@@ -302,7 +302,7 @@ async fn objects_of_other_kinds_are_found_by_their_group_or_by_the_arguments_of_
             "room",
             "the API server has no kind Room in the core group",
         ),
-        ("", "Node", "room", "objects of kind Node belong to no namespace"),
+        ("", "Node", "room", "kind Node is not namespaced"),
         ("", "ConfigMap", "room", "cannot get resource \"configmaps\""),
     ]
     .into_iter()
@@ -348,7 +348,10 @@ async fn a_namespace_without_a_grant_has_neither_reads_nor_writes() {
         let status = run(&env, name, metric, "arena-x").await;
         assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
         let message = message(&status);
-        assert_has(message, "the API server refuses ServiceAccount hookgate-hooks");
+        assert_has(
+            message,
+            "the API server refused the request of ServiceAccount hookgate-hooks",
+        );
         assert_has(message, wanted);
     }
     assert_eq!(
@@ -394,7 +397,7 @@ async fn another_pod_of_the_same_name_is_neither_read_nor_annotated() {
         create_for(&env, name, &provider, "arena-x", &uid).await;
         let status = env.settled(name).await;
         assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
-        assert_has(message(&status), "is not the pod of this run");
+        assert_has(message(&status), "the pod of this HookRun");
     }
     assert_eq!(
         annotations(&env, "arena-x").await,
@@ -448,13 +451,16 @@ async fn annotations_of_the_operators_and_those_that_no_flag_names_are_not_set()
     for (index, (key, wanted)) in [
         (
             "tkex.tencent.com/skip-hook",
-            "belongs to Kubernetes or the operators",
+            "is reserved for Kubernetes and the operators",
         ),
         (
             "controller.kubernetes.io/pod-deletion-cost",
-            "belongs to Kubernetes or the operators",
+            "is reserved for Kubernetes and the operators",
         ),
-        ("inplace-update-state", "belongs to Kubernetes or the operators"),
+        (
+            "inplace-update-state",
+            "is reserved for Kubernetes and the operators",
+        ),
         (
             "other.example.com/drain",
             "start hook-operator with --patch-annotations other.example.com/drain",

@@ -159,7 +159,11 @@ async fn what_keeps_it_from_starting_is_said_in_one_line() {
     for (flags, code, words) in [
         (["--egress-deny", "10.0.0.0/99"], 2, "is not a network"),
         (["--log", "hook_operator=loud"], 1, "use for example info"),
-        (["--listen", "203.0.113.1:1"], 1, "choose another with --listen"),
+        (
+            ["--listen", "203.0.113.1:1"],
+            1,
+            "choose another address with --listen",
+        ),
     ] {
         let program = Program::new(PROGRAM).env("KUBECONFIG", kubeconfig).args(flags);
         let operator = Process::start(program).unwrap();

@@ -33,7 +33,7 @@ async fn parallel_metrics_are_measured_at_once_and_stop_together() {
     );
     assert_eq!(
         status.metric_results[0].message.as_deref(),
-        Some("stopped: metric steady Failed")
+        Some("stopped because metric steady is Failed")
     );
     assert_eq!(status.phase, Phase::Failed);
     let message = status.message.unwrap();
@@ -123,7 +123,10 @@ async fn after_a_failure_the_ordered_rest_is_never_asked() {
         ]
     );
     for stopped in &status.metric_results[1..] {
-        assert_eq!(stopped.message.as_deref(), Some("stopped: metric first Failed"));
+        assert_eq!(
+            stopped.message.as_deref(),
+            Some("stopped because metric first is Failed")
+        );
         assert!(stopped.measurements.is_empty());
     }
     assert_ended(&status, Phase::Failed, "FailureLimitExceeded");
@@ -148,7 +151,7 @@ async fn a_metric_in_its_initial_delay_does_not_hold_up_the_end() {
     );
     assert_eq!(
         status.metric_results[0].message.as_deref(),
-        Some("stopped: metric broken Error")
+        Some("stopped because metric broken is Error")
     );
     assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
     assert_eq!(env.game.counts("/waiting").received, 0);

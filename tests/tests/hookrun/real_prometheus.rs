@@ -95,7 +95,7 @@ async fn not_a_number_is_inconclusive_unless_a_condition_asks_for_it() {
         assert_eq!(status.phase, phase, "{name}: {status:?}");
         let message = status.message.as_deref().unwrap();
         assert!(
-            phase != Phase::Inconclusive || message.contains("the answer holds NaN"),
+            phase != Phase::Inconclusive || message.contains("the response contains NaN"),
             "{message}"
         );
     }
@@ -138,8 +138,8 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
     ask(&env, "string", "\"text\"", json!({})).await;
     for (name, words) in [
         ("bad", "Prometheus refused the query: bad_data: "),
-        ("range", "Prometheus answered a matrix; "),
-        ("string", "Prometheus answered a string; "),
+        ("range", "Prometheus returned a matrix; "),
+        ("string", "Prometheus returned a string; "),
     ] {
         let status = env.verdict(name).await;
         assert_eq!(status.phase, Phase::Error, "{status:?}");
@@ -151,7 +151,7 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
     env.measure("elsewhere", at_once(metric(&env.game.url(""), "vector(1)")))
         .await;
     let message = env.settled("elsewhere").await.message.unwrap();
-    assert_has(&message, "does the address lead to a Prometheus server?");
+    assert_has(&message, "does the address point to a Prometheus server?");
 }
 
 #[tokio::test]

@@ -248,9 +248,7 @@ async fn a_secret_that_is_too_long_is_not_sent() {
     let message = status.message.unwrap();
     assert_eq!(status.phase, Phase::Error, "{message}");
     assert!(
-        message.contains(
-            "key \"token\" of Secret \"credentials\" is 1000000 bytes long; a hook takes at most 16384"
-        ),
+        message.contains("key \"token\" of Secret \"credentials\" is 1000000 bytes long; the limit is 16384"),
         "{message}"
     );
     assert_eq!(env.game.all_requests().len(), 0);

@@ -61,7 +61,7 @@ async fn a_collector_gets_every_measurement_and_every_write_and_no_secret() {
         "provider",
         "web",
         "Successful",
-        "write a status",
+        "write the status",
     ] {
         assert!(said(words), "{words} is in no span");
     }

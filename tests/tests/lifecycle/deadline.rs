@@ -71,7 +71,7 @@ async fn time_with_players_does_not_count_and_a_hook_that_takes_too_long_ends_th
     // The command of the message, with more time.
     rollouts.answer("half", "yes");
     rollouts.limit_time(600).await;
-    let command = message.split("the time again: kubectl ").nth(1).unwrap();
+    let command = message.split("restart the timer: kubectl ").nth(1).unwrap();
     let command = command.replace("$(date +%s)", "now");
     let words: Vec<&str> = command.split_whitespace().collect();
     let _ = rollouts.fleet.kubectl(&words, "");

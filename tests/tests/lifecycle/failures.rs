@@ -144,7 +144,7 @@ async fn a_hook_that_outlasts_its_time_is_stopped() {
     rollouts.fleet.apply(&rollout(2, &[slow], json!({})));
     let message = rollouts.fleet.says("UpdateBlocked", "LifecycleHookAborted").await;
     assert!(
-        message.contains("timeoutSeconds have passed; the last attempt: HookRun "),
+        message.contains("the hook exceeded its timeoutSeconds; last attempt: HookRun "),
         "{message}"
     );
     let runs = rollouts.fleet.until_runs(|runs| runs.len() == 1).await;
@@ -191,7 +191,7 @@ async fn problems_of_the_spec_are_named_by_path() {
             let message = rollouts.fleet.says("InvalidSpec", "InvalidSpec").await;
             assert_eq!(
                 message,
-                "spec.lifecycleHooks[0]: execNewPod, jobSpec and hook exclude each other; keep one"
+                "spec.lifecycleHooks[0]: execNewPod, jobSpec and hook are mutually exclusive; keep one"
             );
         }
         Err(refused) => assert!(

@@ -36,9 +36,9 @@ async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
     assert_eq!(template["spec"]["containers"][0]["image"], "game:v2");
     let status = plugin.run(&format!("status {GAME} --timeout 60s")).await;
     assert_eq!(status.code, 1, "{status:?}");
-    assert_has(&plugin.ok(&format!("get {GAME}")).await, "goes back to ");
+    assert_has(&plugin.ok(&format!("get {GAME}")).await, "going back to ");
     let refused = plugin.refused(&format!("abort {GAME}")).await;
-    assert_has(&refused, "is aborted already");
+    assert_has(&refused, "is already aborted");
     let why = plugin.ok(&format!("why {GAME}")).await;
     let again = plugin.obeys(next(&why)).await;
     assert_has(&again.out, "begins again");

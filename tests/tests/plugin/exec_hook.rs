@@ -156,7 +156,7 @@ async fn a_container_that_fails_is_named_and_the_exit_code_says_so() {
     assert_eq!(nothing.code, 1, "{nothing:?}");
     assert!(
         nothing.out.starts_with(
-            "executionhook.tkex.tencent.com/nothing\nfailed: NothingSelected: no running pod has the labels"
+            "executionhook.tkex.tencent.com/nothing\nfailed: NothingSelected: no running pod matches"
         ),
         "{nothing:?}"
     );
@@ -180,7 +180,7 @@ async fn a_hook_that_waits_for_its_action_says_so_and_begins_when_there_is_one()
     let words = ["exec-hook", "run", "freeze", "-l", &format!("app={GAME}")];
     let mut run = terminal(&fleet, &words);
     until(&run, |shown| {
-        shown.contains("waiting: ActionNotFound: there is no HookAction freeze in this namespace")
+        shown.contains("waiting: ActionNotFound: HookAction freeze does not exist in this namespace")
     })
     .await;
     action(&fleet);

@@ -29,7 +29,7 @@ async fn a_run_that_nobody_measures_names_hook_operator_within_forty_seconds() {
     let look = "kubectl get deploy,pods -A -l app.kubernetes.io/name=hook-operator";
     for words in [
         run.as_str(),
-        "hook-operator does not run",
+        "hook-operator is not running",
         "--namespace",
         "--shard",
         look,
@@ -44,7 +44,7 @@ async fn a_run_that_nobody_measures_names_hook_operator_within_forty_seconds() {
         plugin.ok(&format!("hook get {run}")).await,
         plugin.ok("hook list").await,
     ] {
-        assert!(said.contains("hook-operator does not run"), "{said}");
+        assert!(said.contains("hook-operator is not running"), "{said}");
         assert!(said.contains("app.kubernetes.io/name=hook-operator"), "{said}");
     }
     let status = plugin.run(&format!("status {GAME} --timeout 5s")).await;

@@ -45,7 +45,8 @@ async fn each_mistake_is_answered_with_what_to_do() {
     let said = plugin
         .refused(&format!("scale {GAME} --replicas 0 --current-replicas 5"))
         .await;
-    assert_has(&said, "has spec.replicas 1 now; nothing was changed");
+    let unchanged = format!("spec.replicas of {GAME} is 1; nothing was changed");
+    assert_has(&said, &unchanged);
     fleet.settled(1).await;
 }
 

@@ -76,20 +76,20 @@ async fn is_shown(plugin: &Plugin<'_>, pod: &str, run: &str) {
     assert_has(&tree, "\"3\" does not satisfy asInt(result) == 0");
 }
 
-/// Checks the explanation of a waiting pod, and of one that does not wait. Returns the next command to type.
+/// Checks the explanation of a waiting pod, and of one that is not waiting. Returns the next command to type.
 async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
     let namespace = &plugin.fleet.namespace;
     let why = plugin.ok(&format!("why {pod}")).await;
     let words = format!(
-        "Pod {pod} waits: it is selected for deletion, and its PreDelete hook did not succeed. HookRun {run} is Failed: metric \
-         players Failed: \"3\" does not satisfy asInt(result) == 0"
+        "Pod {pod} is waiting: it is selected for deletion, and its PreDelete hook did not succeed. HookRun {run} is \
+         Failed: metric players Failed: \"3\" does not satisfy asInt(result) == 0"
     );
     assert!(why.starts_with(&words), "{why}");
     assert_eq!(plugin.ok(&format!("why pod/{pod}")).await, why);
     let names = plugin.fleet.names().await;
     let other = names.into_iter().find(|name| name != pod).unwrap();
     let content = plugin.ok(&format!("why {other}")).await;
-    let words = format!("Pod {other} does not wait: it is ready");
+    let words = format!("Pod {other} is not waiting: it is ready");
     assert!(content.starts_with(&words), "{content}");
     let game = plugin.ok(&format!("why gd/{GAME}")).await;
     assert_has(&game, &format!("kubectl game why pod/{pod} -n {namespace}"));

@@ -40,7 +40,7 @@ async fn the_hook_of_one_pod_is_skipped_and_of_no_other() {
     fleet.until_pods(|pods| pods.len() == 2).await;
     // Kubernetes 1.20 cannot report the user's identity, so the plugin uses the kubeconfig's user.
     fleet
-        .told("no hook was asked; reason: the event is over; by: ")
+        .told("hooks are skipped; reason: the event is over; by: ")
         .await;
     let gone = plugin.ok(&format!("why {pod}")).await;
     assert_has(&gone, &format!("Pod {pod} was deleted "));

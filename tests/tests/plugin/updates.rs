@@ -21,7 +21,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
         "{said}"
     );
     let again = plugin.refused(&format!("pause {GAME}")).await;
-    assert_eq!(again, format!("error: {GAME} is paused already\n"));
+    assert_eq!(again, format!("error: {GAME} is already paused\n"));
     let said = plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     let words = "game game:v1 → game:v2. It is paused: no pod is updated until it is resumed.";
     assert_has(&said, words);
@@ -162,7 +162,7 @@ async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
     fleet.says("UpdateBlocked", "LifecycleHookAborted").await;
     server.on("/health", Answer::json(json!({ "healthy": true })));
     let why = plugin.ok(&format!("why {GAME}")).await;
-    assert_has(&why, "Remove the cause, then run the hook again");
+    assert_has(&why, "Fix the cause, then run the hook again");
     let retried = plugin.obeys(next(&why)).await;
     assert_has(&retried.out, "lifecycle hook smoke runs again");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;

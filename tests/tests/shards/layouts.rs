@@ -33,7 +33,7 @@ async fn process((control_plane, namespace): &(&ControlPlane, String), shard: &s
 /// Checks that a process does not work but waits, is as ready as a waiting one can be, and names the process
 /// that it waits for.
 async fn waits(operator: &Operator, words: &str) {
-    let expected = format!("[+] leader-election waits for {words}, led by ");
+    let expected = format!("[+] leader-election waiting for {words}, led by ");
     eventually(SOON, || async {
         let (status, text) = operator.ask("/readyz").await?;
         if status == 200 && text.contains(&expected) {
@@ -66,7 +66,7 @@ async fn a_new_count_waits_until_every_shard_of_the_old_one_has_ended() {
     until_it_leads(&new).await;
     let said = new.process.tail(1000);
     assert_eq!(
-        said.matches("waits for shard 0/2").count(),
+        said.matches("waiting for shard 0/2").count(),
         1,
         "told more than once: {said}"
     );
@@ -114,7 +114,7 @@ async fn who_was_asleep_while_another_layout_came_does_not_go_on() {
     assert_eq!(status.code(), Some(1));
     let words = whole.process.tail(5);
     assert!(
-        words.contains("lost the lead") && words.contains("waits for shard 0/2"),
+        words.contains("lost leadership") && words.contains("waiting for shard 0/2"),
         "{words}"
     );
     assert!(leads(&shard).await);

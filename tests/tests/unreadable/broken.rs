@@ -141,7 +141,7 @@ impl Broken {
             Kind::GameDeployment => (
                 "True InvalidSpec",
                 "it cannot be read: ",
-                "; correct the field. Nothing is done to its pods",
+                "; correct the field. Its pods are not changed until then",
             ),
             Kind::ExecutionHook => return api.warned(id, TOO_DEEP).await,
             kind => {

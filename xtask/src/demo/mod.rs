@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     match play(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("\nThe demo did not go as it should: {error}");
+            eprintln!("\nThe demo failed: {error}");
             ExitCode::FAILURE
         }
     }
@@ -38,7 +38,7 @@ fn play(args: &Args) -> Outcome<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let teller = Teller::new();
-        teller.chapter("A Kubernetes control plane of our own (etcd, API server, controller manager)");
+        teller.chapter("A local Kubernetes control plane (etcd, API server, controller manager)");
         let crds = shared_api::crd::all();
         let control_plane = ControlPlane::start(Options {
             crds,
@@ -68,7 +68,7 @@ fn play(args: &Args) -> Outcome<()> {
         };
         let outcome = harness.play().await;
         if outcome.is_err() {
-            eprintln!("\nThe operators' last words:\n{}\n{}", hooks.tail(20), workloads.tail(20));
+            eprintln!("\nLast log lines of the operators:\n{}\n{}", hooks.tail(20), workloads.tail(20));
         }
         outcome?;
         teller.next_steps();

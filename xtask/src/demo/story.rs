@@ -127,9 +127,8 @@ impl<S: Servers> Harness<'_, S> {
     }
 
     async fn update_in_two_batches(&self) -> Outcome<()> {
-        self.teller.chapter(
-            "A new image for four of six servers, in place, two at a time; the hook runs for each before",
-        );
+        self.teller
+            .chapter("A new image for four of six servers, in place, two at a time, each after its hook");
         self.servers.set_players(None, 0).await?;
         let image = json!([{
             "op": "replace", "path": "/spec/template/spec/containers/0/image", "value": self.servers.image("v2")
@@ -163,28 +162,31 @@ impl<S: Servers> Harness<'_, S> {
         let runs: Api<HookRun> = Api::namespaced(self.control_plane.client(), self.namespace);
         let left = runs.list(&ListParams::default()).await?.items.len();
         let facts = [
-            ("one server left after the first yes", first.len() == 1),
             (
-                "a second one left, after the retry and no sooner",
+                "one server was deleted after its hook succeeded",
+                first.len() == 1,
+            ),
+            (
+                "a second server was deleted, only after the retry",
                 second.len() == 2 && first.is_subset(second),
             ),
             (
-                "four servers restarted with the new image, once each",
+                "four servers restarted once, with the new image",
                 restarted == 4 && unharmed == 2,
             ),
             (
-                "six servers run, all of them from the beginning",
+                "six servers are running, none of them new",
                 pods.len() == 6 && pods.iter().all(|pod| all.contains(&server(pod))),
             ),
             ("no HookRun is left", left == 0),
         ];
         for (fact, holds) in facts {
             self.teller
-                .say(&format!("{} {fact}", if holds { "ok " } else { "NOT" }));
+                .say(&format!("{} {fact}", if holds { "ok    " } else { "FAILED" }));
         }
         match facts.iter().find(|(_, holds)| !holds) {
             None => Ok(()),
-            Some((fact, _)) => Err(format!("this should hold and does not: {fact}").into()),
+            Some((fact, _)) => Err(format!("check failed: {fact}").into()),
         }
     }
 
@@ -214,7 +216,7 @@ impl<S: Servers> Harness<'_, S> {
             if names.len() == left {
                 Ok(())
             } else {
-                Err(format!("{names:?} are there"))
+                Err(format!("pods that exist: {names:?}"))
             }
         })
         .await?;
@@ -239,7 +241,11 @@ impl<S: Servers> Harness<'_, S> {
             if status.observed_generation == game.metadata.generation && wanted(&status) {
                 Ok(status)
             } else {
-                Err(format!("{} is not so: {}", game.name_any(), json!(status)))
+                Err(format!(
+                    "{} is not in the wanted state: {}",
+                    game.name_any(),
+                    json!(status)
+                ))
             }
         });
         let status = status.await?;

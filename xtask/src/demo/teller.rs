@@ -52,7 +52,7 @@ impl Teller {
             "  cargo demo --keep                      the same, left running for your own kubectl\n  \
              cargo run -p kubectl-game -- hook evaluate -f examples/01-web-hook.yaml --result '{{\"players\": 0}}'\n  \
              cargo run -p kubectl-game -- hook lint -f examples/*.yaml\n  \
-             docs/concepts.md                       what a hook is and how it is judged\n  \
+             docs/concepts.md                       hooks, gates and verdicts\n  \
              docs/conditions.md                     the language of successCondition"
         );
     }

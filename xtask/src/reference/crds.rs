@@ -9,11 +9,13 @@ use super::{beginning, cell};
 use crate::generate::trim;
 
 const INTRODUCTION: &str = "
-All kinds belong to `tkex.tencent.com/v1alpha1` and to a namespace. `[]` is an element of a list. A field that is not
-marked *required* may be left out; what that means stands with it. Fields that are not here are dropped by the API server.
+All kinds belong to `tkex.tencent.com/v1alpha1` and are namespaced. `[]` is an element of a list. Fields that are not
+marked *required* are optional; the column *unset means* gives their default. The API server drops fields that are not
+listed here.
 
-What the fields do together: [concepts](../concepts.md) for hooks, [game-deployments](../game-deployments.md) for
-workloads. The definitions themselves: [`shared-api/crds`](../../shared-api/crds).
+For the way in which the fields work together, see [concepts](../concepts.md) for hooks and
+[game-deployments](../game-deployments.md) for workloads. The definitions are in
+[`shared-api/crds`](../../shared-api/crds).
 ";
 
 pub(super) fn page() -> Result<String, Box<dyn Error>> {
@@ -57,7 +59,7 @@ fn kind(definition: &Value, text: &mut String) {
         if !rules.is_empty() {
             let _ = write!(
                 text,
-                "\nThe API server checks besides, from Kubernetes 1.25 on; the operators always:\n\n{}",
+                "\nFurther rules, which the operators always check, and the API server from Kubernetes 1.25 on:\n\n{}",
                 rules.concat()
             );
         }
@@ -149,10 +151,10 @@ fn limits(field: &Value) -> String {
     for (limit, words) in [
         ("minimum", "at least"),
         ("maximum", "at most"),
-        ("minItems", "elements: at least"),
-        ("maxItems", "elements: at most"),
-        ("minLength", "letters: at least"),
-        ("maxLength", "letters: at most"),
+        ("minItems", "items: at least"),
+        ("maxItems", "items: at most"),
+        ("minLength", "characters: at least"),
+        ("maxLength", "characters: at most"),
     ] {
         if let Some(number) = field[limit].as_f64() {
             limits.push(format!("{words} {number}"));

@@ -9,8 +9,8 @@ Each flag can also be set by an environment variable; the flag takes precedence.
 
 The programs find the API server through `KUBECONFIG`, the default kubeconfig, or the service account of the pod, in this
 order.
-The exit code is 0 after SIGTERM or SIGINT, 1 when the program cannot start, has lost the Lease or has a task that hangs,
-2 for a wrong flag.
+The exit code is 0 after SIGTERM or SIGINT, 1 if the program cannot start, has lost the Lease or has a task that hangs,
+and 2 for a wrong flag.
 
 The flags of `kubectl game` are on [its page](../kubectl-game.md#all-commands).
 ";

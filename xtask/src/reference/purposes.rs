@@ -33,8 +33,8 @@ const NAMESPACE_HOOKS: &str = "hookgate-hooks";
 const WORKLOADS: &str = "gamedeployment-operator";
 const ADMISSION: &str = "hookgate-admission";
 const REFUSED: &str = "`WriteFailed`";
-const LEASES: &str =
-    "nobody leads and nothing is done; not ready, with the reason. `--leader-election false` does without";
+const LEASES: &str = "no process becomes the leader, and nothing is done; not ready, with the reason. \
+                      `--leader-election false` needs no Lease";
 
 /// All purposes, in display order.
 pub(super) const ALL: &[Purpose] = &[
@@ -44,21 +44,21 @@ pub(super) const ALL: &[Purpose] = &[
         "hookruns",
         "get",
         "reading a run again after a conflict",
-        "conflicts are settled only when the watch brings the news",
+        "conflicts are resolved only once the watch delivers the new version",
     ),
     purpose(
         HOOKS,
         "hookruns",
         "delete",
         "`ttlSecondsAfterFinished`",
-        "finished runs are kept, and each is tried again every 5 s",
+        "finished runs are kept, and each deletion is retried every 5 s",
     ),
     purpose(
         HOOKS,
         "hookruns/status",
         "patch",
-        "recording",
-        "no verdict, no gate opens; the log says so",
+        "recording measurements and verdicts",
+        "no verdict is recorded and no gate opens; reported in the log",
     ),
     purpose(
         HOOKS,
@@ -72,7 +72,7 @@ pub(super) const ALL: &[Purpose] = &[
         "hooktemplates/status",
         "patch",
         "the `Valid` condition",
-        "VALID stays empty; runs do not mind",
+        "VALID stays empty; runs are not affected",
     ),
     purpose(
         HOOKS,
@@ -85,28 +85,28 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "executionhooks",
         "get",
-        "the newest state before the first try, and after a conflict",
-        "no ExecutionHook is carried out; the log says so",
+        "reading the latest state before the first attempt, and after a conflict",
+        "no ExecutionHook is carried out; reported in the log",
     ),
     purpose(
         HOOKS,
         "executionhooks/status",
         "patch",
-        "recording",
-        "no ExecutionHook is carried out; the log says so",
+        "recording results",
+        "no ExecutionHook is carried out; reported in the log",
     ),
     purpose(
         HOOKS,
         "executionhooks",
         "delete",
         "`ttlSecondsAfterFinished`",
-        "finished ExecutionHooks stay",
+        "finished ExecutionHooks are kept",
     ),
     purpose(
         HOOKS,
         "hookactions",
         "get",
-        "the action of an ExecutionHook",
+        "reading the action of an ExecutionHook",
         "ExecutionHooks wait, with `ActionNotRead`",
     ),
     purpose(
@@ -120,9 +120,9 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "serviceaccounts",
         "impersonate",
-        "the providers `job`, `kubernetes` and `exec` and ExecutionHooks, if one of them is on; of the one name \
-         `hookgate-hooks`",
-        "hooks that use them end in Error, with `JobRefused` or `ApiRefused`; ExecutionHooks wait or try again",
+        "acting as `hookgate-hooks`, the only allowed name, for the providers `job`, `kubernetes` and `exec` and for \
+         ExecutionHooks, if one of them is on",
+        "hooks that use them end in Error, with `JobRefused` or `ApiRefused`; ExecutionHooks wait or retry",
     ),
     purpose(
         HOOKS,
@@ -135,21 +135,21 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "leases",
         "get update",
-        "leader election, in one namespace; of the names of the operators' Leases",
+        "leader election; only the operators' Leases, in one namespace",
         LEASES,
     ),
     purpose(
         HOOKS,
         "leases",
         "create",
-        "the first Lease. A right to create cannot be bound to a name",
+        "creating the first Lease. The right to create cannot be limited to a name",
         LEASES,
     ),
     purpose(
         HOOKS,
         "leases",
         "list",
-        "seeing, before it leads, that no process of another `--shard` COUNT is at work",
+        "checking, before it becomes the leader, that no process with another `--shard` COUNT is running",
         LEASES,
     ),
     purpose(
@@ -163,163 +163,165 @@ pub(super) const ALL: &[Purpose] = &[
         NAMESPACE_HOOKS,
         "jobs",
         "get",
-        "finding a Job again after a restart; reading it before it is deleted, and when the watch has shown nothing",
-        "after a restart, hooks whose Jobs run end in Error, with `JobRefused`. Jobs of stopped runs go on: `JobsLeft`",
+        "finding a Job after a restart; reading it before it is deleted, and when the watch has not shown it",
+        "after a restart, hooks whose Jobs are running end in Error, with `JobRefused`. Jobs of stopped runs keep \
+         running: `JobsLeft`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "jobs",
         "list watch",
-        "noticing at once that a Job has ended",
-        "it is noticed up to 5 min later",
+        "detecting at once that a Job has ended",
+        "the end of a Job is detected up to 5 min later",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "jobs",
         "delete",
-        "ending the Jobs of stopped runs; removing the Job of the measurement before",
-        "they stay or go on: `JobsLeft`. They are deleted with their HookRun",
+        "stopping the Jobs of stopped runs; deleting the Job of the previous measurement",
+        "the Jobs are kept, or keep running: `JobsLeft`. They are deleted with their HookRun",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "list",
-        "results, exit codes, and why a Job has not ended",
+        "reading results, exit codes, and the reason why a Job has not ended",
         "hooks whose condition judges a Job end in Error, with `JobLost`; messages lack the container and its exit code",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "get",
-        "the function `get` of the provider `kubernetes`, for which other kinds need a grant of their own; the check of the \
-         pod before and after each command of the provider `exec`, and each try of an ExecutionHook",
+        "the function `get` of the provider `kubernetes`, for which other kinds need their own Role; checking the pod \
+         before and after each command of the provider `exec`, and for each attempt of an ExecutionHook",
         "hooks that use them end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "patch",
-        "the function `patch` of the provider `kubernetes`. A right to open gates: see [security](../security.md#objects)",
+        "the function `patch` of the provider `kubernetes`. This right can open gates: see \
+         [security](../security.md#objects)",
         "hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods/exec",
         "get",
-        "the provider `exec`, whose commands are WebSocket connections. A right to everything that the pods of the \
-         namespace may do: see [security](../security.md#commands)",
+        "the provider `exec`, whose commands are WebSocket connections. This right includes everything that the pods \
+         of the namespace are allowed to do: see [security](../security.md#commands)",
         "hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods/exec",
         "create",
-        "the same, on API servers of version 1.35 and newer",
-        "there, hooks that use it end in Error, with `ApiRefused`",
+        "the same, on API servers 1.35 and newer",
+        "on these API servers, hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns hooktemplates",
         "list watch",
-        "finding them",
-        "not ready; nothing is decided",
+        "watching them",
+        "not ready; no work is done",
     ),
     purpose(
         WORKLOADS,
         "nodes",
         "list watch",
         "deletion costs of nodes; nodes that are gone or not Ready",
-        "not ready; give the right, or set `--ignore-nodes`",
+        "not ready; grant the right, or set `--ignore-nodes`",
     ),
     purpose(
         WORKLOADS,
         "nodes",
         "get",
-        "confirms that a node is gone, or Ready, right before a pod of it is deleted without a hook",
+        "confirming that a node is gone, or Ready, right before one of its pods is deleted without a hook",
         "the hook runs for such pods too, and `WriteFailed` reports the refusal",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns",
         "get",
-        "reading an object again after a conflict, or after a write whose answer was lost; of gamedeployments also: whether \
-         a workload is still there before a pod or revision is adopted, and whether it still has no hook before pods that \
-         may have players are deleted or changed without one",
-        "after three failed reads `WriteFailed` and the log name the object, and it is left alone until the watch shows it \
-         anew; the rest of the workload goes on. Nothing is adopted, and no such pod is deleted or changed without a hook: \
-         `WriteFailed`",
+        "reading an object again after a conflict, or after a write whose response was lost; for gamedeployments also: \
+         checking that a workload still exists before a pod or revision is adopted, and that it still has no hook \
+         before pods that may have players are deleted or changed without one",
+        "after three failed reads, `WriteFailed` and the log name the object, and it is not changed until the watch \
+         delivers a new version; the rest of the workload continues. Nothing is adopted, and no such pod is deleted or \
+         changed without a hook: `WriteFailed`",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments",
         "patch",
-        "setting `retry` back, `paused` for a canary step",
-        "`WriteFailed`; `retry` goes on asking",
+        "resetting `retry`; setting `paused` for a canary step",
+        "`WriteFailed`; `retry` stays true, and failed hooks are rerun each time",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments/status",
         "patch",
-        "the status",
-        "no status, and canaries do not go on; `WriteFailed` in events and the log",
+        "writing the status",
+        "no status, and canary rollouts do not continue; `WriteFailed` in events and the log",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments/finalizers",
         "update",
-        "only where the admission plugin `OwnerReferencesPermissionEnforcement` is on: owned objects block their owner's \
-         deletion",
-        "there: no pod, revision or HookRun is created or adopted",
+        "only on clusters with the admission plugin `OwnerReferencesPermissionEnforcement`: owned objects block the \
+         deletion of their owner",
+        "on these clusters, no pod, revision or HookRun is created or adopted",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "create",
-        "asking",
+        "running hooks",
         "`WriteFailed`; no gate opens",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "delete",
-        "removing runs that were used, or are void",
-        "`WriteFailed`; void runs stay, and their pods are not asked again",
+        "deleting runs that were used or no longer count",
+        "`WriteFailed`; these runs are kept, and the hooks of their pods do not run again",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "deletecollection",
-        "the same for many runs by one call",
-        "each run is deleted by a call of its own",
+        "the same for many runs with one call",
+        "each run is deleted with its own call",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "patch",
-        "terminating the hooks of a rollout when another one begins",
-        "`WriteFailed`; the hooks of the other rollout wait until the running ones have ended",
+        "terminating the hooks of a rollout when another rollout starts",
+        "`WriteFailed`; the hooks of the new rollout wait until the running ones have ended",
     ),
     purpose(WORKLOADS, "pods", "create delete", "scaling, recreation", REFUSED),
     purpose(
         WORKLOADS,
         "pods",
         "patch",
-        "marks, images, adoption and release",
-        "`WriteFailed`; no pod with a hook is deleted, as the choice cannot be written",
+        "labels and annotations, images, adoption and release",
+        "`WriteFailed`; no pod with a hook is deleted, because its selection for deletion cannot be recorded",
     ),
     purpose(
         WORKLOADS,
         "pods/status",
         "patch",
-        "the condition `InPlaceUpdateReady`",
+        "writing the condition `InPlaceUpdateReady`",
         "`WriteFailed`; new pods with the readiness gate never become ready",
     ),
     purpose(
         WORKLOADS,
         "controllerrevisions",
         "create",
-        "recording a template before a pod is made of it",
-        "`RevisionNotRecorded`; a new workload gets no pods, others go on at the recorded revision",
+        "recording a template before a pod is created from it",
+        "`RevisionNotRecorded`; a new workload gets no pods, others keep working at the recorded revision",
     ),
     purpose(
         WORKLOADS,
@@ -339,64 +341,64 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "events",
         "create patch",
-        "what was done, and what needs a person",
+        "reporting what was done, and problems that need attention",
         "counted in `hookgate_events_dropped_total`",
     ),
     purpose(
         WORKLOADS,
         "leases",
         "get update",
-        "leader election, in one namespace; of the names of the operators' Leases",
+        "leader election; only the operators' Leases, in one namespace",
         LEASES,
     ),
     purpose(
         WORKLOADS,
         "leases",
         "create",
-        "the first Lease. A right to create cannot be bound to a name",
+        "creating the first Lease. The right to create cannot be limited to a name",
         LEASES,
     ),
     purpose(
         WORKLOADS,
         "leases",
         "list",
-        "seeing, before it leads, that no process of another `--shard` COUNT is at work",
+        "checking, before it becomes the leader, that no process with another `--shard` COUNT is running",
         LEASES,
     ),
     purpose(
         ADMISSION,
         "secrets",
         "create",
-        "the first certificate. A right to create cannot be bound to a name",
+        "creating the first certificate. The right to create cannot be limited to a name",
         "not ready, with the reason",
     ),
     purpose(
         ADMISSION,
         "secrets",
         "get list watch update",
-        "renewal; of the one name",
-        "not ready; what is presented goes on until it expires",
+        "renewing the certificate; only this one Secret",
+        "not ready; the presented certificate stays in use until it expires",
     ),
     purpose(
         ADMISSION,
         "validatingwebhookconfigurations",
         "get list watch patch",
-        "`caBundle`; of the one name",
-        "not ready; nobody asks, as nobody trusts it",
+        "updating `caBundle`; only this one configuration",
+        "not ready; the API server does not trust the certificate, so every call to the webhook fails",
     ),
     purpose(
         ADMISSION,
         "namespaces",
         "get",
-        "whether a namespace is being deleted",
-        "a namespace with guarded objects stays until they are labelled",
+        "checking whether a namespace is being deleted",
+        "a namespace with guarded objects is not deleted until they are labelled",
     ),
     purpose(
         ADMISSION,
         "executionhooks gamedeployments hookactions hookruns hooktemplates",
         "list",
-        "`Cascading` of definitions; names of HookTemplates, for a misspelt one",
-        "only `Always` allows their deletion; no name is suggested",
+        "checking `Cascading` of CRDs; suggesting names for a misspelt HookTemplate",
+        "only `Always` allows the deletion of CRDs; no name is suggested",
     ),
     purpose(
         ADMISSION,
@@ -409,8 +411,9 @@ pub(super) const ALL: &[Purpose] = &[
         ADMISSION,
         "subjectaccessreviews",
         "create",
-        "whether the author of a hook may create Jobs, get objects, patch pods or run commands in pods as the hook does",
-        "hooks with the providers `job`, `kubernetes` and `exec` are rejected, those with `execNewPod` or `jobSpec`, \
-         HookActions and ExecutionHooks",
+        "checking whether the author of a hook is allowed to create Jobs, get objects, patch pods or run commands in \
+         pods, as the hook does",
+        "hooks with the providers `job`, `kubernetes` and `exec`, hooks with `execNewPod` or `jobSpec`, HookActions \
+         and ExecutionHooks are rejected",
     ),
 ];

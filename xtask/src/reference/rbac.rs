@@ -34,12 +34,12 @@ const NAMESPACE_ROLES: [&str; 3] = [
 ];
 
 const INTRODUCTION: &str = "
-The rights stand in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
+The rights are defined in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
 [`deploy/rbac-namespaced.yaml`](../../deploy/rbac-namespaced.yaml) for operators of one namespace, and in
-[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these; one of them shows of each right of
-the operators that it is needed. What whoever has them could do: [security](../security.md#rights).
+[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these rights, and one test proves
+that the operators need each of theirs. For the risks of each right, see [security](../security.md#rights).
 
-Those of the providers `job`, `kubernetes` and `exec`, which are off by default, stand in
+The rights of the providers `job`, `kubernetes` and `exec`, which are off by default, are defined in
 [`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in four files for the namespaces whose hooks use them:
 [`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml) for [Jobs](../security.md#jobs),
 [`deploy/hookgate-hooks-get.yaml`](../../deploy/hookgate-hooks-get.yaml) and

@@ -9,7 +9,7 @@ use super::{beginning, cell};
 
 const INTRODUCTION: &str = "
 Every reason is one word. It appears in a status, a condition or an event, next to a message for people; alerts and
-scripts may rely on it. The [runbook](../runbook.md) says what to do about each.
+scripts may rely on it. The [runbook](../runbook.md) gives the remedy for each reason.
 ";
 
 pub(super) fn page() -> String {

@@ -2,7 +2,7 @@
 //!
 //! Two things end the step: a measured success of its HookRun, and an annotation that names a failed HookRun
 //! by its UID. `paused: false` only runs a failed hook again, because a manifest that is applied again says
-//! the same without anybody's decision.
+//! the same although no one has decided to continue.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::game_deployment::{HookStep, PauseCondition};
@@ -50,12 +50,12 @@ impl<'a> CanaryStepper<'a> {
                 self.forget_failure(canary);
                 let name = wanted.name().to_owned();
                 self.part.actions.push(Action::CreateRun(wanted));
-                let message = format!("creates HookRun {name}");
+                let message = format!("creating HookRun {name}");
                 (StepWait::RollingOut(message), Some(name))
             }
             Ok(StepRun::Outdated(run)) => {
                 let message = format!(
-                    "HookRun {} was edited or its HookTemplate has changed: deletes it and runs the hook again",
+                    "HookRun {} was edited or its HookTemplate has changed: deleting it and running the hook again",
                     run.name
                 );
                 (StepWait::RollingOut(message), None)
@@ -84,7 +84,7 @@ impl<'a> CanaryStepper<'a> {
         if let Some(blocker) = run.await_verdict(&self.workload.namespace, self.now, &mut self.part) {
             return Some((StepWait::Blocked(blocker.reason, blocker.message), true));
         }
-        let message = format!("waits for the verdict of HookRun {name}");
+        let message = format!("waiting for the verdict of HookRun {name}");
         Some((StepWait::RollingOut(message), true))
     }
 
@@ -104,17 +104,17 @@ impl<'a> CanaryStepper<'a> {
             .pauses
             .retain(|pause| pause.reason != reason.as_str() || is_of_run(pause));
         if self.is_resumed(reason, Some(run), canary) {
-            let message = format!("{failure}; spec.updateStrategy.paused is false: runs the hook again");
+            let message = format!("{failure}; spec.updateStrategy.paused is false: running the hook again");
             return Some((StepWait::RollingOut(message), false));
         }
         let message = if promoted {
             format!(
-                "{failure}; promoted despite the failure: to go on, set spec.updateStrategy.paused to false"
+                "{failure}; promoted despite the failure; to continue, set spec.updateStrategy.paused to false"
             )
         } else {
             let (workload, namespace) = (&self.workload.name, &self.workload.namespace);
             format!(
-                "{failure}; to run the hook again, set spec.updateStrategy.paused to false; to go on despite the \
+                "{failure}; to run the hook again, set spec.updateStrategy.paused to false; to continue despite the \
                  failure: kubectl game promote {workload} -n {namespace} --despite-failure --reason WHY"
             )
         };
@@ -140,8 +140,8 @@ impl<'a> CanaryStepper<'a> {
             pod: None,
             reason: WorkloadReason::PromotedDespiteFailure,
             message: format!(
-                "canary step {}: {failure}; annotation {PROMOTE_DESPITE_FAILURE} names this HookRun: the step passes; \
-                 reason: {}; by: {}",
+                "canary step {}: {failure}; annotation {PROMOTE_DESPITE_FAILURE} names this HookRun: the rollout \
+                 continues; reason: {}; by: {}",
                 number(canary),
                 said(PROMOTE_DESPITE_FAILURE_REASON),
                 said(PROMOTE_DESPITE_FAILURE_BY)
@@ -176,8 +176,8 @@ impl<'a> CanaryStepper<'a> {
             return Err(HookBlocker::new(
                 WorkloadReason::HookRunTerminating,
                 format!(
-                    "HookRun {base} and {} more of this step are being deleted, and finalizers keep them; look at \
-                     their metadata.finalizers",
+                    "HookRun {base} and {} more of this step are stuck in deletion; fix the controllers that own their \
+                     finalizers, or remove them from metadata.finalizers",
                     MAX_NAMES - 1
                 ),
             ));

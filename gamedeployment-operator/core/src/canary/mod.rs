@@ -257,7 +257,8 @@ impl<'a> CanaryStepper<'a> {
             let have = self.rollout_progress.updated_available;
             canary.wait_for(if self.workload.paused {
                 let message = format!(
-                    "updates are stopped at {have} of {wanted} pods; set spec.updateStrategy.paused to false to go on"
+                    "updates are paused at {have} of {wanted} pods; to continue, set spec.updateStrategy.paused to \
+                     false"
                 );
                 StepWait::Paused(WorkloadReason::Paused, message)
             } else {
@@ -284,14 +285,14 @@ impl<'a> CanaryStepper<'a> {
                 self.part.wake_at(end);
                 canary.wait_for(StepWait::Paused(
                     reason,
-                    format!("pauses until {}", seconds_of(end)),
+                    format!("paused until {}", seconds_of(end)),
                 ));
                 false
             }
             Pause::UntilResumed => {
                 let resumed = self.is_resumed(reason, None, canary);
                 if !resumed {
-                    let message = "pauses; to go on, set spec.updateStrategy.paused to false";
+                    let message = "paused; to continue, set spec.updateStrategy.paused to false";
                     canary.wait_for(StepWait::Paused(reason, message.to_owned()));
                 }
                 resumed

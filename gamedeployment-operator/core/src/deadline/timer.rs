@@ -89,9 +89,9 @@ pub fn describe(facts: &Facts<'_>, timer: &RolloutTimer) -> Option<String> {
         .and_then(|since| since.timestamp().checked_add(left).ok());
     Some(match end {
         Some(end) => {
-            format!("the rollout is aborted at {end} unless it has ended (timeoutSeconds: {limit})")
+            format!("the rollout is aborted at {end} unless it completes before (timeoutSeconds: {limit})")
         }
-        None => format!("{elapsed} of timeoutSeconds ({limit}) have passed; this wait does not count"),
+        None => format!("timeoutSeconds: {elapsed} of {limit} s have passed; this wait does not count"),
     })
 }
 

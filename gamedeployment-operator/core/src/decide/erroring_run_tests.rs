@@ -92,7 +92,9 @@ fn errors_in_a_row_block_and_are_reported_once_until_they_end() {
     assert_eq!(warnings.len(), 1);
     assert_eq!(warnings[0].reason, WorkloadReason::HookErrors);
     assert!(
-        warnings[0].message.contains("correct HookTemplate ask"),
+        warnings[0]
+            .message
+            .contains("once HookTemplate ask or its endpoint is fixed"),
         "{warnings:?}"
     );
     let waits = plan.gauges.unwrap().hooks[0].unwrap();

@@ -241,7 +241,7 @@ fn the_time_of_a_rollout_stands_still_while_a_hook_holds_a_pod() {
         .unwrap()
         .message;
     assert!(
-        message.contains("; 0 of timeoutSeconds (600) have passed; this wait does not count"),
+        message.contains("; timeoutSeconds: 0 of 600 s have passed; this wait does not count"),
         "{message}"
     );
 }

@@ -41,21 +41,19 @@ pub(super) fn fresh_until(
             since_possible_end(run, completed, now).map_or(dated, |age| dated.max(age))
         }
         (None, None) => {
-            return Err(stale_reason(
-                "nobody knows when its verdict was reached".to_owned(),
-            ));
+            return Err(stale_reason("the time of its verdict is unknown".to_owned()));
         }
     };
     if age < -CLOCK_SKEW {
         let ahead = age.abs().as_secs();
         return Err(stale_reason(format!(
-            "its verdict is dated {ahead}s ahead of this operator's clock; compare the clocks of both operators"
+            "the time of its verdict is {ahead}s ahead of this operator's clock; check the clocks of both operators"
         )));
     }
     if age >= fresh {
         let (age, fresh) = (age.as_secs(), fresh.as_secs());
         return Err(stale_reason(format!(
-            "its verdict is {age}s old, and counts for {fresh}s (freshForSeconds)"
+            "its success is {age}s old and counts for {fresh}s only (freshForSeconds)"
         )));
     }
     let left = fresh.saturating_sub(age.max(SignedDuration::ZERO));

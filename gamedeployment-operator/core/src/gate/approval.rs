@@ -82,20 +82,20 @@ impl std::fmt::Display for OpenReason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Verdict { run, .. } => write!(f, "HookRun {run} is Successful"),
-            Self::NoHook => f.write_str("no hook is set"),
-            Self::HotPatch => f.write_str("hot patches have no hooks"),
-            Self::NotScheduled => f.write_str("the pod is on no node"),
+            Self::NoHook => f.write_str("no hook is configured"),
+            Self::HotPatch => f.write_str("no hook runs for hot patches"),
+            Self::NotScheduled => f.write_str("the pod is not scheduled"),
             Self::NeverStarted { .. } => f.write_str("none of its containers has started"),
             Self::Ended => f.write_str("the pod has ended"),
-            Self::NodeGone { .. } => f.write_str("its node does not exist any more"),
-            Self::AlreadyStarted => f.write_str("the update was approved and begun before"),
+            Self::NodeGone { .. } => f.write_str("its node no longer exists"),
+            Self::AlreadyStarted => f.write_str("the update has already been approved and started"),
             Self::Skipped { why, by } => {
-                let said = |text: &Option<String>| text.clone().unwrap_or_else(|| "not said".to_owned());
+                let given = |text: &Option<String>| text.clone().unwrap_or_else(|| "not given".to_owned());
                 write!(
                     f,
-                    "annotation {SKIP_HOOK} names this pod: no hook was asked; reason: {}; by: {}",
-                    said(why),
-                    said(by)
+                    "annotation {SKIP_HOOK} names this pod: hooks are skipped; reason: {}; by: {}",
+                    given(why),
+                    given(by)
                 )
             }
         }

@@ -1,4 +1,4 @@
-//! Objects that hooks read, annotate or run commands in, and what a workload may choose of them. Admission has checked
+//! Objects that hooks read, annotate or run commands in, and what a workload may select of them. Admission has checked
 //! that the author of the template may do so with the template's kinds and names, and not with any other.
 
 use shared_api::HookTemplateSpec;
@@ -9,7 +9,7 @@ use shared_api::reason::WorkloadReason;
 
 use super::HookBlocker;
 
-/// Fails if a workload chooses the kind of an object although its template does not leave it open.
+/// Fails if a workload selects the kind of an object although its template does not leave it open.
 pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
     if template.metrics.iter().any(has_kind_by_arguments) {
         check_open(step, template, &OF_KINDS)?;
@@ -17,7 +17,7 @@ pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result
     Ok(())
 }
 
-/// Fails if a workload chooses the pod of a run without a pod of its own although its template does not leave it open.
+/// Fails if a workload selects the pod of a run that is not for a pod, although its template does not leave it open.
 pub(super) fn check_pod(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
     if needs_pod(template) {
         check_open(step, template, &[POD_NAME])?;
@@ -38,8 +38,8 @@ fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> R
     Err(HookBlocker::new(
         WorkloadReason::HookArgumentsUnresolved,
         format!(
-            "argument {argument} chooses the object of HookTemplate {}, which does not leave it open; remove it from \
-             hook.args, or declare it in the template without a value",
+            "argument {argument} selects the object of HookTemplate {}, which does not declare it without a value; \
+             remove it from hook.args, or declare it in the template without a value",
             step.template_name
         ),
     ))

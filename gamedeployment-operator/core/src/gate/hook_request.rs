@@ -157,7 +157,7 @@ impl<'a> HookRequest<'a> {
         }
         Err(HookBlocker::new(
             WorkloadReason::PodAddressMissing,
-            "the hook uses PodIP, and the pod has no address yet".to_owned(),
+            "the hook uses PodIP, but the pod has no IP address yet".to_owned(),
         ))
     }
 }
@@ -197,7 +197,7 @@ pub fn check_name(name: &str, template: &str) -> Result<(), HookBlocker> {
         return Ok(());
     }
     let message = format!(
-        "the name of its HookRun would be {} characters long, of {MAX_NAME_LEN} that are allowed: shorten the name of \
+        "the name of its HookRun would have {} characters, but at most {MAX_NAME_LEN} are allowed; shorten the name of \
          HookTemplate {template}",
         name.len()
     );

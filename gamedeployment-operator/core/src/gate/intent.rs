@@ -55,7 +55,7 @@ impl Intent {
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Delete => "deleted",
-            Self::Recreate(_) => "deleted and created again",
+            Self::Recreate(_) => "deleted and recreated",
             Self::InPlace(_) => "updated in place",
             Self::HotPatch(_) => "hot-patched",
             Self::Confirm(_) => "confirmed",

@@ -66,11 +66,11 @@ pub enum GateState<'a> {
     /// behind the approval, if there was one.
     Consumed(Option<String>),
     /// No run exists yet; this is the one to create.
-    Unasked(HookRequest<'a>),
+    NotRun(HookRequest<'a>),
     /// The run has no verdict yet.
-    Asking(&'a Run),
+    Running(&'a Run),
     /// The run ended without a measured success. The pod stays.
-    Refused(&'a Run),
+    Unsuccessful(&'a Run),
     /// The run does not count for this intent. It must be deleted before a new one is created.
     Stale(&'a Run, StaleReason),
     /// The hook cannot run.
@@ -81,18 +81,18 @@ impl<'a> GateState<'a> {
     /// Returns the run that keeps the gate closed: it has no verdict yet or ended without a measured success.
     pub fn run(&self) -> Option<&'a Run> {
         match self {
-            Self::Asking(run) | Self::Refused(run) => Some(run),
-            Self::Open(_) | Self::Consumed(_) | Self::Unasked(_) | Self::Stale(..) | Self::Blocked(_) => None,
+            Self::Running(run) | Self::Unsuccessful(run) => Some(run),
+            Self::Open(_) | Self::Consumed(_) | Self::NotRun(_) | Self::Stale(..) | Self::Blocked(_) => None,
         }
     }
 
     /// Whether only a person can open the gate, or a change outside of the workload.
     pub fn is_held(&self) -> bool {
         match self {
-            Self::Refused(_) | Self::Blocked(_) => true,
+            Self::Unsuccessful(_) | Self::Blocked(_) => true,
             // Its hook cannot run until someone removes the finalizers of the stale run.
             Self::Stale(_, stale_reason) => stale_reason.is_stuck(),
-            Self::Open(_) | Self::Consumed(_) | Self::Unasked(_) | Self::Asking(_) => false,
+            Self::Open(_) | Self::Consumed(_) | Self::NotRun(_) | Self::Running(_) => false,
         }
     }
 
@@ -100,9 +100,9 @@ impl<'a> GateState<'a> {
     pub fn state(&self) -> GateStateKind {
         match self {
             Self::Open(_) | Self::Consumed(_) => GateStateKind::Open,
-            Self::Unasked(_) => GateStateKind::Unasked,
-            Self::Asking(_) => GateStateKind::Asking,
-            Self::Refused(_) => GateStateKind::Refused,
+            Self::NotRun(_) => GateStateKind::NotRun,
+            Self::Running(_) => GateStateKind::Running,
+            Self::Unsuccessful(_) => GateStateKind::Unsuccessful,
             Self::Stale(..) => GateStateKind::Stale,
             Self::Blocked(_) => GateStateKind::Blocked,
         }
@@ -217,7 +217,7 @@ impl<'a> Gate<'a> {
                 let seconds = NODE_SETTLE_TIME.as_secs();
                 format!(
                     "node {node} has been Ready for less than {seconds}s, and its kubelet reports pods only after \
-                     the node. Unless it reports a start, the pod goes without a hook after these {seconds}s"
+                     the node. If it reports no start within {seconds}s, the pod needs no hook"
                 )
             }
             Node::Ready | Node::NotReady | Node::Unsure | Node::Absent(_) => {
@@ -227,7 +227,7 @@ impl<'a> Gate<'a> {
         let message = &blocker.message;
         blocker.message = format!(
             "{message}. Its kubelet reported that no container has started, but may have started one since: {doubt}. \
-             To let the pod go without a hook, annotate it with {}={}",
+             To skip hooks for this pod, annotate it with {}={}",
             names::SKIP_HOOK,
             pod.uid
         );
@@ -270,7 +270,7 @@ impl<'a> Gate<'a> {
             let why = "does not belong to this workload; delete it";
             return GateState::Blocked(HookBlocker::conflict(name, why));
         }
-        GateState::Unasked(hook_request)
+        GateState::NotRun(hook_request)
     }
 
     /// Returns the gate state that a run yields. Any difference from the run that would be created now makes
@@ -284,9 +284,9 @@ impl<'a> Gate<'a> {
         }
         if !run.is_measured_success() {
             return if run.phase.is_final() {
-                GateState::Refused(run)
+                GateState::Unsuccessful(run)
             } else {
-                GateState::Asking(run)
+                GateState::Running(run)
             };
         }
         let fresh = self.workload.hook(hook_request.kind).fresh;

@@ -78,7 +78,7 @@ impl NewRun {
         notes?.get(annotation::INTENT).map(String::as_str)
     }
 
-    /// Returns the question that it asks, if it names one.
+    /// Returns its question, if it names one.
     pub fn question(&self) -> Option<&str> {
         let notes = self.metadata.annotations.as_ref();
         notes?.get(annotation::QUESTION).map(String::as_str)

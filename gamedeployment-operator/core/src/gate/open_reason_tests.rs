@@ -208,7 +208,7 @@ fn what_is_compared_is_the_spec_that_was_measured_and_not_what_an_annotation_say
     // Terminated early, which is not an edit, and opens nothing.
     let mut run = yes(&pod);
     (run.spec.terminate, run.metadata.generation) = (Some(true), Some(2));
-    starts(&run, "Refused");
+    starts(&run, "Unsuccessful");
     run.metadata.generation = Some(3);
     starts(&run, edited);
     // The spec counts even without the annotation.
@@ -230,14 +230,14 @@ fn terminate_hides_no_edit() {
         (None, Some(1), Some(1), OPEN),
         (Some(false), Some(2), Some(1), "Some(HookRunEdited): "),
         (Some(false), Some(2), Some(2), "Some(HookRunEdited): "),
-        (Some(true), Some(2), Some(1), "Refused"),
-        (Some(true), Some(2), Some(2), "Refused"),
-        (Some(true), Some(1), Some(1), "Refused"),
+        (Some(true), Some(2), Some(1), "Unsuccessful"),
+        (Some(true), Some(2), Some(2), "Unsuccessful"),
+        (Some(true), Some(1), Some(1), "Unsuccessful"),
         (None, Some(2), Some(2), "Some(HookRunEdited): "),
-        (None, Some(1), Some(2), "Refused"),
-        (None, Some(1), None, "Refused"),
-        (None, None, Some(1), "Refused"),
-        (None, None, None, "Refused"),
+        (None, Some(1), Some(2), "Unsuccessful"),
+        (None, Some(1), None, "Unsuccessful"),
+        (None, None, Some(1), "Unsuccessful"),
+        (None, None, None, "Unsuccessful"),
     ];
     for (terminate, generation, observed, wanted) in table {
         let mut run = yes(&pod);
@@ -273,7 +273,7 @@ fn a_success_that_opens_nothing_says_why() {
         ),
     ];
     for (change, why) in table {
-        assert_eq!(said(change), format!("is Successful {why}, which opens nothing"));
+        assert_eq!(said(change), format!("is Successful {why}, which does not count"));
     }
 }
 
@@ -282,13 +282,13 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
     let (pod, fleet) = (chosen(&[]), fleet());
     let absent = |seconds| Node::Absent(SignedDuration::from_secs(seconds));
     for (node, wanted) in [
-        (Node::Unwatched, "Unasked"),
-        (Node::Ready, "Unasked"),
-        (Node::JustReady(SignedDuration::ZERO), "Unasked"),
-        (Node::NotReady, "Unasked"),
-        (Node::Unsure, "Unasked"),
-        (absent(59), "Unasked"),
-        (absent(60), "open: its node does not exist any more"),
+        (Node::Unwatched, "NotRun"),
+        (Node::Ready, "NotRun"),
+        (Node::JustReady(SignedDuration::ZERO), "NotRun"),
+        (Node::NotReady, "NotRun"),
+        (Node::Unsure, "NotRun"),
+        (absent(59), "NotRun"),
+        (absent(60), "open: its node no longer exists"),
     ] {
         let around = FakeCluster { node, ..around() };
         let stands = stands(None, &pod, &around, &fleet, &Intent::Delete);
@@ -299,7 +299,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
             json!({ "hook": { "templateName": "ask" } }),
         )]);
         let confirm = Intent::Confirm("old".to_owned());
-        assert_eq!(self::stands(None, &pod, &around, &confirmed, &confirm), "Unasked");
+        assert_eq!(self::stands(None, &pod, &around, &confirmed, &confirm), "NotRun");
     }
     // Even a failed hook must not keep such a pod forever.
     let refused = ended(&pod, &Intent::Delete, Phase::Failed, 0);
@@ -309,7 +309,7 @@ fn a_node_is_gone_when_a_healthy_watch_has_not_shown_it_for_a_minute() {
     };
     assert_eq!(
         deletion(&refused, &pod, &around),
-        "open: its node does not exist any more"
+        "open: its node no longer exists"
     );
     assert_eq!(
         deletion(&yes(&pod), &pod, &around),
@@ -332,7 +332,7 @@ fn never_started_is_what_a_kubelet_has_reported_of_every_container_that_lasts() 
         json!([status])
     };
     let reported = json!([waiting("game")]);
-    let (free, asked) = ("open: none of its containers has started", "Unasked");
+    let (free, asked) = ("open: none of its containers has started", "NotRun");
     let none = json!([]);
     let table = [
         ("bound, and nothing reported", &none, &none, &none, asked),
@@ -389,7 +389,7 @@ fn never_started_is_believed_of_a_kubelet_that_still_reports() {
     let creating = ("Pending", report("ContainerCreating", Value::Null));
     // Updated in place to an image that the kubelet could not pull.
     let pulling = ("Running", report("ErrImagePull", json!("one")));
-    let (free, asked) = ("open: none of its containers has started", "Unasked");
+    let (free, asked) = ("open: none of its containers has started", "NotRun");
     let months = 150 * 24 * 60 * 60;
     let table = [
         (Node::Ready, months, free),
@@ -494,8 +494,8 @@ fn an_update_that_recreates_is_asked_by_the_hook_of_updates_where_no_other_is_se
     assert_eq!(recreate.hook(&only_updates), Some(HookKind::PreInplace));
     assert_eq!(recreate.hook(&both), Some(HookKind::PreDelete));
     let stands = |intent: &Intent| stands(None, &pod, &around(), &only_updates, intent);
-    assert_eq!(stands(&recreate), "Unasked");
-    assert_eq!(stands(&Intent::Delete), "open: no hook is set");
+    assert_eq!(stands(&recreate), "NotRun");
+    assert_eq!(stands(&Intent::Delete), "open: no hook is configured");
 }
 
 #[test]
@@ -515,8 +515,11 @@ fn an_update_that_was_begun_goes_on_unasked_only_where_the_pod_is_kept_out_of_se
     let update = Intent::InPlace("new".to_owned());
     let gated = begun(json!([{ "conditionType": "InPlaceUpdateReady" }]));
     let stands = |pod: &Pod| stands(None, pod, &around(), &updated, &update);
-    assert_eq!(stands(&gated), "open: the update was approved and begun before");
-    assert_eq!(stands(&begun(json!([]))), "Unasked");
+    assert_eq!(
+        stands(&gated),
+        "open: the update has already been approved and started"
+    );
+    assert_eq!(stands(&begun(json!([]))), "NotRun");
 }
 
 #[test]
@@ -532,10 +535,10 @@ fn who_skipped_a_hook_and_why_is_part_of_the_grounds() {
         stands(None, &pod, &around(), &fleet(), &Intent::Delete)
     };
     let uid = json!("uid-a");
-    let begin = "open: annotation tkex.tencent.com/skip-hook names this pod: no hook was asked;";
+    let begin = "open: annotation tkex.tencent.com/skip-hook names this pod: hooks are skipped;";
     assert_eq!(
         said(&[(&skip, uid.clone())]),
-        format!("{begin} reason: not said; by: not said")
+        format!("{begin} reason: not given; by: not given")
     );
     let why = (&*why, json!(" the event\nis over "));
     let words = [(&*skip, uid), why, (&by, json!("ann"))];

@@ -1,11 +1,14 @@
 //! Check that the hooks of a spec can run for any pod. Problems are reported before a pod waits for a hook.
 
+use std::collections::BTreeSet;
+
 use shared_api::HookTemplateSpec;
 use shared_api::game_deployment::HookStep;
 use shared_api::limits::json_bytes;
 use shared_api::metric::Argument;
 use shared_api::names::argument;
 use shared_api::reason::WorkloadReason;
+use shared_api::spelling::misspelt_pod_argument;
 
 use super::HookBlocker;
 use super::chosen_object::{check_kind, check_pod, needs_pod};
@@ -99,7 +102,7 @@ fn check(
     let problem = cluster.template_problem(name).map(|why| {
         HookBlocker::new(
             WorkloadReason::HookTemplateInvalid,
-            format!("HookTemplate {name} has problems: {why}; correct it"),
+            format!("HookTemplate {name} is invalid: {why}; correct it"),
         )
     });
     let problem = problem.or_else(|| match subject {
@@ -152,8 +155,8 @@ fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
     Err(HookBlocker::new(
         WorkloadReason::HookArgumentsUnresolved,
         format!(
-            "hook.args for HookTemplate {} are {bytes} bytes long together, and may have {MAX_ARGUMENT_BYTES}; shorten \
-             them",
+            "hook.args for HookTemplate {} have {bytes} bytes in total, but at most {MAX_ARGUMENT_BYTES} are allowed; \
+             shorten them",
             step.template_name
         ),
     ))
@@ -191,8 +194,23 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
 
 /// Builds the blocker for arguments without a value. Each waiting pod has one, so the list of names is bounded.
 pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
+    let meant: BTreeSet<&str> = names
+        .iter()
+        .filter_map(|name| misspelt_pod_argument(name))
+        .collect();
+    let has_others = names.iter().any(|name| misspelt_pod_argument(name).is_none());
+    let remedy = if meant.is_empty() {
+        "set them in the workload's hook.args or in the template".to_owned()
+    } else {
+        let others = if has_others {
+            " Set the others in the workload's hook.args"
+        } else {
+            ""
+        };
+        format!("did you mean {}?{others}", Vec::from_iter(meant).join(", "))
+    };
     let message = format!(
-        "arguments of HookTemplate {template} have no value: {}; set them in the workload's hook.args or in the template",
+        "arguments of HookTemplate {template} have no value: {}; {remedy}",
         bounded(&names.join(", "))
     );
     HookBlocker::new(WorkloadReason::HookArgumentsUnresolved, message)
@@ -277,6 +295,20 @@ mod tests {
     }
 
     #[test]
+    fn a_misspelt_argument_of_pods_is_not_to_be_set_by_hand() {
+        let message = |names: &[&str]| without_values("t", names).message;
+        let start = "arguments of HookTemplate t have no value:";
+        assert_eq!(message(&["PodIp"]), format!("{start} PodIp; did you mean PodIP?"));
+        assert_eq!(
+            message(&["PodIp", "room"]),
+            format!("{start} PodIp, room; did you mean PodIP? Set the others in the workload's hook.args")
+        );
+        assert!(
+            message(&["room"]).ends_with("room; set them in the workload's hook.args or in the template")
+        );
+    }
+
+    #[test]
     fn hooks_of_rollouts_get_arguments_that_other_hooks_lack() {
         let args = json!([{"name": "RolloutFrom"}, {"name": "RolloutTo"}, {"name": "RolloutType"}, {"name": "PodIP"}]);
         let template: HookTemplateSpec =
@@ -328,18 +360,17 @@ mod tests {
         );
         assert_eq!(
             said(ask.clone(), json!([]), Some("metrics[0].interval: no")),
-            "HookTemplateInvalid: HookTemplate ask has problems: metrics[0].interval: no; correct it"
+            "HookTemplateInvalid: HookTemplate ask is invalid: metrics[0].interval: no; correct it"
         );
         let args = json!([
             {"name": "PodIP"}, {"name": "PodContainer[0]"}, {"name": "PodContainer[1]"}, {"name": "PodContainer[a]"},
             {"name": "room"}, {"name": "set", "value": "1"}, {"name": "own"}
         ]);
         let hook = json!({"templateName": "ask", "args": [{"name": "own", "value": "x"}]});
-        assert!(
-            said(hook, args, None).contains(
-                "HookArgumentsUnresolved: arguments of HookTemplate ask have no value: PodContainer[1], PodContainer[a], room;"
-            )
-        );
+        assert!(said(hook, args, None).contains(
+            "HookArgumentsUnresolved: arguments of HookTemplate ask have no value: PodContainer[1], \
+             PodContainer[a], room;"
+        ));
     }
 
     #[test]
@@ -356,18 +387,18 @@ mod tests {
             ),
             (
                 TooLarge::Spec(1_300_000).into(),
-                "HookTemplateInvalid: HookTemplate ask is too large: its spec is 1300000 bytes long, and hooks of a \
-                 GameDeployment may have 131072; shorten it",
+                "HookTemplateInvalid: HookTemplate ask is too large: its spec has 1300000 bytes, but hooks of a \
+                 GameDeployment may have at most 131072; shorten it",
             ),
             (
                 TooLarge::Arguments(20_000).into(),
-                "HookTemplateInvalid: HookTemplate ask is too large: its args are 20000 bytes long together, and hooks \
-                 of a GameDeployment may have 16384; shorten them",
+                "HookTemplateInvalid: HookTemplate ask is too large: its args have 20000 bytes in total, but hooks of \
+                 a GameDeployment may have at most 16384; shorten them",
             ),
             (
                 TooLarge::Namespace("games".to_owned()).into(),
-                "HookTemplateInvalid: HookTemplate ask has no room: the HookTemplates of namespace games take up more \
-                 than 16777216 bytes together; delete some of them, then change this one",
+                "HookTemplateInvalid: HookTemplate ask is not loaded: the HookTemplates of namespace games take up \
+                 more than 16777216 bytes in total; delete some of them, then edit this one",
             ),
         ];
         for (why, words) in table {
@@ -389,8 +420,8 @@ mod tests {
         assert_eq!(found(MAX_ARGUMENT_BYTES), Some(vec![]));
         for bytes in [MAX_ARGUMENT_BYTES + 1, MAX_TEMPLATE_BYTES] {
             let words = format!(
-                "HookArgumentsUnresolved: hook.args for HookTemplate ask are {bytes} bytes long together, and may have \
-                 16384; shorten them"
+                "HookArgumentsUnresolved: hook.args for HookTemplate ask have {bytes} bytes in total, but at most \
+                 16384 are allowed; shorten them"
             );
             assert_eq!(found(bytes), Some(vec![words]));
         }
@@ -423,7 +454,7 @@ mod tests {
         };
         let (none, kind) = (json!([]), json!([{"name": "Kind", "value": "ConfigMap"}]));
         let pod = json!([{"name": "PodName", "value": "other"}]);
-        let refused = "chooses the object of HookTemplate ask, which does not leave it open";
+        let refused = "selects the object of HookTemplate ask, which does not declare it without a value";
         for (args, target, own, allowed) in [
             (none.clone(), json!(null), kind.clone(), false),
             (none.clone(), json!({"name": "a"}), kind.clone(), false),
@@ -434,7 +465,7 @@ mod tests {
                 false,
             ),
             (json!([{"name": "Kind"}]), json!(null), kind.clone(), true),
-            // These runs are refused: target and argument exclude each other.
+            // These runs are refused: target and argument are mutually exclusive.
             (none.clone(), json!({"kind": "Pod"}), kind.clone(), true),
             (
                 none.clone(),
@@ -484,7 +515,7 @@ mod tests {
         let none = || json!([]);
         let pod = || json!([{"name": "PodName", "value": "a"}]);
         let declared = || json!([{"name": "PodName"}]);
-        let chosen = "argument PodName chooses the object of HookTemplate ask";
+        let chosen = "argument PodName selects the object of HookTemplate ask";
         for (target, args, own, wanted) in [
             (json!(null), none(), none(), open),
             (json!(null), declared(), none(), open),

@@ -196,7 +196,10 @@ impl Run {
 
     /// Describes the replacement of a run that has lost its owner.
     pub fn replacement_message(&self) -> String {
-        format!("HookRun {} has no owner: deletes it and runs the hook", self.name)
+        format!(
+            "HookRun {} has no owner: deleting it and running the hook again",
+            self.name
+        )
     }
 
     /// Returns the lifecycle hook that it runs, if any.
@@ -227,11 +230,11 @@ impl Run {
         let what = if self.phase.is_unset() {
             format!("has no status {seconds} s after its creation")
         } else {
-            format!("has had no measurement for {seconds} s after it was due")
+            format!("has no measurement {seconds} s after it was due")
         };
         let message = format!(
-            "HookRun {name} {what}: hook-operator does not run, is overloaded, or does not work on namespace \
-             {namespace}; look at its pods, its --namespace and its --shard"
+            "HookRun {name} {what}: hook-operator is not running, is overloaded, or does not handle namespace \
+             {namespace}; check its pods and its flags --namespace and --shard"
         );
         Some(HookBlocker::new(WorkloadReason::HookNotTakenUp, message))
     }
@@ -274,7 +277,7 @@ impl Run {
     /// Describes a verdict that opens nothing, as a predicate of the run.
     pub fn verdict(&self) -> String {
         match self.flaw.filter(|_| self.phase == Phase::Successful) {
-            Some(flaw) => format!("is Successful {flaw}, which opens nothing"),
+            Some(flaw) => format!("is Successful {flaw}, which does not count"),
             None => format!("is {}: {}", self.phase, self.message),
         }
     }

@@ -56,7 +56,7 @@ pub(super) fn without_owner(run: &Run) -> StaleReason {
 
 /// Returns why a run that a finalizer keeps does not count.
 fn terminating() -> StaleReason {
-    let why = "it is being deleted and not gone; remove its finalizers";
+    let why = "it is stuck in deletion";
     StaleReason::reported(WorkloadReason::HookRunTerminating, why.to_owned())
 }
 
@@ -67,15 +67,15 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
     }
     let (pod, intent) = (hook_request.pod, &hook_request.intent);
     if run.pod_uid.as_deref() != Some(pod.uid.as_str()) {
-        return Some(StaleReason::routine("it does not name this pod"));
+        return Some(StaleReason::routine("it was created for another pod"));
     }
     if run.revision != pod.revision() {
-        let why = format!("the pod was at revision {}", run.revision);
+        let why = format!("it was created for revision {} of the pod", run.revision);
         return Some(StaleReason::routine(why));
     }
     if run.intent.as_deref() != Some(intent.text().as_str()) {
-        let asked = run.intent.as_deref().unwrap_or("something else");
-        return Some(StaleReason::routine(format!("it was asked for {asked:?}")));
+        let intent = run.intent.as_deref().unwrap_or("something else");
+        return Some(StaleReason::routine(format!("it was created for {intent:?}")));
     }
     if let Some(stale_reason) = other_spec(run, hook_request.digest()) {
         return Some(stale_reason);
@@ -84,10 +84,10 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
     let chosen = pod.annotation(names::DELETING) == Some("true");
     if intent.deletes() && (!chosen || run.selection.as_deref() != pod.annotation(names::CHOSEN_FOR)) {
         return Some(StaleReason::routine(
-            "it was asked when the pod was chosen before",
+            "it was created for an earlier selection of the pod",
         ));
     }
-    // A failure that an older operator recorded names no question. It opens nothing, so it is held until a retry.
+    // A failure that an older operator recorded names no question. It opens no gate, so it is kept until a retry.
     // A success that lacks a measurement did not fail, and is replaced.
     let is_unmeasured = run.phase == Phase::Successful && run.flaw == Some(Flaw::Unmeasured);
     let is_older_failure = run.question.is_none() && run.is_unsuccessful() && !is_unmeasured;
@@ -98,13 +98,13 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
     restarted.map(|container| StaleReason::routine(format!("container {container} has restarted since")))
 }
 
-/// Returns why a run that asks another question than the pod shows does not count.
+/// Returns why a run with another question than that on the pod does not count.
 fn other_question(pod: &Pod) -> StaleReason {
     if question::on(pod).is_some() {
-        return StaleReason::routine("the pod was asked again since");
+        return StaleReason::routine("a newer HookRun exists for the pod");
     }
     let why = format!(
-        "the pod does not show the question that it asks: someone else removes annotation {}, which the operator needs",
+        "annotation {}, which the operator needs, is missing from the pod; find out what removes it",
         names::QUESTION
     );
     StaleReason::reported(WorkloadReason::HookRunEdited, why)
@@ -115,8 +115,8 @@ fn other_question(pod: &Pod) -> StaleReason {
 /// changed hook.
 fn other_spec(run: &Run, wanted: SpecDigest) -> Option<StaleReason> {
     let edited = || {
-        let why = "its spec is not the one that the operator wrote: it was edited, or a mutating admission webhook \
-                   changes it";
+        let why = "its spec differs from the one that the operator wrote: it was edited, or a mutating admission \
+                   webhook changed it";
         StaleReason::reported(WorkloadReason::HookRunEdited, why.to_owned())
     };
     if run.spec_digest == wanted {

@@ -63,7 +63,7 @@ pub(super) fn fleet() -> Workload {
 /// Returns a finished run for a pod.
 pub(super) fn ended(pod: &Pod, intent: &Intent, phase: Phase, successful: i64) -> HookRun {
     let (fleet, around) = (fleet(), one("http://one"));
-    let GateState::Unasked(hook_request) =
+    let GateState::NotRun(hook_request) =
         Gate::new(&fleet, &around, &[], &[], now()).assess(pod, intent, &[])
     else {
         panic!("nobody has asked");
@@ -86,12 +86,12 @@ fn only_a_measured_success_opens_the_gate() {
     let (pod, around) = (chosen(&[]), one("http://one"));
     let table = [
         (Phase::Successful, 1, GateStateKind::Open),
-        (Phase::Successful, 0, GateStateKind::Refused),
-        (Phase::Failed, 1, GateStateKind::Refused),
-        (Phase::Error, 1, GateStateKind::Refused),
-        (Phase::Inconclusive, 1, GateStateKind::Refused),
-        (Phase::Running, 1, GateStateKind::Asking),
-        (Phase::Pending, 0, GateStateKind::Asking),
+        (Phase::Successful, 0, GateStateKind::Unsuccessful),
+        (Phase::Failed, 1, GateStateKind::Unsuccessful),
+        (Phase::Error, 1, GateStateKind::Unsuccessful),
+        (Phase::Inconclusive, 1, GateStateKind::Unsuccessful),
+        (Phase::Running, 1, GateStateKind::Running),
+        (Phase::Pending, 0, GateStateKind::Running),
     ];
     for (phase, successful, wanted) in table {
         let run = ended(&pod, &Intent::Delete, phase, successful);
@@ -127,7 +127,7 @@ fn a_verdict_is_void_where_one_thing_of_the_pod_is_another() {
     // The name of its run is another one.
     let updated = chosen(&[(REVISION, json!("new"))]);
     let unasked = state(&run, &updated, &Intent::Delete, &around);
-    assert_eq!(unasked, GateStateKind::Unasked);
+    assert_eq!(unasked, GateStateKind::NotRun);
 }
 
 /// Anyone who may create HookRuns can copy labels and annotations.
@@ -137,10 +137,7 @@ fn a_run_under_another_name_opens_nothing() {
     let mut run = ended(&pod, &Intent::Delete, Phase::Successful, 1);
     assert_eq!(state(&run, &pod, &Intent::Delete, &around), GateStateKind::Open);
     run.metadata.name = Some("by-hand".to_owned());
-    assert_eq!(
-        state(&run, &pod, &Intent::Delete, &around),
-        GateStateKind::Unasked
-    );
+    assert_eq!(state(&run, &pod, &Intent::Delete, &around), GateStateKind::NotRun);
 }
 
 #[test]
@@ -177,9 +174,9 @@ fn pods_of_one_instance_id_have_a_run_each() {
     let gate = Gate::new(&fleet, &around, &runs, &pods, now());
     assert_eq!(
         gate.assess(&first, &Intent::Delete, &[]).state(),
-        GateStateKind::Refused
+        GateStateKind::Unsuccessful
     );
-    let GateState::Unasked(hook_request) = gate.assess(&twin, &Intent::Delete, &[]) else {
+    let GateState::NotRun(hook_request) = gate.assess(&twin, &Intent::Delete, &[]) else {
         panic!("the twin waits for a run that is not its own");
     };
     assert!(hook_request.name.starts_with(&refused.name) && hook_request.name != refused.name);
@@ -189,13 +186,13 @@ fn pods_of_one_instance_id_have_a_run_each() {
     for runs in [[&refused, &second], [&second, &refused]] {
         let gate = Gate::new(&fleet, &around, &runs, &pods, now());
         let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
-        assert_eq!(states, [GateStateKind::Refused, GateStateKind::Asking]);
+        assert_eq!(states, [GateStateKind::Unsuccessful, GateStateKind::Running]);
     }
     // The twin's run keeps its unique name once the other run is gone.
     let runs = [&second];
     let gate = Gate::new(&fleet, &around, &runs, &pods, now());
     let states = pods.map(|pod| gate.assess(pod, &Intent::Delete, &[]).state());
-    assert_eq!(states, [GateStateKind::Unasked, GateStateKind::Asking]);
+    assert_eq!(states, [GateStateKind::NotRun, GateStateKind::Running]);
     // Once the first pod is gone, its run blocks the name: it is deleted, and the twin keeps its own run.
     let (left, runs) = ([&twin], [&refused]);
     let gate = Gate::new(&fleet, &around, &runs, &left, now());
@@ -219,7 +216,7 @@ fn a_run_that_a_finalizer_keeps_opens_nothing_and_stays() {
         panic!("{gate_state:?}");
     };
     assert!(
-        stale_reason.is_stuck() && stale_reason.why.contains("finalizers"),
+        stale_reason.is_stuck() && stale_reason.why.contains("stuck in deletion"),
         "{stale_reason}"
     );
 }

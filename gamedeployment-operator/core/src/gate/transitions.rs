@@ -5,13 +5,13 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum GateStateKind {
     /// No run exists yet.
-    Unasked,
+    NotRun,
     /// The hook cannot run.
     Blocked,
     /// The run has no verdict yet.
-    Asking,
+    Running,
     /// The run ended without a measured success.
-    Refused,
+    Unsuccessful,
     /// The run does not count for this intent, or no longer counts.
     Stale,
     /// The intent may be carried out.
@@ -21,10 +21,10 @@ pub enum GateStateKind {
 impl GateStateKind {
     /// All states.
     pub const ALL: [Self; 6] = [
-        Self::Unasked,
+        Self::NotRun,
         Self::Blocked,
-        Self::Asking,
-        Self::Refused,
+        Self::Running,
+        Self::Unsuccessful,
         Self::Stale,
         Self::Open,
     ];
@@ -32,23 +32,23 @@ impl GateStateKind {
 
 /// Transitions: start state, cause and end state.
 pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
-    (GateStateKind::Unasked, "HookRun created", GateStateKind::Asking),
-    (GateStateKind::Unasked, "hook cannot run", GateStateKind::Blocked),
+    (GateStateKind::NotRun, "HookRun created", GateStateKind::Running),
+    (GateStateKind::NotRun, "hook cannot run", GateStateKind::Blocked),
     (
-        GateStateKind::Unasked,
+        GateStateKind::NotRun,
         "no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
-    (GateStateKind::Blocked, "blocker resolved", GateStateKind::Unasked),
+    (GateStateKind::Blocked, "blocker resolved", GateStateKind::NotRun),
     (
         GateStateKind::Blocked,
         "blocker resolved, HookRun still runs",
-        GateStateKind::Asking,
+        GateStateKind::Running,
     ),
     (
         GateStateKind::Blocked,
         "blocker resolved, HookRun ended without a measured success",
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
     ),
     (
         GateStateKind::Blocked,
@@ -61,49 +61,53 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
         GateStateKind::Open,
     ),
     (
-        GateStateKind::Asking,
+        GateStateKind::Running,
         "measured success, no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
     (
-        GateStateKind::Asking,
+        GateStateKind::Running,
         "Failed, Error, Inconclusive, or Successful without a measured success",
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
     ),
     (
-        GateStateKind::Asking,
+        GateStateKind::Running,
         "intent, hook, pod or container changed, HookRun edited, or success too old when seen",
         GateStateKind::Stale,
     ),
-    (GateStateKind::Asking, "HookRun deleted", GateStateKind::Unasked),
-    (GateStateKind::Asking, "hook cannot run", GateStateKind::Blocked),
+    (GateStateKind::Running, "HookRun deleted", GateStateKind::NotRun),
+    (GateStateKind::Running, "hook cannot run", GateStateKind::Blocked),
     (
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
         "retry, or HookRun deleted",
-        GateStateKind::Unasked,
+        GateStateKind::NotRun,
     ),
     (
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
         "intent, hook, pod or container changed, or HookRun edited",
         GateStateKind::Stale,
     ),
-    (GateStateKind::Refused, "hook cannot run", GateStateKind::Blocked),
     (
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
+        "hook cannot run",
+        GateStateKind::Blocked,
+    ),
+    (
+        GateStateKind::Unsuccessful,
         "no hook, skip-hook, or the pod cannot have players",
         GateStateKind::Open,
     ),
-    (GateStateKind::Stale, "HookRun deleted", GateStateKind::Unasked),
+    (GateStateKind::Stale, "HookRun deleted", GateStateKind::NotRun),
     (GateStateKind::Stale, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Stale,
         "change reverted, HookRun still runs",
-        GateStateKind::Asking,
+        GateStateKind::Running,
     ),
     (
         GateStateKind::Stale,
         "change reverted, HookRun ended without a measured success",
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
     ),
     (
         GateStateKind::Stale,
@@ -118,17 +122,17 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     (
         GateStateKind::Open,
         "HookRun deleted before use, hook added, or skip-hook removed",
-        GateStateKind::Unasked,
+        GateStateKind::NotRun,
     ),
     (
         GateStateKind::Open,
         "hook added or skip-hook removed, HookRun still runs",
-        GateStateKind::Asking,
+        GateStateKind::Running,
     ),
     (
         GateStateKind::Open,
         "hook added or skip-hook removed, HookRun ended without a measured success",
-        GateStateKind::Refused,
+        GateStateKind::Unsuccessful,
     ),
     (GateStateKind::Open, "hook cannot run", GateStateKind::Blocked),
 ];
@@ -138,7 +142,7 @@ pub fn mermaid() -> String {
     let ways = TRANSITIONS
         .iter()
         .map(|(from, cause, to)| format!("{from:?} --> {to:?}: {cause}"));
-    let begin = std::iter::once("[*] --> Unasked: pod selected".to_owned());
+    let begin = std::iter::once("[*] --> NotRun: pod selected".to_owned());
     let end = std::iter::once("Open --> [*]: pod deleted or changed, once".to_owned());
     let lines: Vec<String> = begin
         .chain(ways)

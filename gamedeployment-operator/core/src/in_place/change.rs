@@ -58,8 +58,8 @@ impl fmt::Display for NotInPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "only images of containers, labels and annotations can change in place; take back the change of {}, or \
-             set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate to replace the pods",
+            "only container images, labels and annotations can be changed in place; revert the change of {}, or set \
+             spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate to replace the pods",
             self.fields.join(", ")
         )
     }
@@ -83,7 +83,9 @@ pub fn change(from: &Template, to: &Template) -> Result<Change, NotInPlace> {
     ));
     for field in ["labels", "annotations"] {
         if without_texts(one.get(field)) != without_texts(two.get(field)) {
-            fields.push(format!("spec.template.metadata.{field} (a value is no text)"));
+            fields.push(format!(
+                "spec.template.metadata.{field} (a value is not a string)"
+            ));
         }
     }
     let (before, after) = (from.annotations(), to.annotations());

@@ -101,7 +101,7 @@ fn other_fields_of_the_template_are_named_with_their_paths() {
         ),
         (
             |t| t["metadata"]["labels"]["n"] = json!(1),
-            ".metadata.labels (a value is no text)",
+            ".metadata.labels (a value is not a string)",
         ),
         (
             |t| t["spec"]["initContainers"][0]["image"] = json!("v2"),

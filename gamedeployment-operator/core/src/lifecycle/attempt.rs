@@ -222,7 +222,7 @@ pub(super) fn terminating(run: &Run) -> HookBlocker {
     HookBlocker::new(
         WorkloadReason::HookRunTerminating,
         format!(
-            "HookRun {} is being deleted; the hook continues once it is gone; look at its metadata.finalizers",
+            "HookRun {} is being deleted; the hook continues once it is gone; check its metadata.finalizers",
             run.name
         ),
     )
@@ -239,7 +239,7 @@ pub(super) fn check(run: &Run, intent: &str, digest: SpecDigest) -> Result<(), R
     if run.lifecycle().is_none() {
         return Err(RunProblem::Blocked(HookBlocker::conflict(
             &run.name,
-            "is not of a lifecycle hook; delete it",
+            "does not belong to a lifecycle hook; delete it",
         )));
     }
     if !run.is_as_created(intent, digest) {

@@ -205,7 +205,7 @@ fn new_entry(facts: &Facts<'_>, hook: &LifecycleHook) -> LifecycleHookStatus {
         name: hook.name.clone(),
         revision: facts.history.update.name.clone(),
         attempts: attempt::last_number(facts, &hook.name),
-        // A request that is older than the rollout asks for nothing.
+        // A request that is older than the rollout has no effect.
         last_handled_retry: requested_retry(facts, &hook.name),
         ..LifecycleHookStatus::default()
     }
@@ -267,7 +267,7 @@ fn stop_leftovers<'a>(facts: &Facts<'a>, used: &BTreeSet<String>, part: &mut Par
 /// Returns the wait for a HookRun that nothing depends on any more.
 fn being_stopped(run: &Run) -> Wait {
     let message = format!(
-        "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait for its end",
+        "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait until it has ended",
         run.name
     );
     Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)

@@ -148,7 +148,7 @@ pub fn new_pod_warnings(object: &GameDeployment) -> Vec<FieldError> {
             continue;
         }
         for (at, name) in unmounted(exec, pod) {
-            let remedy = "the container mounts no such volume of the template: ignored";
+            let remedy = "the container does not mount a volume of this name: ignored";
             warnings.push(FieldError::new(&path(&format!("volumes[{at}]")), name, remedy));
         }
     }

@@ -14,6 +14,7 @@ use crate::deadline::Deadline;
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
+use crate::plural::updated_pods_are;
 use crate::recreate;
 use crate::rollback;
 use crate::workload::{LifecycleHook, UpdateType};
@@ -127,7 +128,7 @@ impl<'a> Stepper<'_, 'a> {
         let blocker = blocker.or_else(|| run.await_take_up(namespace, now, &mut self.part));
         if let Some(blocker) = blocker {
             let message = format!(
-                "the lifecycle hooks wait for the end of an earlier one: {}",
+                "the lifecycle hooks wait until an earlier one has ended: {}",
                 blocker.message
             );
             return Wait::Blocked(blocker.reason, message);
@@ -143,8 +144,8 @@ impl<'a> Stepper<'_, 'a> {
             let (name, namespace) = (&self.facts.workload.name, &self.facts.workload.namespace);
             let why = entry.message.as_deref().unwrap_or_default();
             let message = format!(
-                "lifecycle hook {hook}: {why}; no further pod is updated to revision {revision}; correct the template, \
-                 or run the hook again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
+                "lifecycle hook {hook}: {why}; no further pods are updated to revision {revision}; correct the \
+                 template, or run the hook again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
                  {RETRY_REQUESTED}=lifecycle/{hook}=$(date +%s)",
                 hook = entry.name,
                 revision = entry.revision
@@ -161,16 +162,16 @@ impl<'a> Stepper<'_, 'a> {
             let names: Vec<&str> = waiting.map(|(hook, _)| hook.name.as_str()).collect();
             let until = match point {
                 Point::Pre => {
-                    "the rollout begins; a pause, partition or canary step lets no pod be updated yet"
+                    "the rollout starts (no pod may be updated because of a pause, partition or canary step)"
                         .to_owned()
                 }
                 Point::Mid => {
                     let left = recreate::old_left(self.facts);
-                    format!("no pod of an earlier revision is left; now: {left}")
+                    format!("no pods of earlier revisions are left (now {left})")
                 }
                 Point::Progress(_) | Point::Post => format!(
-                    "{} updated pods are available; now: {}",
-                    point.pods(replicas),
+                    "{} available (now {})",
+                    updated_pods_are(point.pods(replicas)),
                     self.progress.updated_available
                 ),
             };

@@ -35,7 +35,7 @@ impl Stepper<'_, '_> {
             {
                 entry.phase = Phase::Waiting;
                 (entry.reason, entry.start_time, entry.completion_time) = (None, None, None);
-                entry.message = Some("asked to run again".to_owned());
+                entry.message = Some("a retry was requested".to_owned());
             }
             Phase::Successful | Phase::Ignored | Phase::Failed | Phase::Error | Phase::Inconclusive => {}
         }
@@ -108,7 +108,8 @@ impl Stepper<'_, '_> {
                 pod: None,
                 reason: WorkloadReason::HookVolumesIgnored,
                 message: format!(
-                    "lifecycle hook {}: execNewPod.volumes: not mounted: {}; container {} mounts no such volume of the template",
+                    "lifecycle hook {}: execNewPod.volumes: ignored: {}; container {} does not mount volumes of these \
+                     names",
                     hook.name,
                     names.join(", "),
                     exec.container_name
@@ -122,7 +123,7 @@ impl Stepper<'_, '_> {
         entry.hook_run.clone_from(&wanted.metadata.name);
         entry.spec_digest = Some(wanted.spec_digest().to_string());
         let name = entry.hook_run.as_deref().unwrap_or_default();
-        let message = format!("creates HookRun {name}");
+        let message = format!("creating HookRun {name}");
         self.running(hook, entry, message);
     }
 
@@ -185,7 +186,7 @@ impl Stepper<'_, '_> {
         if run.is_measured_success() {
             (entry.phase, entry.reason) = (Phase::Successful, None);
             entry.completion_time = run.completed.map(Into::into);
-            entry.message = Some(format!("HookRun {name} was Successful"));
+            entry.message = Some(format!("HookRun {name} succeeded"));
             return;
         }
         if run.phase.is_final() && self.has_time_again(entry) {
@@ -211,7 +212,7 @@ impl Stepper<'_, '_> {
             } else {
                 self.late()
             };
-            self.running(hook, entry, format!("{why}; stops HookRun {name}"));
+            self.running(hook, entry, format!("{why}; stopping HookRun {name}"));
             let late = WorkloadReason::ProgressDeadlineExceeded.as_str();
             let is_late = is_stopped || self.deadline == Deadline::Exceeded;
             entry.reason = is_late.then(|| late.to_owned());
@@ -231,7 +232,7 @@ impl Stepper<'_, '_> {
         self.running(
             hook,
             entry,
-            format!("waits for the verdict of HookRun {name}{delay}"),
+            format!("waiting for the verdict of HookRun {name}{delay}"),
         );
     }
 
@@ -254,7 +255,7 @@ impl Stepper<'_, '_> {
                     stale_warning: None,
                 }));
                 let message = format!(
-                    "HookRun {} was edited or its HookTemplate has changed: deletes it and runs the hook again",
+                    "HookRun {} was edited or its HookTemplate has changed: deleting it and running the hook again",
                     run.name
                 );
                 self.running(hook, entry, message);
@@ -315,7 +316,7 @@ impl Stepper<'_, '_> {
         entry.phase = phase;
         entry.reason = Some(reason.as_str().to_owned());
         entry.message = Some(if self.is_overdue(hook, entry) {
-            format!("{}; the last attempt: {why}", self.late())
+            format!("{}; last attempt: {why}", self.late())
         } else {
             why.to_owned()
         });
@@ -335,9 +336,9 @@ impl Stepper<'_, '_> {
     /// Names the limit that has passed.
     fn late(&self) -> &'static str {
         if self.deadline == Deadline::Exceeded {
-            "timeoutSeconds of the rollout have passed"
+            "the rollout exceeded its timeoutSeconds"
         } else {
-            "timeoutSeconds have passed"
+            "the hook exceeded its timeoutSeconds"
         }
     }
 

@@ -6,6 +6,7 @@ use super::Findings;
 use super::name_list::join_first;
 use crate::ended::{DelayedReplacement, since, starting};
 use crate::facts::Facts;
+use crate::plural::pods;
 use crate::pod::CRASH_WINDOW;
 
 /// Returns the reason and message, from the first such pod until the replacements have lived long enough.
@@ -18,15 +19,22 @@ pub(super) fn within_crash_window(
         let words =
             |delayed: &DelayedReplacement<'_>| format!("pod {}: {}", delayed.pod.name, delayed.ending.why);
         let until = shared_api::time::Time::new(first.until).timestamp();
+        let (their, the_first) = if delayed.len() == 1 {
+            ("its", "it")
+        } else {
+            ("their", "the first")
+        };
         format!(
-            "{} pods ended within {seconds} s of their start; the first is replaced at {until}: {}",
-            delayed.len(),
+            "{} ended within {seconds} s of {their} start; {the_first} is replaced at {until}: {}",
+            pods(delayed.len()),
             join_first(delayed, words)
         )
     } else {
         since(facts)?;
         starting(facts)?;
-        format!("pods ended within {seconds} s of their start; the new ones have not run for {seconds} s yet")
+        format!(
+            "pods ended within {seconds} s of their start; their successors have not run for {seconds} s yet"
+        )
     };
     Some((WorkloadReason::PodsEndAtOnce, message))
 }

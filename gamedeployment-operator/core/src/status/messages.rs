@@ -16,6 +16,7 @@ use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
 use crate::hook_kind::HookKind;
 use crate::lifecycle::Wait;
+use crate::plural::{pods, pods_are};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::recreate::{self, Recreate};
@@ -48,10 +49,10 @@ pub(super) fn available(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
     } else {
         WorkloadReason::MinimumPodsUnavailable
     };
-    let count = if enough {
-        format!("at least {floor} pods are available")
-    } else {
-        format!("fewer than {floor} pods are available")
+    let count = match (enough, floor) {
+        (true, _) => format!("at least {} available", pods_are(floor)),
+        (false, 1) => "no pod is available".to_owned(),
+        (false, _) => format!("fewer than {} available", pods_are(floor)),
     };
     // Included even if enough pods are available, so that no pod fails to start silently.
     let message = count + &not_available(facts);
@@ -129,7 +130,7 @@ pub(super) fn progressing(
     }
     if facts.workload.paused && facts.old() > 0 {
         let message = format!(
-            "updates are stopped at {updated} of {all} pods; set spec.updateStrategy.paused to false to go on"
+            "updates are paused at {updated} of {all} pods; to continue, set spec.updateStrategy.paused to false"
         );
         return set(false, WorkloadReason::Paused, message);
     }
@@ -137,7 +138,7 @@ pub(super) fn progressing(
         return set(false, WorkloadReason::Paused, message);
     }
     if !findings.delayed.is_empty() {
-        let message = format!("{} pods are missing; see ScaleBlocked", findings.delayed.len());
+        let message = format!("{} missing; see ScaleBlocked", pods_are(findings.delayed.len()));
         return set(false, WorkloadReason::PodsEndAtOnce, message);
     }
     if findings.recreate == Some(Recreate::Deleting) {
@@ -155,17 +156,12 @@ pub(super) fn progressing(
         );
         return set(true, WorkloadReason::LifecycleHookWaiting, message);
     }
-    let diff = counts.diff();
-    if diff.create_old + diff.create_updated > 0 || diff.delete > 0 {
-        let (to_create, to_delete) = (diff.create_old + diff.create_updated, diff.delete);
-        let message = format!(
-            "{to_create} pods to create, {to_delete} to delete{}",
-            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
-        );
+    if let Some(message) = scaling(facts, findings) {
         return set(true, WorkloadReason::Scaling, message);
     }
     if counts.to_update() > 0 && facts.workload.update == UpdateType::OnDelete {
-        let message = format!("{updated} of {all} pods are updated; others change when they are deleted");
+        let message =
+            format!("{updated} of {all} pods are updated; the others are updated when they are deleted");
         return set(true, WorkloadReason::WaitingForDeletion, message);
     }
     let busy = facts
@@ -181,7 +177,7 @@ pub(super) fn progressing(
         "every pod has the update revision".to_owned()
     } else {
         format!(
-            "{updated} of {all} pods have the update revision; the others stay until \
+            "{updated} of {all} pods have the update revision; the others keep their revision until \
              spec.updateStrategy.partition is lowered"
         )
     };
@@ -199,13 +195,26 @@ pub(super) fn progressing(
     }
 }
 
+/// Formats how many pods are created and deleted, and what their creation waits for.
+fn scaling(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<String> {
+    let diff = findings.counts.diff();
+    let (to_create, to_delete) = (diff.create_old + diff.create_updated, diff.delete);
+    (to_create > 0 || to_delete > 0).then(|| {
+        format!(
+            "{} to create, {to_delete} to delete{}",
+            pods(to_create),
+            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
+        )
+    })
+}
+
 /// Returns why the first pods are missing: they wait for a lifecycle hook, which does not begin during a pause.
 fn paused_before_creation(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<String> {
     let (all, replicas) = (facts.pods.len(), facts.workload.replicas);
     let is_held = facts.workload.paused && findings.lifecycle.holds_creations && all < replicas;
     match &findings.lifecycle.wait {
         Some(Wait::Pods(hooks)) if is_held => Some(format!(
-            "{all} of {replicas} pods are created; set spec.updateStrategy.paused to false to go on; {hooks}"
+            "{all} of {replicas} pods are created; to continue, set spec.updateStrategy.paused to false; {hooks}"
         )),
         Some(Wait::Pods(_) | Wait::Hook(..) | Wait::Blocked(..)) | None => None,
     }
@@ -213,24 +222,24 @@ fn paused_before_creation(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<
 
 /// Formats which pods wait for a hook, for budget or for the API server to accept new pods.
 fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> String {
-    let asking = waiting
+    let running = waiting
         .entries
         .iter()
-        .filter(|entry| entry.state == WaitState::Asking);
-    let asking: Vec<&str> = asking.map(|entry| entry.condition.pod_name.as_str()).collect();
+        .filter(|entry| entry.state == WaitState::Running);
+    let running: Vec<&str> = running.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
-    if !asking.is_empty() {
-        parts.push(format!("; the hooks of {} are being asked", join_names(&asking)));
+    if !running.is_empty() {
+        parts.push(format!("; running the hooks of {}", join_names(&running)));
     }
     let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
     let held = names(waiting_for_budget.map(|pod| pod.facts));
     if !held.is_empty() {
         let workload = facts.workload;
         let floor = workload.replicas.saturating_sub(workload.max_unavailable);
-        let (count, held) = (held.len(), join_names(&held));
-        let until = dry_run::waits_for(facts, &findings.pods)
-            .unwrap_or_else(|| format!("more than {floor} are available"));
-        parts.push(format!("; {count} pods wait until {until}: {held}"));
+        let (are, held) = (pods_are(held.len()), join_names(&held));
+        let reason = dry_run::waits_for(facts, &findings.pods)
+            .unwrap_or_else(|| format!("until more than {} available (maxUnavailable)", pods_are(floor)));
+        parts.push(format!("; {are} waiting {reason}: {held}"));
         let missing = names(facts.pods.iter().filter(|pod| !pod.is_available()));
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", join_names(&missing)));
@@ -255,7 +264,7 @@ fn under_way(facts: &Facts<'_>) -> String {
             }
             InPlacePhase::Written { .. } => format!("pod {name} is being updated"),
             InPlacePhase::OutOfService | InPlacePhase::Finished | InPlacePhase::Idle => {
-                format!("pod {name} comes back into service")
+                format!("putting pod {name} back into service")
             }
         }
     };
@@ -291,7 +300,7 @@ fn kept_runs(facts: &Facts<'_>) -> String {
         String::new()
     } else {
         format!(
-            "; finalizers keep HookRuns that are being deleted: {}",
+            "; HookRuns stuck in deletion because of their finalizers: {}",
             join_names(&runs)
         )
     }
@@ -311,7 +320,7 @@ fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     }
     let unready = names(facts.pods.iter().filter(|pod| crate::creation::is_starting(pod)));
     format!(
-        "; spec.scaleStrategy.createBatch lets more be created when these are ready: {}",
+        "; more pods are created (spec.scaleStrategy.createBatch) once these are ready: {}",
         join_names(&unready)
     )
 }
@@ -324,7 +333,8 @@ fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     }
     let count = findings.without_index.min(ending.len());
     format!(
-        "; {count} pods wait for the index of a pod that is ending: {}",
+        "; {} waiting for the index of a terminating pod: {}",
+        pods_are(count),
         join_names(&ending)
     )
 }
@@ -354,7 +364,7 @@ fn holding_an_index<'a>(facts: &Facts<'a>, wanted: fn(&Pod) -> bool) -> Vec<&'a 
 fn waits_for_budget(pod: &GrantedPod<'_>) -> bool {
     let could = matches!(
         pod.gate_state,
-        GateState::Open(_) | GateState::Consumed(_) | GateState::Unasked(_) | GateState::Stale(..)
+        GateState::Open(_) | GateState::Consumed(_) | GateState::NotRun(_) | GateState::Stale(..)
     );
     could && !pod.granted && !pod.facts.pod.is_out_of_service()
 }
@@ -379,9 +389,14 @@ pub(super) fn scale_blocked(
         } else {
             format!(", or delete pods that have ended: {}", join_names(&ended))
         };
+        let have = if findings.without_index == 1 {
+            "has"
+        } else {
+            "have"
+        };
         let message = format!(
-            "{} pods have no index: every index of the range is in use; widen the annotation's range{or}",
-            findings.without_index
+            "{} {have} no index: every index of the range is in use; widen the annotation's range{or}",
+            pods(findings.without_index)
         );
         return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
     }
@@ -412,8 +427,8 @@ pub(super) fn update_blocked(
     }
     if !findings.update_blockers.not_in_place.is_empty() {
         let message = format!(
-            "{} pods: {}",
-            findings.update_blockers.pods,
+            "{}: {}",
+            pods(findings.update_blockers.pods),
             findings.update_blockers.not_in_place.join("; ")
         );
         return conditions.set(kind, true, WorkloadReason::NotInPlaceUpdatable, message);
@@ -458,13 +473,13 @@ fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     let name = &pod.pod.name;
     if let Some(complaint) = complaint {
         return Some(format!(
-            "pod {name}: {complaint}; correct the image, or set the template back"
+            "pod {name}: {complaint}; correct the image, or revert the template"
         ));
     }
     let overdue = since.is_some_and(|since| since.checked_add(STALLED_AFTER).is_ok_and(|end| end <= now));
     overdue.then(|| {
         format!(
-            "pod {name}: no end of its update in place for {} s; look at its containers",
+            "pod {name}: its in-place update has not finished after {} s; check its containers",
             STALLED_AFTER.as_secs()
         )
     })
@@ -486,7 +501,7 @@ fn hooks(waiting: &Waiting<'_>, concerns: fn(&WaitingPod<'_>) -> bool) -> Option
     };
     let remedies = HookKind::ALL.into_iter().filter(|kind| {
         let mut blocked = blocked.iter();
-        blocked.any(|(_, entry)| entry.state == WaitState::Refused && entry.kind == *kind)
+        blocked.any(|(_, entry)| entry.state == WaitState::Unsuccessful && entry.kind == *kind)
     });
     let remedies: String = remedies.map(remedy).collect();
     let causes = cut(join_first(&blocked, sentence), MAX_CAUSES_BYTES);

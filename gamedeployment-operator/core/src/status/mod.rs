@@ -88,7 +88,7 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
         reason: WorkloadReason::DeletionCostPartial,
         message: format!(
             "only some pods have the annotation {DELETION_COST}; pods without it are deleted last; set the annotation \
-             {COST_ORDER} to kubernetes for pods without it to count as 0, or to ascend to keep this order"
+             {COST_ORDER} to kubernetes to count a missing cost as 0, or to ascend to keep this order"
         ),
     })
 }

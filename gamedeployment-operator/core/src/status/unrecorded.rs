@@ -27,13 +27,13 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
         conditions.set(kind, true, reason, message);
     };
     if !problems.is_empty() {
-        let see = "the spec has problems; see InvalidSpec".to_owned();
+        let see = "the spec is invalid; see InvalidSpec".to_owned();
         let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
         stopped(kind, reason, see, workload::sentence(problems));
     } else if let Some(refused) = view.write_errors.and_then(|errors| errors.revision.as_ref()) {
         let see = "the revision of spec.template is not recorded; see ScaleBlocked".to_owned();
         let message = format!(
-            "the revision of spec.template cannot be recorded, and no pod is created before: {refused}"
+            "the revision of spec.template cannot be recorded; no pods are created until it is: {refused}"
         );
         let (kind, reason) = (
             WorkloadCondition::ScaleBlocked,
@@ -93,7 +93,7 @@ pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)>
     let (reason, see) = match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => (
             WorkloadReason::InvalidSpec,
-            "spec.template has problems; see InvalidSpec",
+            "spec.template is invalid; see InvalidSpec",
         ),
         Unrecorded::Refused(_) => (
             WorkloadReason::RevisionNotRecorded,

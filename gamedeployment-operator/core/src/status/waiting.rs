@@ -20,9 +20,9 @@ const MAX_ENTRIES: usize = 100;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitState {
     /// Its hook has no verdict yet.
-    Asking,
+    Running,
     /// Its hook did not succeed.
-    Refused,
+    Unsuccessful,
     /// Its hook cannot run, or nothing measures it.
     Blocked(WorkloadReason),
     /// Its hook runs, but keeps failing with errors or cannot succeed.
@@ -33,8 +33,8 @@ impl WaitState {
     /// Returns the reason for the wait, if it is longer than a verdict takes.
     pub(super) fn reason(self) -> Option<WorkloadReason> {
         match self {
-            Self::Asking => None,
-            Self::Refused => Some(WorkloadReason::HookUnsuccessful),
+            Self::Running => None,
+            Self::Unsuccessful => Some(WorkloadReason::HookUnsuccessful),
             Self::Blocked(reason) | Self::Erroring(reason) => Some(reason),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Waiting<'a> {
     pub(super) fn shown(&self, kind: HookKind) -> impl Iterator<Item = &WaitingPod<'a>> {
         let of_kind = move |asking: bool| {
             let entries = self.entries.iter().filter(move |entry| entry.kind == kind);
-            entries.filter(move |entry| (entry.state == WaitState::Asking) == asking)
+            entries.filter(move |entry| (entry.state == WaitState::Running) == asking)
         };
         of_kind(false).chain(of_kind(true)).take(MAX_ENTRIES)
     }
@@ -118,7 +118,7 @@ impl<'a> Waiting<'a> {
         if condition == WorkloadCondition::HooksResolved.as_str() {
             return entries.any(|entry| matches!(entry.state, WaitState::Blocked(_)));
         }
-        entries.any(|entry| entry.scales == scales && entry.state != WaitState::Asking)
+        entries.any(|entry| entry.scales == scales && entry.state != WaitState::Running)
     }
 
     /// Waiting pods by hook, for hooks that are configured or waited for.
@@ -128,8 +128,8 @@ impl<'a> Waiting<'a> {
             for entry in self.entries.iter().filter(|entry| entry.kind == kind) {
                 let waits = waits.get_or_insert_default();
                 let group = match entry.state {
-                    WaitState::Asking => &mut waits.asking,
-                    WaitState::Refused => &mut waits.refused,
+                    WaitState::Running => &mut waits.asking,
+                    WaitState::Unsuccessful => &mut waits.refused,
                     WaitState::Blocked(_) => &mut waits.blocked,
                     WaitState::Erroring(_) => &mut waits.erroring,
                 };
@@ -180,18 +180,22 @@ fn waiting_pod<'a>(
 ) -> Option<WaitingPod<'a>> {
     let mut conflicting_run = None;
     let (state, phase, run, message) = match gate_state {
-        GateState::Asking(run) => {
+        GateState::Running(run) => {
             let (state, message) = without_verdict(run, &facts.workload.namespace, facts.now);
             (state, run.phase, Some(*run), message)
         }
-        GateState::Refused(run) => (WaitState::Refused, run.phase, Some(*run), refused(run, kind)),
+        GateState::Unsuccessful(run) => (WaitState::Unsuccessful, run.phase, Some(*run), refused(run, kind)),
         GateState::Blocked(blocker) => {
             conflicting_run.clone_from(&blocker.conflicting_run);
             let message = format!("its hook cannot run: {}", bounded(&blocker.message));
             (WaitState::Blocked(blocker.reason), Phase::Pending, None, message)
         }
         GateState::Stale(run, stale_reason) if stale_reason.is_stuck() => {
-            let message = format!("its hook cannot run: HookRun {}: {stale_reason}", run.name);
+            let message = format!(
+                "its hook cannot run: HookRun {} is stuck in deletion; fix the controller that owns its finalizers, or \
+                 remove them from metadata.finalizers",
+                run.name
+            );
             (
                 WaitState::Blocked(WorkloadReason::HookRunTerminating),
                 Phase::Pending,
@@ -199,7 +203,7 @@ fn waiting_pod<'a>(
                 message,
             )
         }
-        GateState::Open(_) | GateState::Consumed(_) | GateState::Unasked(_) | GateState::Stale(..) => {
+        GateState::Open(_) | GateState::Consumed(_) | GateState::NotRun(_) | GateState::Stale(..) => {
             return None;
         }
     };
@@ -217,7 +221,7 @@ fn waiting_pod<'a>(
         start_time: start.map(whole_seconds),
         hook_run: run.map(|run| run.name.clone()),
         hook_run_uid: run
-            .filter(|_| state != WaitState::Asking)
+            .filter(|_| state != WaitState::Running)
             .map(|run| run.uid.as_str().into()),
         reason: state.reason().map(|reason| reason.to_string()),
         conflicting_hook_run: conflicting_run,
@@ -239,7 +243,7 @@ fn without_verdict(run: &Run, namespace: &str, now: Timestamp) -> (WaitState, St
     } else if let Some(blocker) = run.troubled() {
         (WaitState::Erroring(blocker.reason), blocker.message)
     } else {
-        (WaitState::Asking, asking(&run.name))
+        (WaitState::Running, asking(&run.name))
     }
 }
 
@@ -250,7 +254,7 @@ fn whole_seconds(at: Timestamp) -> shared_api::time::Time {
 
 /// Message while nothing prevents the verdict.
 fn asking(run: &str) -> String {
-    format!("waits for the verdict of HookRun {run}")
+    format!("waiting for the verdict of HookRun {run}")
 }
 
 /// Returns the recorded message about a run that keeps failing with errors. It stays, because the texts of errors may
@@ -267,8 +271,8 @@ fn earlier_message(known: Option<&HookCondition>, run: Option<&Run>, state: Wait
 fn refused(run: &Run, kind: HookKind) -> String {
     let said = bounded(&run.verdict());
     let consequence = match kind {
-        HookKind::PreDelete | HookKind::PreInplace => "the pod stays as it is",
-        HookKind::PostInplace => "no further pod is updated",
+        HookKind::PreDelete | HookKind::PreInplace => "the pod is kept",
+        HookKind::PostInplace => "no further pods are updated",
     };
     format!("HookRun {} {said}; {consequence}", run.name)
 }

@@ -10,6 +10,7 @@ use super::waiting::{WaitState, Waiting, WaitingPod, known};
 use crate::gate::PodRef;
 use crate::hook_kind::HookKind;
 use crate::plan::Warning;
+use crate::plural::pods_are;
 use crate::user_text::cut;
 use crate::workload::Workload;
 
@@ -29,7 +30,7 @@ impl Waiting<'_> {
             };
             // The HookRun of a hook that ran again has the same name, and may have the same message and start
             // time, but never the same UID. Earlier releases recorded none.
-            let told = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
+            let is_reported = known(old, entry.kind, &entry.condition.pod_name).is_some_and(|known| {
                 match &known.hook_run_uid {
                     Some(uid) => {
                         entry.condition.hook_run_uid.as_ref() == Some(uid) && has_same_cause(known, entry)
@@ -37,7 +38,7 @@ impl Waiting<'_> {
                     None => known.message == entry.condition.message,
                 }
             });
-            if !told {
+            if !is_reported {
                 warnings.push(Warning {
                     pod: Some(PodRef::of(entry.pod)),
                     reason,
@@ -47,7 +48,7 @@ impl Waiting<'_> {
         }
         for refused in [true, false] {
             let is_one = |entry: &&WaitingPod<'_>| {
-                entry.state != WaitState::Asking && (entry.state == WaitState::Refused) == refused
+                entry.state != WaitState::Running && (entry.state == WaitState::Unsuccessful) == refused
             };
             let now: Vec<&WaitingPod<'_>> = self.entries.iter().filter(is_one).collect();
             let before = held(old, refused);
@@ -66,9 +67,9 @@ impl Waiting<'_> {
 /// drops the reason.
 fn has_same_cause(known: &HookCondition, entry: &WaitingPod<'_>) -> bool {
     match entry.state {
-        WaitState::Refused => known.phase == entry.condition.phase,
+        WaitState::Unsuccessful => known.phase == entry.condition.phase,
         WaitState::Erroring(_) => known.reason.is_none() || known.reason == entry.condition.reason,
-        WaitState::Asking | WaitState::Blocked(_) => known.message == entry.condition.message,
+        WaitState::Running | WaitState::Blocked(_) => known.message == entry.condition.message,
     }
 }
 
@@ -96,9 +97,9 @@ fn short(entry: &HookCondition) -> String {
 fn of_pod(workload: &Workload, entry: &WaitingPod<'_>) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
     let next = match entry.state {
-        WaitState::Refused => format!(
-            "to run the hook again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch gamedeployment {name} -n \
-             {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
+        WaitState::Unsuccessful => format!(
+            "Next: to run the hook again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch \
+             gamedeployment {name} -n {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
             entry.kind.word(),
             entry.kind.field()
         ),
@@ -109,22 +110,21 @@ fn of_pod(workload: &Workload, entry: &WaitingPod<'_>) -> String {
                 |step| format!("HookTemplate {}", step.template_name),
             );
             let or = if reason == WorkloadReason::HookErrors {
-                ", or bring its endpoint back"
+                " or its endpoint"
             } else {
                 ""
             };
             format!(
-                "correct {template}, and the hook runs again automatically{or}; kubectl game why pod/{pod} -n {namespace} \
-                 says more"
+                "Continues automatically once {template}{or} is fixed. Next: kubectl game why pod/{pod} -n {namespace}"
             )
         }
-        WaitState::Asking | WaitState::Blocked(_) => {
+        WaitState::Running | WaitState::Blocked(_) => {
             format!(
-                "continues automatically once the cause is removed; kubectl game why pod/{pod} -n {namespace} says more"
+                "Continues automatically once the cause is fixed. Next: kubectl game why pod/{pod} -n {namespace}"
             )
         }
     };
-    format!("pod {pod}: {}. Next: {next}", short(&entry.condition))
+    format!("pod {pod}: {}. {next}", short(&entry.condition))
 }
 
 /// Formats how many pods are blocked and where to read more.
@@ -132,13 +132,12 @@ fn of_group(workload: &Workload, held: &[&WaitingPod<'_>]) -> Option<Warning> {
     let first = held.first()?;
     let names: Vec<&str> = held.iter().map(|entry| entry.pod.name.as_str()).collect();
     let (name, namespace) = (&workload.name, &workload.namespace);
-    let are = if names.len() == 1 { "pod is" } else { "pods are" };
     Some(Warning {
         pod: None,
         reason: first.state.reason()?,
         message: format!(
-            "{} {are} held by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
-            names.len(),
+            "{} blocked by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
+            pods_are(names.len()),
             join_names(&names),
             short(&first.condition)
         ),

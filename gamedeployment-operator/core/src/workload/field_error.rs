@@ -46,5 +46,5 @@ pub fn sentence(problems: &[FieldError]) -> String {
 pub fn unreadable(error: &str) -> String {
     // The parser's message may contain a whole value.
     let words: String = error.chars().take(1000).collect();
-    format!("it cannot be read: {words}; correct the field. Nothing is done to its pods")
+    format!("it cannot be read: {words}; correct the field. Its pods are not changed until then")
 }

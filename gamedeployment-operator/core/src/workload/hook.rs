@@ -53,7 +53,8 @@ pub(super) fn read(
         None => problems.push(FieldError::new(
             &format!("{path}.hook"),
             "",
-            "a strategy without a hook guards nothing; name a HookTemplate in hook.templateName, or remove the strategy",
+            "a strategy without a hook protects no pods; name a HookTemplate in hook.templateName, or remove the \
+             strategy",
         )),
     }
     let fresh = strategy.fresh_for_seconds.unwrap_or(DEFAULT_FRESH);

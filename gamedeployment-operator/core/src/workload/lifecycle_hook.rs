@@ -139,14 +139,14 @@ pub(super) fn read(
         let hook = read_one(&base, hook, problems);
         let is_mid = |hook: &LifecycleHook| hook.trigger == Trigger::Mid;
         if hook.as_ref().is_some_and(is_mid) && update != UpdateType::Recreate {
-            let remedy = "only with spec.updateStrategy.type Recreate is there a moment without pods; use that \
+            let remedy = "only updates of spec.updateStrategy.type Recreate have a moment without pods; use that \
                           type, or another point";
             problems.push(FieldError::new(&format!("{base}.trigger.type"), "Mid", remedy));
         }
         let is_rollback = |hook: &LifecycleHook| hook.abort_action == AbortAction::Rollback;
         if hook.as_ref().is_some_and(is_rollback) && update == UpdateType::Recreate {
             let remedy = "with spec.updateStrategy.type Recreate the new pods may have changed data that old pods \
-                          use; use Hold, and roll back by the template, so that its hooks run";
+                          use; use Hold, and roll back by changing the template, so that its hooks run";
             problems.push(FieldError::new(
                 &format!("{base}.abortAction"),
                 "Rollback",
@@ -166,7 +166,7 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
         wrong(
             "name",
             &hook.name,
-            "use at most 40 lower-case letters, digits and dashes, with a letter or digit at both ends",
+            "use at most 40 lowercase letters, digits and dashes, with a letter or digit at both ends",
         );
     }
     let failure_policy = match hook.failure_policy.as_deref().unwrap_or_default() {
@@ -191,7 +191,7 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
             wrong(
                 "abortAction",
                 "Rollback",
-                "with failurePolicy Ignore nothing is aborted; use Hold, or failurePolicy Abort or Retry",
+                "with failurePolicy Ignore, no rollout is aborted; use Hold, or failurePolicy Abort or Retry",
             );
             AbortAction::Hold
         }
@@ -225,7 +225,7 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
         return None;
     };
     if set.next().is_some() {
-        let remedy = "execNewPod, jobSpec and hook exclude each other; keep one";
+        let remedy = "execNewPod, jobSpec and hook are mutually exclusive; keep one";
         problems.push(FieldError::new(base, "", remedy));
         return None;
     }
@@ -243,7 +243,7 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
                 let variable = variable.value();
                 let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
                 if name.is_empty() || !names.insert(name.to_owned()) {
-                    let remedy = "give each variable a name of its own";
+                    let remedy = "give each variable a unique name";
                     wrong(&format!("execNewPod.env[{index}].name"), name, remedy);
                 }
             }
@@ -284,7 +284,7 @@ fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError
             if let Amount::Percent(percent) = point
                 && percent > 100
             {
-                let remedy = "no rollout gets beyond 100%; set at most that";
+                let remedy = "a rollout ends at 100%; set at most 100%";
                 problems.push(FieldError::new(&path, &format!("{percent}%"), remedy));
             }
             // A point before the first pod.

@@ -96,7 +96,7 @@ fn a_strategy_that_guards_nothing_is_refused() {
                 &[(pointer, strategy)],
                 &format!("{path}.hook"),
                 "",
-                "a strategy without a hook guards nothing",
+                "a strategy without a hook protects no pods",
             );
         }
     }
@@ -134,13 +134,13 @@ fn empty_strategies_that_the_original_wrote_are_none() {
         ]
     };
     let path = "spec.preInplaceUpdateStrategy.hook";
-    assert_refused(&one(hooked.clone()), path, "", "guards nothing");
+    assert_refused(&one(hooked.clone()), path, "", "protects no pods");
     let mut two = one(hooked).to_vec();
     two.push(time.clone());
     assert_eq!(workload(&two).pre_in_place, Hook::default());
     let mut alone = one(json!(null)).to_vec();
     alone.push(time);
-    assert_refused(&alone, path, "", "guards nothing");
+    assert_refused(&alone, path, "", "protects no pods");
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Selector {
         let now = self.to_string();
         if rules_of(&now) != rules_of(recorded) {
             let remedy = format!(
-                "it is immutable and was {recorded}; set it back, or create a GameDeployment of another name"
+                "it is immutable and was {recorded}; set it back, or create a GameDeployment with another name"
             );
             problems.push(FieldError::new("spec.selector", &now, remedy));
         }

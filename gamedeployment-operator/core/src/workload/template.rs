@@ -9,10 +9,10 @@ use super::FieldError;
 const BASE: &str = "spec.template";
 /// Maximum total size of an object's annotations in bytes, names and values together.
 const ANNOTATION_BYTES: usize = 256 * 1024;
-const VALUE: &str = "a label's value has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit \
+const VALUE: &str = "a label value has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit \
                      at both ends; correct it";
 const KEY: &str = "a name has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit at both \
-                   ends; a DNS name and '/' may stand before it; correct it";
+                   ends; a DNS name and '/' may precede it; correct it";
 const RESERVED: &str = "the operator sets this on each pod; remove it from the template";
 
 pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
@@ -63,7 +63,7 @@ fn check_annotations(template: &Value, problems: &mut Vec<FieldError>) {
         problems.push(FieldError::new(
             &format!("{BASE}.metadata.annotations"),
             "",
-            format!("they have {bytes} bytes, {ANNOTATION_BYTES} are allowed; shorten them"),
+            format!("they have {bytes} bytes, but at most {ANNOTATION_BYTES} are allowed; shorten them"),
         ));
     }
 }

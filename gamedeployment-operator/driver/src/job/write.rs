@@ -141,7 +141,10 @@ impl Write {
     /// Returns the first call.
     pub(super) fn begin(&mut self, target: &ReconcileTarget, now: Now) -> NextCall {
         let WriteState::New(action) = std::mem::replace(&mut self.step, WriteState::ReadsPod) else {
-            return fails(RequestError::Unknown("it was begun twice".to_owned()), None);
+            return fails(
+                RequestError::Unknown("the write was started twice".to_owned()),
+                None,
+            );
         };
         self.send(action, target, now)
     }

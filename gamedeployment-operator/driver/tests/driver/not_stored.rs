@@ -77,7 +77,9 @@ fn a_status_that_an_older_crd_prunes_is_written_ever_more_rarely_and_says_why() 
     let blocked = conditions.find(|known| known.type_ == "UpdateBlocked").unwrap();
     assert_eq!(blocked.reason, "WriteFailed");
     assert!(
-        blocked.message.contains("it was written and is not there"),
+        blocked
+            .message
+            .contains("the API server accepted the write but stored something else"),
         "{}",
         blocked.message
     );

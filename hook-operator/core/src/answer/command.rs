@@ -52,7 +52,7 @@ impl Stream {
         self.dropped = self.dropped.saturating_add(rest.len() as u64);
         if self.dropped > MAX_PRINTED {
             return Err(malformed(
-                "the command prints more than 64 MiB; it may still run in the container",
+                "the command printed more than 64 MiB; it may still be running in the container",
             ));
         }
         Ok(())
@@ -102,7 +102,7 @@ impl Transcript {
             }
             Some((3, _)) => Err(malformed("the exit status of the command is too long")),
             Some((channel, _)) => Err(malformed(format!(
-                "the kubelet sends on channel {channel}, which no command has"
+                "the kubelet sent data on unknown channel {channel}"
             ))),
         }
     }
@@ -175,7 +175,7 @@ pub fn running_container(
     } else {
         let names: Vec<&str> = statuses(pod).map(|status| status.name.as_str()).collect();
         format!(
-            "{name} runs no container {container}; it has {}",
+            "{name} does not run a container {container}; its containers are {}",
             names.join(", ")
         )
     };
@@ -227,7 +227,9 @@ pub fn check_same_container(
     check_same_pod(name, run_pod, before, after)?;
     match running_container(name, container, run_pod, after) {
         Ok(now) if now == *before => Ok(()),
-        Ok(_) | Err(_) => Err(lost(&format!("container {container} of {name} ended meanwhile"))),
+        Ok(_) | Err(_) => Err(lost(&format!(
+            "container {container} of {name} ended in the meantime"
+        ))),
     }
 }
 
@@ -242,7 +244,7 @@ fn check_same_pod(
     if now == before.pod_uid.as_deref() {
         return Ok(());
     }
-    let message = format!("{name} was replaced by another pod of its name meanwhile");
+    let message = format!("{name} was replaced by another pod of the same name in the meantime");
     Err(MeasurementFailure::new(MeasurementReason::ObjectGone, message))
 }
 
@@ -259,19 +261,19 @@ pub fn interpret_command(
     let code = match transcript.end()? {
         End::Exited(code) if NOT_RUN.contains(&code) => {
             let message = format!(
-                "{about} exited with code {code}, which means that its program cannot be run or is not found{}",
+                "{about} exited with code {code}: its program was not found or cannot be executed{}",
                 shown(request, transcript)
             );
             return Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, message));
         }
         End::Exited(KILLED) => {
             return Err(lost(&format!(
-                "{about} was killed (exit code {KILLED}), as when its container ends or has no memory left"
+                "{about} was killed (exit code {KILLED}); its container may have ended or run out of memory"
             )));
         }
         End::Exited(code) => code,
         End::NotRun(why) => {
-            let message = format!("{about} is not run: {why}");
+            let message = format!("{about} could not be run: {why}");
             return Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, message));
         }
     };
@@ -293,7 +295,7 @@ pub fn interpret_command(
     ] {
         if is_read && stream.is_cut() {
             let message = format!(
-                "the {name} of the {about} has {} bytes, of which a condition reads at most {KEPT_OF_STREAM}; print less",
+                "the {name} of the {about} has {} bytes, but a condition can read at most {KEPT_OF_STREAM}; print less",
                 stream.length()
             );
             return Err(malformed(message));
@@ -358,7 +360,7 @@ fn shown(request: &ExecRequest, transcript: &Transcript) -> String {
     let (name, stream) = stream;
     if !request.shows_output {
         let length = stream.length();
-        return format!("; its {name} of {length} bytes is hidden, quoteAnswers: true shows it");
+        return format!("; its {name} of {length} bytes is hidden; set quoteAnswers: true to show it");
     }
     let text = stream.text();
     let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_END_BYTES))..);
@@ -504,7 +506,7 @@ mod tests {
                 127,
                 b"",
                 b"",
-                format!("CommandNotRun: {text} 127, which means"),
+                format!("CommandNotRun: {text} 127: its program was not found"),
             ),
         ]);
     }
@@ -519,7 +521,7 @@ mod tests {
                 126,
                 b"0",
                 b"",
-                format!("CommandNotRun: {text} 126, which means"),
+                format!("CommandNotRun: {text} 126: its program was not found"),
             ),
             (
                 Some(RESULT),
@@ -541,7 +543,7 @@ mod tests {
                 0,
                 b"{\"a\": ",
                 b"",
-                "MalformedAnswer: the standard output begins as JSON".to_owned(),
+                "MalformedAnswer: the standard output begins like JSON".to_owned(),
             ),
             (
                 Some(RESULT),
@@ -562,7 +564,7 @@ mod tests {
                 0,
                 b" \n",
                 b"",
-                "no data: the standard output is an empty text".to_owned(),
+                "no data: the standard output is an empty string".to_owned(),
             ),
             (
                 Some(RESULT),
@@ -645,11 +647,12 @@ mod tests {
             ),
             (
                 not_found,
-                "CommandNotRun: command in container game of Pod arena-x is not run: executable file not found in $PATH",
+                "CommandNotRun: command in container game of Pod arena-x could not be run: executable file not found \
+                 in $PATH",
             ),
             (
                 json!({ "status": "Failure" }),
-                "CommandNotRun: command in container game of Pod arena-x is not run: no reason given",
+                "CommandNotRun: command in container game of Pod arena-x could not be run: no reason given",
             ),
             (
                 json!({ "status": "success" }),
@@ -744,7 +747,7 @@ mod tests {
         let unknown = in_container("nobody", &pod("u", "c1", &running)).unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "Pod arena-x runs no container nobody; it has game, proxy"
+            "Pod arena-x does not run a container nobody; its containers are game, proxy"
         );
         let stopped = begin(&pod("u", "c1", &waiting)).unwrap_err();
         assert_eq!(

@@ -96,7 +96,7 @@ fn result(
         .find_map(|status| terminated(status).filter(|ended| ended.exit_code == 0));
     let Some(ended) = ended else {
         let message = format!(
-            "Job {name} is complete, but no pod that succeeded has container {container} with exit code 0 any more"
+            "Job {name} is complete, but none of its succeeded pods still has container {container} with exit code 0"
         );
         return Err(malformed(message));
     };
@@ -118,7 +118,7 @@ pub fn interpret_message(
     message: &str,
     counts: Counts,
 ) -> Result<ProviderResponse, MeasurementFailure> {
-    let about = format!("the message of container {container}");
+    let about = format!("the termination message of container {container}");
     let value = value_of(without_mark(message.as_bytes()), &about)?;
     Ok(to_judge(value, Some(Origin::Job(counts)), |kind| {
         format!("{about} is {kind}; write to its terminationMessagePath")
@@ -210,8 +210,11 @@ fn terminated(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 pub fn pod_state(pods: &[Pod]) -> String {
     pods.iter().find_map(trouble).unwrap_or_else(|| match pods {
         [] => "it has no pod yet".to_owned(),
-        [pod] => format!("pod {} runs", pod.metadata.name.as_deref().unwrap_or_default()),
-        pods => format!("{} pods run", pods.len()),
+        [pod] => format!(
+            "pod {} is running",
+            pod.metadata.name.as_deref().unwrap_or_default()
+        ),
+        pods => format!("{} pods are running", pods.len()),
     })
 }
 
@@ -233,7 +236,7 @@ fn trouble(pod: &Pod) -> Option<String> {
         );
         (!usual).then(|| {
             format!(
-                "container {} of pod {name} waits: {}",
+                "container {} of pod {name} is waiting: {}",
                 status.name,
                 reason(waiting.reason.as_ref(), waiting.message.as_ref())
             )
@@ -245,7 +248,7 @@ fn trouble(pod: &Pod) -> Option<String> {
             .iter()
             .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
         Some(format!(
-            "pod {name} has no node: {}",
+            "pod {name} is not scheduled: {}",
             reason(condition.reason.as_ref(), condition.message.as_ref())
         ))
     };
@@ -367,13 +370,13 @@ mod tests {
                 Some("result.players == 0"),
                 r#"{"players": "#,
                 Phase::Error,
-                "begins as JSON but is not",
+                "begins like JSON but is not",
             ),
             (
                 Some("result != 'busy'"),
                 "",
                 Phase::Error,
-                "no data: the message of container check is an empty text",
+                "no data: the termination message of container check is an empty string",
             ),
             (
                 Some("job.succeeded == 1 && job.failed == 2"),
@@ -469,16 +472,19 @@ mod tests {
         .unwrap();
         for (pods, wanted) in [
             (vec![], "it has no pod yet"),
-            (vec![pod("a", &json!({ "running": {} }))], "pod a runs"),
+            (vec![pod("a", &json!({ "running": {} }))], "pod a is running"),
             (
                 vec![pod("a", &json!({ "waiting": { "reason": "ContainerCreating" } }))],
-                "pod a runs",
+                "pod a is running",
             ),
             (
                 vec![pod("a", &pull)],
-                "container check of pod a waits: ImagePullBackOff: Back-off pulling image",
+                "container check of pod a is waiting: ImagePullBackOff: Back-off pulling image",
             ),
-            (vec![unscheduled], "pod b has no node: Unschedulable: 0/3 nodes"),
+            (
+                vec![unscheduled],
+                "pod b is not scheduled: Unschedulable: 0/3 nodes",
+            ),
         ] {
             assert_eq!(pod_state(&pods), wanted);
         }

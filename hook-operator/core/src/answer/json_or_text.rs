@@ -40,7 +40,7 @@ pub(super) fn json_or_text(body: &[u8]) -> Result<JsonOrText, Unreadable> {
         return Err(Unreadable::BrokenJson(error));
     }
     if let Some(at) = text.find('\0') {
-        return Err(Unreadable::NotText(format!("character 0 at byte {at}")));
+        return Err(Unreadable::NotText(format!("NUL character at byte {at}")));
     }
     Ok(JsonOrText::Text(text.to_owned(), error))
 }
@@ -51,7 +51,7 @@ pub(super) fn value_of(body: &[u8], about: &str) -> Result<Value, MeasurementFai
         Ok(JsonOrText::Json(value)) => Ok(value),
         Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
         Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "{about} begins as JSON but is not JSON: {error}"
+            "{about} begins like JSON but is not valid JSON: {error}"
         ))),
         Err(Unreadable::NotText(at)) => Err(malformed(format!("{about} is neither JSON nor text ({at})"))),
     }

@@ -33,7 +33,7 @@ use crate::value::MetricValue;
 pub const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
 /// Text shown instead of a hidden answer.
-pub(crate) const HIDDEN: &str = "hidden, because it may hold a Secret; quoteAnswers: true shows it";
+pub(crate) const HIDDEN: &str = "hidden because it may contain a Secret; set quoteAnswers: true to show it";
 
 /// Head of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl MeasurementFailure {
 /// Returns the kind of an empty value; `None` if there is something to judge.
 fn empty(value: &Value) -> Option<&'static str> {
     match value {
-        Value::String(text) if text.trim().is_empty() => Some("an empty text"),
+        Value::String(text) if text.trim().is_empty() => Some("an empty string"),
         Value::Array(items) if items.is_empty() => Some("an empty list"),
         Value::Object(members) if members.is_empty() => Some("an empty object"),
         Value::Null
@@ -171,7 +171,7 @@ fn malformed(message: impl Into<String>) -> MeasurementFailure {
 /// Rejects a body that is longer than the limit.
 fn check_size(body: &[u8]) -> Result<(), MeasurementFailure> {
     if body.len() > MAX_ANSWER_BYTES {
-        return Err(malformed("the answer is larger than 1 MiB"));
+        return Err(malformed("the response is larger than 1 MiB"));
     }
     Ok(())
 }

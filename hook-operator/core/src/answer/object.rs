@@ -91,7 +91,7 @@ fn compare(request: &ReadRequest, values: Vec<Value>) -> Result<ProviderResponse
     }
     let read = fields().map(|((path, _), value)| readable(path, value));
     let read = read.collect::<Result<_, _>>()?;
-    let no_data = |kind: &str| format!("the field holds {kind}");
+    let no_data = |kind: &str| format!("the field is {kind}");
     Ok(to_judge(result_of(request, read), None, no_data))
 }
 
@@ -120,7 +120,7 @@ pub(super) fn check_pod(
     match run_pod.filter(|_| name.is_pod_of_run) {
         Some(uid) if found != Some(uid) => Err(MeasurementFailure::new(
             MeasurementReason::ObjectGone,
-            format!("{name} is not the pod of this run: another pod has its name now"),
+            format!("{name} is not the pod of this HookRun: another pod now has this name"),
         )),
         Some(_) | None => Ok(()),
     }
@@ -156,7 +156,7 @@ fn find(request: &ReadRequest, path: &FieldPath, object: &Value) -> Result<Value
             Ok(Found::Nothing) => Ok(Value::Array(Vec::new())),
             Err(error) if request.shows_values => Err(missing(format!("{name}: {}", error.message))),
             Err(_) => Err(missing(format!(
-                "{path} finds no value in {name}; what is there is {HIDDEN}"
+                "{path} finds no value in {name}; the object is {HIDDEN}"
             ))),
         },
     }
@@ -197,7 +197,7 @@ fn differs(request: &ReadRequest, path: &FieldPath, found: &str, expected: &str)
         let (found, expected) = (cut(found, QUOTED_BYTES), cut(expected, QUOTED_BYTES));
         format!("{path} of {name} is {found:?}, not {expected:?}")
     } else {
-        format!("{path} of {name} differs from the value; what is there is {HIDDEN}")
+        format!("{path} of {name} differs from the expected value; the current value is {HIDDEN}")
     }
 }
 
@@ -333,11 +333,11 @@ mod tests {
             (vec!["metadata.annotations.data"], "value {\"rooms\":[1,2]}"),
             (
                 vec!["metadata.annotations.broken"],
-                "MalformedAnswer: metadata.annotations.broken begins as JSON but is not JSON",
+                "MalformedAnswer: metadata.annotations.broken begins like JSON but is not valid JSON",
             ),
             (
                 vec!["metadata.annotations.none"],
-                "no data: the field holds an empty text",
+                "no data: the field is an empty string",
             ),
             (
                 vec!["metadata.annotations.kubectl.kubernetes.io/last-applied-configuration"],
@@ -350,7 +350,7 @@ mod tests {
             ),
             (
                 vec!["{.spec.containers[?(@.name == 'x')].name}"],
-                "no data: the field holds an empty list",
+                "no data: the field is an empty list",
             ),
             (
                 vec!["metadata.annotations.players", "{.status.phase}"],
@@ -403,10 +403,13 @@ mod tests {
     fn values_that_must_not_be_shown_are_in_no_message() {
         let expected = Some("also-secret");
         for (path, wanted) in [
-            ("{.spec.env}", "differs from the value; what is there is hidden"),
+            (
+                "{.spec.env}",
+                "differs from the expected value; the current value is hidden",
+            ),
             (
                 "{.spec.absent}",
-                "finds no value in Pod arena-x; what is there is hidden",
+                "finds no value in Pod arena-x; the object is hidden",
             ),
         ] {
             let mut request = request(&[(path, expected)], false);

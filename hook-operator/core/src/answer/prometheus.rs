@@ -44,13 +44,13 @@ pub fn interpret_prometheus(
     let document = document.ok_or_else(|| {
         let page = shown().body(body);
         malformed(format!(
-            "the answer is not JSON; does the address lead to a Prometheus server?{}",
-            page.replacen(": ", " It begins: ", 1)
+            "the response is not JSON; does the address point to a Prometheus server?{}",
+            page.replacen(": ", " It begins with: ", 1)
         ))
     })?;
     if document.get("status").and_then(Value::as_str) != Some("success") {
         return Err(malformed(
-            "the answer has no status \"success\"; does the address lead to a Prometheus server?",
+            "the response has no status \"success\"; does the address point to a Prometheus server?",
         ));
     }
     let origin = Some(head.origin());
@@ -59,7 +59,7 @@ pub fn interpret_prometheus(
     // An incomplete answer without series is never a measurement: the missing series may be the only ones.
     if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
         let words = shown().excerpt(&words, EXPLANATION_CHARS);
-        let message = format!("the answer is incomplete: {words}");
+        let message = format!("the response is incomplete: {words}");
         return Err(MeasurementFailure::new(MeasurementReason::PartialAnswer, message));
     }
     if empty {
@@ -98,7 +98,7 @@ fn incomplete(document: &Value) -> Option<String> {
         };
         words.or_else(|| match part.get("isPartial") {
             None | Some(Value::Null | Value::Bool(false)) => None,
-            Some(_) => Some("the server says isPartial".to_owned()),
+            Some(_) => Some("the server reports isPartial".to_owned()),
         })
     })
 }
@@ -120,14 +120,14 @@ fn numbers(document: &Value) -> Result<MetricValue, MeasurementFailure> {
             numbers.map(MetricValue::Vector)
         }
         (Some("matrix"), _) => Err(malformed(
-            "Prometheus answered a matrix; take the range selector away or put a function such as rate() around \
-             it, so that it is an instant query",
+            "Prometheus returned a matrix; for an instant query, remove the range selector or wrap it in a function \
+             such as rate()",
         )),
         (Some("string"), _) => Err(malformed(
-            "Prometheus answered a string; use an instant query that yields numbers",
+            "Prometheus returned a string; use an instant query that returns numbers",
         )),
         _ => Err(malformed(
-            "the answer holds neither a scalar nor a vector; does the address lead to a Prometheus server?",
+            "the response contains neither a scalar nor a vector; does the address point to a Prometheus server?",
         )),
     }
 }
@@ -136,10 +136,10 @@ fn sample(sample: &Value) -> Result<f64, MeasurementFailure> {
     match sample.get("value") {
         Some(point) => number(point),
         None if sample.get("histogram").is_some() => Err(malformed(
-            "Prometheus answered native histograms; put histogram_quantile(), histogram_count() or another \
-             function around the query that yields numbers",
+            "Prometheus returned native histograms; wrap the query in histogram_quantile(), histogram_count() or \
+             another function that returns numbers",
         )),
-        None => Err(malformed("a sample of Prometheus' answer has no value")),
+        None => Err(malformed("a sample in the response has no value")),
     }
 }
 
@@ -154,7 +154,7 @@ fn number(point: &Value) -> Result<f64, MeasurementFailure> {
         Some(text) => text.parse().ok().filter(|number: &f64| number.is_finite()),
         None => None,
     };
-    number.ok_or_else(|| malformed("a value of Prometheus' answer is not a number"))
+    number.ok_or_else(|| malformed("a value in the response is not a number"))
 }
 
 #[cfg(test)]
@@ -226,19 +226,19 @@ mod tests {
     fn an_answer_of_another_shape_is_refused_with_the_remedy() {
         let histogram = r#"[{"metric":{},"histogram":[1,{}]}]"#;
         let cases = [
-            ("matrix", "[]", "Prometheus answered a matrix; "),
-            ("string", r#"[1,"a"]"#, "Prometheus answered a string; "),
-            ("vector", histogram, "Prometheus answered native histograms; "),
-            ("vector", r#"[{"metric":{}}]"#, "a sample of "),
-            ("vector", "null", "the answer holds neither "),
-            ("scalar", "[1,0.5]", "a value of "),
-            ("scalar", r#"[1,"infinity"]"#, "a value of "),
-            ("scalar", r#"[1,"1e999"]"#, "a value of "),
-            ("scalar", r#"[1,""]"#, "a value of "),
-            ("scalar", "[1]", "a value of "),
+            ("matrix", "[]", "Prometheus returned a matrix; "),
+            ("string", r#"[1,"a"]"#, "Prometheus returned a string; "),
+            ("vector", histogram, "Prometheus returned native histograms; "),
+            ("vector", r#"[{"metric":{}}]"#, "a sample in "),
+            ("vector", "null", "the response contains neither "),
+            ("scalar", "[1,0.5]", "a value in "),
+            ("scalar", r#"[1,"infinity"]"#, "a value in "),
+            ("scalar", r#"[1,"1e999"]"#, "a value in "),
+            ("scalar", r#"[1,""]"#, "a value in "),
+            ("scalar", "[1]", "a value in "),
         ];
         let cases = cases.map(|(kind, result, message)| (typed(kind, result), message));
-        let untyped = ["{}", "[]"].map(|data| (data.to_owned(), "the answer holds neither "));
+        let untyped = ["{}", "[]"].map(|data| (data.to_owned(), "the response contains neither "));
         for (data, message) in cases.into_iter().chain(untyped) {
             let failure = value(&data).unwrap_err();
             assert_eq!(failure.kind, MeasurementReason::MalformedAnswer, "{data}");
@@ -248,7 +248,7 @@ mod tests {
             let failure = interpret(200, body).unwrap_err();
             assert_eq!(failure.kind, MeasurementReason::MalformedAnswer, "{body}");
             assert!(
-                failure.message.contains("lead to a Prometheus server"),
+                failure.message.contains("point to a Prometheus server"),
                 "{failure}"
             );
         }
@@ -286,7 +286,7 @@ mod tests {
                 let body = format!(r#"{{"status":"success",{mark},{data}}}"#);
                 let failure = interpret(200, &body).unwrap_err();
                 assert!(
-                    failure.message.starts_with("the answer is incomplete: "),
+                    failure.message.starts_with("the response is incomplete: "),
                     "{mark}: {failure}"
                 );
             }

@@ -41,7 +41,7 @@ pub fn interpret_web(
     check_size(body)?;
     let body = without_mark(body);
     let (place, value) = match &request.json_path {
-        None => ("the answer", whole(body, head.content_type, &shown)?),
+        None => ("the response", whole(body, head.content_type, &shown)?),
         Some(path) => {
             let found = path
                 .find(&document(body, &shown)?)
@@ -52,7 +52,7 @@ pub fn interpret_web(
                 Found::Many(values) => Value::Array(values),
                 Found::Nothing => Value::Array(Vec::new()),
             };
-            ("what jsonPath finds", value)
+            ("the result of jsonPath", value)
         }
     };
     let no_data = |kind: &str| format!("{place} is {kind}");
@@ -62,11 +62,11 @@ pub fn interpret_web(
 /// Parses the body as JSON for a path. The parser's nesting limit stays on.
 fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, MeasurementFailure> {
     if body.trim_ascii().is_empty() {
-        return Err(malformed("the answer is empty, so jsonPath has nothing to read"));
+        return Err(malformed("the response is empty; jsonPath has nothing to read"));
     }
     plain_json::from_slice(body).map_err(|error| {
-        let page = shown().body(body).replacen(": ", "; it begins: ", 1);
-        malformed(format!("the answer is not JSON: {error}{page}"))
+        let page = shown().body(body).replacen(": ", "; it begins with: ", 1);
+        malformed(format!("the response is not JSON: {error}{page}"))
     })
 }
 
@@ -77,7 +77,7 @@ fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementF
         let at = error
             .position
             .map_or_else(String::new, |at| format!(" (at byte {at} of jsonPath)"));
-        format!("jsonPath {path} finds no value in the answer{at}; what is there is {HIDDEN}")
+        format!("jsonPath {path} finds no value in the response{at}; the response is {HIDDEN}")
     } else {
         error.message
     };
@@ -91,23 +91,23 @@ fn whole<'a>(
     content_type: ContentType,
     shown: &impl Fn() -> Shown<'a>,
 ) -> Result<Value, MeasurementFailure> {
-    let page = || shown().body(body).replacen(": ", "; it begins: ", 1);
+    let page = || shown().body(body).replacen(": ", "; it begins with: ", 1);
     match json_or_text(body) {
         Ok(JsonOrText::Json(value)) => Ok(value),
         Ok(JsonOrText::Text(text, error)) if content_type == ContentType::Json && !text.is_empty() => {
             Err(malformed(format!(
-                "the answer's Content-Type is JSON but it is not JSON: {error}; the server must send text as \
+                "the response has a JSON Content-Type but is not JSON: {error}; the server must send text as \
                  text/plain{}",
                 page()
             )))
         }
         Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
         Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "the answer begins as JSON but is not JSON: {error}{}",
+            "the response begins like JSON but is not valid JSON: {error}{}",
             page()
         ))),
         Err(Unreadable::NotText(at)) => Err(malformed(format!(
-            "the answer is neither JSON nor UTF-8 text ({at})"
+            "the response is neither JSON nor UTF-8 text ({at})"
         ))),
     }
 }
@@ -226,7 +226,7 @@ mod tests {
         let body = vec![b'x'; MAX_ANSWER_BYTES + 1];
         let failure = interpret(200, &body).unwrap_err();
         assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
-        assert_eq!(failure.message, "the answer is larger than 1 MiB");
+        assert_eq!(failure.message, "the response is larger than 1 MiB");
         assert!(interpret(200, body.get(1..).unwrap()).is_ok());
     }
 
@@ -234,35 +234,35 @@ mod tests {
     fn an_empty_result_is_no_data_whatever_it_came_from() {
         let list = r#"{"rooms": [], "state": "", "config": {}}"#;
         for (path, body, message, value) in [
-            (None, "", "the answer is an empty text", json!("")),
-            (None, " \r\n", "the answer is an empty text", json!("")),
-            (None, "\u{feff}\n", "the answer is an empty text", json!("")),
-            (None, "\"\"", "the answer is an empty text", json!("")),
-            (None, "\" \\n\"", "the answer is an empty text", json!(" \n")),
-            (None, "[]", "the answer is an empty list", json!([])),
-            (None, "\u{feff}{ }", "the answer is an empty object", json!({})),
+            (None, "", "the response is an empty string", json!("")),
+            (None, " \r\n", "the response is an empty string", json!("")),
+            (None, "\u{feff}\n", "the response is an empty string", json!("")),
+            (None, "\"\"", "the response is an empty string", json!("")),
+            (None, "\" \\n\"", "the response is an empty string", json!(" \n")),
+            (None, "[]", "the response is an empty list", json!([])),
+            (None, "\u{feff}{ }", "the response is an empty object", json!({})),
             (
                 Some("{.rooms}"),
                 list,
-                "what jsonPath finds is an empty list",
+                "the result of jsonPath is an empty list",
                 json!([]),
             ),
             (
                 Some("{.rooms[*].id}"),
                 list,
-                "what jsonPath finds is an empty list",
+                "the result of jsonPath is an empty list",
                 json!([]),
             ),
             (
                 Some("{.state}"),
                 list,
-                "what jsonPath finds is an empty text",
+                "the result of jsonPath is an empty string",
                 json!(""),
             ),
             (
                 Some("{.config}"),
                 list,
-                "what jsonPath finds is an empty object",
+                "the result of jsonPath is an empty object",
                 json!({}),
             ),
         ] {
@@ -291,15 +291,15 @@ mod tests {
         for (body, words) in [
             (
                 b"{\"state\":\"bu".as_slice(),
-                "begins as JSON but is not JSON: EOF",
+                "begins like JSON but is not valid JSON: EOF",
             ),
-            (b"{\"rooms\":[{\"state\":\"idle\"},{\"sta", "begins as JSON"),
-            (b"\"busy\" x", "begins as JSON"),
-            (b"\"busy\"\n\"busy\"", "begins as JSON"),
-            (b"\xef\xbb\xbf \n[1, ", "begins as JSON"),
-            (b"[busy]", "it begins: [busy]"),
-            (b"b\0usy", "character 0 at byte 1"),
-            (&utf_16, "character 0 at byte 1"),
+            (b"{\"rooms\":[{\"state\":\"idle\"},{\"sta", "begins like JSON"),
+            (b"\"busy\" x", "begins like JSON"),
+            (b"\"busy\"\n\"busy\"", "begins like JSON"),
+            (b"\xef\xbb\xbf \n[1, ", "begins like JSON"),
+            (b"[busy]", "it begins with: [busy]"),
+            (b"b\0usy", "NUL character at byte 1"),
+            (&utf_16, "NUL character at byte 1"),
             (b"\xff\xfeb\0", "nor UTF-8 text"),
         ] {
             let failure = interpret(200, body).unwrap_err();
@@ -327,8 +327,8 @@ mod tests {
         assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(
             failure.message,
-            "the answer's Content-Type is JSON but it is not JSON: expected value at line 1 column 1; the server \
-             must send text as text/plain; it begins: busy"
+            "the response has a JSON Content-Type but is not JSON: expected value at line 1 column 1; the server \
+             must send text as text/plain; it begins with: busy"
         );
         let answer = interpret_web(&request(), JSON, b"\"busy\"");
         assert!(matches!(answer, Ok(ProviderResponse::Value { .. })), "{answer:?}");
@@ -340,7 +340,7 @@ mod tests {
         assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(
             failure.message,
-            "the answer is neither JSON nor UTF-8 text (byte 2)"
+            "the response is neither JSON nor UTF-8 text (byte 2)"
         );
     }
 
@@ -418,7 +418,7 @@ mod tests {
     fn a_path_needs_json_and_the_message_says_where_it_ends_and_what_came() {
         assert_eq!(
             find("{.a}", "{\"a\": oops}").unwrap_err().message,
-            "the answer is not JSON: expected value at line 1 column 7; it begins: {\"a\": oops}"
+            "the response is not JSON: expected value at line 1 column 7; it begins with: {\"a\": oops}"
         );
         assert_eq!(
             find("{.a}", " \n").unwrap_err().kind,

@@ -114,7 +114,7 @@ impl<'a> StatusUpdate<'a> {
             .timeout
             .is_some_and(|timeout| after(started, timeout) <= now);
         let (stopped, phase, message) = if let Some(result) = by_metric {
-            let message = format!("stopped: metric {} {}", result.name, result.phase);
+            let message = format!("stopped because metric {} is {}", result.name, result.phase);
             (
                 Stopped::ByMetric(result.name.clone()),
                 Phase::Inconclusive,

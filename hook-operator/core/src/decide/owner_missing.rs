@@ -8,12 +8,12 @@ use super::adopt::adopt;
 use super::{DecisionInput, RunPlan, budget, ended, metrics};
 
 /// Message of the run.
-const MESSAGE: &str = "it was created for a GameDeployment and has no owner, as after a restore from a backup or a \
-                       deletion with --cascade=orphan: nobody waits for its verdict, and the addresses that it calls \
-                       may belong to others by now. Delete it; a GameDeployment that needs the hook runs it anew";
+const MESSAGE: &str = "it was created for a GameDeployment and has no owner, for example after a restore from a backup \
+                       or a deletion with --cascade=orphan: its verdict has no effect, and the addresses that it calls \
+                       may now belong to other pods; delete it, and a GameDeployment that needs the hook runs it again";
 
 /// Message of its metrics without a verdict.
-const OF_METRIC: &str = "stopped: the run has no owner";
+const OF_METRIC: &str = "stopped because the HookRun has no owner";
 
 /// Decides in place of [`decide`](super::decide) about a run that has lost its owner: ends it without a measurement. A
 /// verdict that is recorded stays.

@@ -6,7 +6,7 @@ use shared_api::reason::{HookRunReason, MeasurementReason};
 
 use crate::resolve::ResolvedRun;
 
-/// Returns the reason and the message of a run that goes on.
+/// Returns the reason and the message of a run that has not ended.
 pub(super) fn describe(run: &ResolvedRun, status: &HookRunStatus) -> (HookRunReason, Option<String>) {
     if let Some(message) = impossible(run, status) {
         return (HookRunReason::HookCannotSucceed, Some(message));
@@ -26,8 +26,8 @@ fn impossible(run: &ResolvedRun, status: &HookRunStatus) -> Option<String> {
     if let Some(metric) = run.metrics.iter().find(|metric| metric.limits.is_endless()) {
         let name = &metric.name;
         return Some(format!(
-            "metric {name} has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it never becomes \
-             Successful"
+            "metric {name} has neither count, successfulLimit nor consecutiveSuccessfulLimit, so it can never \
+             succeed"
         ));
     }
     let forbidden = MeasurementReason::Forbidden.as_str();

@@ -97,7 +97,7 @@ fn a_failed_metric_stops_the_others_and_the_run_ends() {
             .metric_results
             .last()
             .and_then(|result| result.message.as_deref());
-        assert_eq!(message, Some("stopped: metric bad Failed"), "{policy}");
+        assert_eq!(message, Some("stopped because metric bad is Failed"), "{policy}");
         assert!(
             harness
                 .status
@@ -253,7 +253,7 @@ fn a_finished_run_is_deleted_when_its_time_has_passed() {
 #[test]
 fn what_could_not_be_asked_is_told_and_is_no_measurement() {
     let harness = Harness::new(run(&[metric("m", none())], none()), &[]);
-    let why = "metric m: not asked yet: the share of this namespace is in use";
+    let why = "metric m: not started yet: the share of this namespace is in use";
     let delay = Delay::new(DelayCause::NotAsked, why);
     let input = DecisionInput {
         held_up: Some(&delay),

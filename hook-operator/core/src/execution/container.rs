@@ -35,7 +35,7 @@ pub fn outcome_of(response: Result<ProviderResponse, MeasurementFailure>) -> Try
         // Only conditions ask for these.
         Ok(ProviderResponse::Value { .. } | ProviderResponse::NoData { .. }) => TryOutcome::Failed(
             ContainerReason::TryFailed,
-            "the command has no verdict".to_owned(),
+            "the command returned no verdict".to_owned(),
         ),
         Err(failure) => failed(failure),
     }
@@ -125,10 +125,10 @@ pub fn refuse(status: &mut ContainerHookStatus, message: &str, now: Timestamp) {
 pub fn timed_out(status: &mut ContainerHookStatus, timeout: Duration, now: Timestamp) {
     let last = status.error.as_ref().and_then(|error| error.message.as_deref());
     let message = format!(
-        "no success within {}s, in {} tries; the last one: {}",
+        "no success within {}s (attempts: {}); last attempt: {}",
         timeout.as_secs(),
         status.attempts,
-        last.unwrap_or("it has not ended")
+        last.unwrap_or("not finished")
     );
     status.succeed = Some(false);
     status.error = Some(error(ContainerReason::ActionTimedOut, &message, now));
@@ -142,9 +142,13 @@ pub(super) fn hook_ended(status: &mut ContainerHookStatus, now: Timestamp) {
     status.succeed = Some(false);
     let last = status.error.as_ref().and_then(|error| error.message.as_deref());
     let message = match (last, status.timestamp) {
-        (Some(last), _) => format!("the hook ended before a success; the last try: {last}"),
-        (None, Some(_)) => "the hook ended before this try did; a command may still run".to_owned(),
-        (None, None) => "the hook ended before the action was tried here".to_owned(),
+        (Some(last), _) => {
+            format!("the ExecutionHook ended before the action succeeded; last attempt: {last}")
+        }
+        (None, Some(_)) => {
+            "the ExecutionHook ended during this attempt; a command may still be running".to_owned()
+        }
+        (None, None) => "the ExecutionHook ended before the action started in this container".to_owned(),
     };
     status.error = Some(error(ContainerReason::HookEnded, &message, now));
 }

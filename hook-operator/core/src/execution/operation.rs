@@ -67,7 +67,7 @@ pub(super) fn resolve_operation(action: &Action, errors: &mut FieldErrors) -> Op
         (Some(_), Some(_), _) | (Some(_), _, Some(_)) | (_, Some(_), Some(_)) => {
             errors.add(
                 "action",
-                "exec, httpGet and tcpSocket exclude each other; keep one",
+                "exec, httpGet and tcpSocket are mutually exclusive; keep one",
             );
             None
         }
@@ -89,7 +89,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
         unknown,
     } = get;
     if unknown.has("host") {
-        let message = "there is no host: the request goes to the IP of the selected pod; remove it";
+        let message = "is not supported: the request goes to the IP of the selected pod; remove it";
         errors.add(format!("{at}.host"), message);
     }
     let others = unknown.without("host");
@@ -97,7 +97,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
     let path = path.clone().unwrap_or_else(|| "/".to_owned());
     if !path.starts_with('/') || path.contains(|letter: char| letter.is_control() || letter == '#') {
         let message = format!(
-            "{:?} is no path; begin with /, without # and control characters",
+            "{:?} is not a path; start it with /, without # and control characters",
             cut(&path, QUOTED_BYTES)
         );
         errors.add(format!("{at}.path"), message);
@@ -133,7 +133,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
             .iter()
             .any(|name| header.name.eq_ignore_ascii_case(name))
         {
-            let message = format!("header {} is not for hooks to set; remove it", header.name);
+            let message = format!("header {} must not be set by hooks; remove it", header.name);
             errors.add(format!("{at}.name"), message);
         }
         let value = header.value.clone().unwrap_or_default();
@@ -145,7 +145,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
             errors.add(format!("{at}.name"), message);
         }
         if value.contains(char::is_control) {
-            let message = "holds a line end or another control character; remove it";
+            let message = "contains a line break or another control character; remove it";
             errors.add(format!("{at}.value"), message);
         }
         headers.push((header.name.clone(), value));
@@ -180,7 +180,7 @@ fn resolve_port(path: &str, port: &Value, errors: &mut FieldErrors) -> Option<Po
     if resolved.is_none() {
         let given = cut(&port.to_string(), QUOTED_BYTES);
         let message = format!(
-            "{given} is no port; set a number from 1 to 65535, or the name of a port of the container"
+            "{given} is not a port; use a number from 1 to 65535, or the name of a port of the container"
         );
         errors.add(path, message);
     }
@@ -217,9 +217,9 @@ pub fn address(pod: &Pod, container: &str, port: &Port) -> Result<SocketAddr, Me
             number.map(|(_, number)| *number).ok_or_else(|| {
                 let names: Vec<&str> = ports.iter().map(|(name, _)| *name).collect();
                 let names = if names.is_empty() {
-                    "none has a name".to_owned()
+                    "its ports have no names".to_owned()
                 } else {
-                    format!("the names are {}", names.join(", "))
+                    format!("its ports are {}", names.join(", "))
                 };
                 missing(format!(
                     "container {container} of pod {name} has no TCP port {port}; {names}"
@@ -303,12 +303,12 @@ mod tests {
             (
                 "game",
                 named("play"),
-                "container game of pod arena-x has no TCP port play; the names are admin",
+                "container game of pod arena-x has no TCP port play; its ports are admin",
             ),
             (
                 "proxy",
                 named("admin"),
-                "container proxy of pod arena-x has no TCP port admin; none has a name",
+                "container proxy of pod arena-x has no TCP port admin; its ports have no names",
             ),
         ] {
             let error = address(&pod(Some("10.0.0.7")), container, &port).unwrap_err();

@@ -247,7 +247,7 @@ fn check_names(path: &str, pods: &[PodContainerNames], errors: &mut FieldErrors)
     }
     if total > MAX_CONTAINERS {
         let message = format!(
-            "{total} containers are too many for one ExecutionHook; list at most {MAX_CONTAINERS}, and create several"
+            "{total} containers are too many for one ExecutionHook; the limit is {MAX_CONTAINERS}; create several"
         );
         errors.add(path, message);
     }
@@ -270,7 +270,7 @@ fn check_containers(path: &str, containers: &[String], errors: &mut FieldErrors)
 
 fn not_a_name(name: &str, object: &str) -> String {
     let name = cut(name, QUOTED_BYTES);
-    format!("{name:?} is no name of {object}; use lower case letters, digits and dashes")
+    format!("{name:?} is not a name of {object}; use lowercase letters, digits and dashes")
 }
 
 /// Checks a label selector as API servers do: a selector that they refuse would be tried again without end.
@@ -278,7 +278,7 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
     let is_value = |value: &str| value.is_empty() || is_name(value);
     for (key, value) in labels.match_labels.iter().flatten() {
         if !is_qualified_name(key) || !is_value(value) {
-            let message = format!("{key}={value} is no label");
+            let message = format!("{key}={value} is not a label");
             errors.add(format!("{path}.matchLabels"), cut(&message, 2 * QUOTED_BYTES));
         }
     }
@@ -289,14 +289,14 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
         if !is_qualified_name(key) {
             errors.add(
                 format!("{path}.key"),
-                format!("{:?} is no key of a label", cut(key, QUOTED_BYTES)),
+                format!("{:?} is not a label key", cut(key, QUOTED_BYTES)),
             );
         }
         if let Some(value) = values.iter().find(|value| !is_value(value)) {
             let value = cut(value, QUOTED_BYTES);
             errors.add(
                 format!("{path}.values"),
-                format!("{value:?} is no value of a label"),
+                format!("{value:?} is not a label value"),
             );
         }
         match operator {
@@ -315,7 +315,7 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
                 let other = cut(other, QUOTED_BYTES);
-                let message = format!("{other:?} is no operator; use In, NotIn, Exists or DoesNotExist");
+                let message = format!("{other:?} is not an operator; use In, NotIn, Exists or DoesNotExist");
                 errors.add(format!("{path}.operator"), message);
             }
         }
@@ -350,7 +350,7 @@ pub fn resolve_action(action: &HookAction) -> Result<ResolvedAction, FieldErrors
     for name in misplaced {
         errors.add(
             format!("action.{name}"),
-            "it belongs beside action, at the top level",
+            "must be at the top level, next to action",
         );
     }
     check_unknown_names("action", &others, &["exec", "httpGet", "tcpSocket"], &mut errors);
@@ -420,7 +420,7 @@ fn number(
         let (least, most) = (range.start(), range.end());
         errors.add(
             path,
-            format!("{number} is not allowed; set it from {least} to {most}"),
+            format!("{number} is not allowed; use a number from {least} to {most}"),
         );
     }
     checked

@@ -85,7 +85,7 @@ pub fn select(pods: &[FoundPod], names: &[String]) -> Result<Vec<ContainerHookSt
     };
     let running: Vec<&FoundPod> = pods.iter().filter(|pod| !pod.has_ended).collect();
     if running.is_empty() {
-        let message = "no running pod has the labels of spec.podSelection.podContainerSelector.podSelector";
+        let message = "no running pod matches spec.podSelection.podContainerSelector.podSelector";
         return Err(nothing(message.to_owned()));
     }
     let lacks = |name: &&String| running.iter().all(|pod| !pod.has(name));

@@ -94,13 +94,20 @@ pub fn progress(status: &ExecutionHookStatus, queued: usize) -> String {
     let mut message =
         format!("the action succeeded in {succeeded} of {total} containers and failed in {failed}");
     if queued > 0 {
-        let _ = write!(message, "; {queued} tries wait for a turn of hook-operator");
+        let _ = write!(
+            message,
+            "; attempts waiting for a free slot of hook-operator: {queued}"
+        );
     }
     let containers = status.hook_statuses.iter();
     let mut failing = containers.filter(|container| container.succeed.is_none() && container.error.is_some());
     if let Some(first) = failing.next() {
         let number = failing.count() + 1;
-        let _ = write!(message, "; {number} are tried again: {}", failure_of(first));
+        let _ = write!(
+            message,
+            "; retrying in {number} of {total} containers: {}",
+            failure_of(first)
+        );
     }
     message
 }

@@ -63,7 +63,7 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
         ),
         (
             json!({ "actionName": "a", "podSelection": {}, "parallelism": 1025 }),
-            "spec.parallelism: 1025 is not allowed; set it from 1 to 1024",
+            "spec.parallelism: 1025 is not allowed; use a number from 1 to 1024",
         ),
         (
             named(json!([])),
@@ -99,16 +99,16 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
         ),
         (
             labelled(json!({ "podSelector": { "matchLabels": { "a": "b" } }, "containerList": ["", "a/b"] })),
-            "containerList[0]: \"\" is no name of a container; use lower case letters, digits and dashes; \
-             spec.podSelection.podContainerSelector.containerList[1]: \"a/b\" is no name of a container",
+            "containerList[0]: \"\" is not a name of a container; use lowercase letters, digits and dashes; \
+             spec.podSelection.podContainerSelector.containerList[1]: \"a/b\" is not a name of a container",
         ),
         (
             named(json!([{ "podName": "p/log?follow=true" }])),
-            "podContainerNamesList[0].podName: \"p/log?follow=true\" is no name of a pod",
+            "podContainerNamesList[0].podName: \"p/log?follow=true\" is not a name of a pod",
         ),
         (
             json!({ "actionName": "../other", "podSelection": {} }),
-            "spec.actionName: \"../other\" is no name of a HookAction",
+            "spec.actionName: \"../other\" is not a name of a HookAction",
         ),
     ] {
         let errors = hook(spec.clone()).unwrap_err();
@@ -137,11 +137,11 @@ fn a_selector_that_api_servers_refuse_is_refused() {
     for (spec, wanted) in [
         (
             labelled(json!({ "matchLabels": { "a": "b,c" } })),
-            "podSelector.matchLabels: a=b,c is no label",
+            "podSelector.matchLabels: a=b,c is not a label",
         ),
         (
             expression(json!({ "key": "a", "operator": "Foo" })),
-            "matchExpressions[0].operator: \"Foo\" is no operator; use In, NotIn, Exists or DoesNotExist",
+            "matchExpressions[0].operator: \"Foo\" is not an operator; use In, NotIn, Exists or DoesNotExist",
         ),
         (
             expression(json!({ "key": "a", "operator": "In", "values": [] })),
@@ -149,8 +149,8 @@ fn a_selector_that_api_servers_refuse_is_refused() {
         ),
         (
             expression(json!({ "key": "a b", "operator": "Exists", "values": ["c)"] })),
-            "matchExpressions[0].key: \"a b\" is no key of a label; spec.podSelection.podContainerSelector.podSelector.\
-             matchExpressions[0].values: \"c)\" is no value of a label; spec.podSelection.podContainerSelector.\
+            "matchExpressions[0].key: \"a b\" is not a label key; spec.podSelection.podContainerSelector.podSelector.\
+             matchExpressions[0].values: \"c)\" is not a label value; spec.podSelection.podContainerSelector.\
              podSelector.matchExpressions[0].values: must be empty with operator Exists",
         ),
     ] {
@@ -175,7 +175,7 @@ fn every_problem_of_an_action_is_named_with_its_remedy() {
         ),
         (
             json!({ "action": { "exec": { "command": ["a"] }, "actionTimeoutSeconds": 10 } }),
-            "action.actionTimeoutSeconds: it belongs beside action, at the top level",
+            "action.actionTimeoutSeconds: must be at the top level, next to action",
         ),
         (
             json!({ "Action": { "exec": { "command": ["a"] } } }),
@@ -200,7 +200,8 @@ fn every_problem_of_an_action_is_named_with_its_remedy() {
         ),
         (
             json!({ "action": { "exec": { "command": ["a"] } }, "actionTimeoutSeconds": 0, "callTimeoutSeconds": 3601 }),
-            "actionTimeoutSeconds: 0 is not allowed; set it from 1 to 604800; callTimeoutSeconds: 3601 is not allowed",
+            "actionTimeoutSeconds: 0 is not allowed; use a number from 1 to 604800; callTimeoutSeconds: 3601 is not \
+             allowed",
         ),
     ] {
         let errors = action(fields.clone()).unwrap_err();
@@ -215,27 +216,27 @@ fn every_problem_of_a_call_is_named_with_its_remedy() {
     for (fields, wanted) in [
         (
             json!({ "action": { "exec": { "command": ["a"] }, "tcpSocket": { "port": 1 } } }),
-            "action: exec, httpGet and tcpSocket exclude each other; keep one",
+            "action: exec, httpGet and tcpSocket are mutually exclusive; keep one",
         ),
         (
             json!({ "action": { "httpGet": { "port": 1 }, "tcpSocket": { "port": 1 } } }),
-            "action: exec, httpGet and tcpSocket exclude each other; keep one",
+            "action: exec, httpGet and tcpSocket are mutually exclusive; keep one",
         ),
         (
             get(json!({ "port": 0 })),
-            "action.httpGet.port: 0 is no port; set a number from 1 to 65535",
+            "action.httpGet.port: 0 is not a port; use a number from 1 to 65535",
         ),
         (
             get(json!({ "port": "65536" })),
-            "action.httpGet.port: \"65536\" is no port",
+            "action.httpGet.port: \"65536\" is not a port",
         ),
         (
             get(json!({ "port": "Admin" })),
-            "action.httpGet.port: \"Admin\" is no port",
+            "action.httpGet.port: \"Admin\" is not a port",
         ),
         (
             socket(json!({ "port": -1 })),
-            "action.tcpSocket.port: -1 is no port",
+            "action.tcpSocket.port: -1 is not a port",
         ),
         (
             socket(json!({ "port": 1, "host": "a" })),
@@ -243,14 +244,14 @@ fn every_problem_of_a_call_is_named_with_its_remedy() {
         ),
         (
             get(json!({ "port": 1, "host": "10.0.0.1" })),
-            "action.httpGet.host: there is no host: the request goes to the IP of the selected pod; remove it",
+            "action.httpGet.host: is not supported: the request goes to the IP of the selected pod; remove it",
         ),
         (
             get(json!({ "port": 1, "path": "reload" })),
-            "action.httpGet.path: \"reload\" is no path; begin with /",
+            "action.httpGet.path: \"reload\" is not a path; start it with /",
         ),
-        (get(json!({ "port": 1, "path": "/a#b" })), "is no path"),
-        (get(json!({ "port": 1, "path": "/a\nb" })), "is no path"),
+        (get(json!({ "port": 1, "path": "/a#b" })), "is not a path"),
+        (get(json!({ "port": 1, "path": "/a\nb" })), "is not a path"),
         (
             get(json!({ "port": 1, "path": format!("/{}", "a".repeat(4096)) })),
             "4097 bytes are too many; the limit is 4096",
@@ -265,11 +266,11 @@ fn every_problem_of_a_call_is_named_with_its_remedy() {
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "Content-Length", "value": "9" }] })),
-            "action.httpGet.httpHeaders[0].name: header Content-Length is not for hooks to set",
+            "action.httpGet.httpHeaders[0].name: header Content-Length must not be set by hooks",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "c\r\nd: e" }] })),
-            "action.httpGet.httpHeaders[0].value: holds a line end",
+            "action.httpGet.httpHeaders[0].value: contains a line break",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": vec![json!({ "name": "a", "value": "b" }); 33] })),
@@ -277,9 +278,12 @@ fn every_problem_of_a_call_is_named_with_its_remedy() {
         ),
         (
             get(json!({ "port": 5_000_000_000_i64 })),
-            "action.httpGet.port: 5000000000 is no port",
+            "action.httpGet.port: 5000000000 is not a port",
         ),
-        (get(json!({ "port": 1.5 })), "action.httpGet.port: 1.5 is no port"),
+        (
+            get(json!({ "port": 1.5 })),
+            "action.httpGet.port: 1.5 is not a port",
+        ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "b" }, { "name": "A" }] })),
             "action.httpGet.httpHeaders[1].name: \"A\" is in the list already",

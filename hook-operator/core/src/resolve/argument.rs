@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use shared_api::metric::{Argument, KeyRef};
+use shared_api::names::argument;
+use shared_api::spelling::{is_slip, plain};
 
 use super::{FieldError, FieldErrors, ResolveFor, target};
 
@@ -41,6 +43,11 @@ pub const MAX_SECRET_BYTES: usize = 16 * 1024;
 /// Longest text of a `ConfigMap`'s key that a hook may use, in bytes.
 pub const MAX_CONFIG_MAP_BYTES: usize = 64 * 1024;
 
+/// Number of declared arguments that a missing one is compared with.
+const MAX_COMPARED: usize = 64;
+/// Length from which a name with one different letter is taken for a misspelt one.
+const MIN_COMPARED: usize = 4;
+
 impl Reference {
     /// Rejects a text that is too long for a hook.
     pub fn check_size(&self, text: &str) -> Result<(), String> {
@@ -52,7 +59,7 @@ impl Reference {
             return Ok(());
         }
         Err(format!(
-            "{self} is {} bytes long; a hook takes at most {most}: keep what the request needs in a key of its own",
+            "{self} is {} bytes long; the limit is {most}; store only what the request needs in a separate key",
             text.len()
         ))
     }
@@ -105,6 +112,26 @@ impl Arguments {
     /// Returns the value of an argument.
     pub fn get(&self, name: &str) -> Option<&ArgumentValue> {
         self.values.get(name)
+    }
+
+    /// Describes a placeholder whose argument is not declared, with the remedy.
+    pub(super) fn not_supplied(&self, name: &str) -> String {
+        // Bounded, because a template may declare thousands.
+        let declared = self.values.keys().map(String::as_str).take(MAX_COMPARED);
+        let is_near =
+            |known: &&str| plain(known) == plain(name) || name.len() >= MIN_COMPARED && is_slip(name, known);
+        let near = argument::OF_PODS.into_iter().chain(declared).find(is_near);
+        match near {
+            Some(known) if known == name => {
+                format!(
+                    "args.{name} not supplied; declare {name} under args without a value: it is filled in for each pod"
+                )
+            }
+            Some(known) => format!("args.{name} not supplied; did you mean args.{known}?"),
+            None => format!(
+                "args.{name} not supplied; declare {name} under args, with a value unless the workload sets one"
+            ),
+        }
     }
 
     /// Returns whether the creator of the run has supplied them. A template may get arguments that it does not declare.

@@ -39,7 +39,7 @@ pub(super) fn resolve(path: &str, exec: &ExecProvider, parser: &mut Parser<'_>) 
         let message = if container.is_empty() {
             "must be set; name a container of the pod".to_owned()
         } else {
-            format!("{container:?} is not a name of a container; use lower case letters, digits and dashes")
+            format!("{container:?} is not a valid container name; use lowercase letters, digits and dashes")
         };
         parser.errors.add(format!("{path}.container"), message);
     }
@@ -126,7 +126,7 @@ mod tests {
             (with("container", json!("")), "exec.container: must be set"),
             (
                 with("container", json!("game/x")),
-                "exec.container: \"game/x\" is not a name of a container",
+                "exec.container: \"game/x\" is not a valid container name",
             ),
             (with("command", json!([])), "exec.command: must be set"),
             (with("command", json!(["", "a"])), "exec.command: must be set"),
@@ -136,7 +136,7 @@ mod tests {
             ),
             (
                 with("command", json!(["a", "{{ args.token }}"])),
-                "exec.command[1]: args.token is from a Secret",
+                "exec.command[1]: args.token comes from a Secret",
             ),
             (
                 with("command", json!(["a", "{{ args.nobody }}"])),
@@ -203,7 +203,7 @@ mod tests {
             (
                 json!(["a", "{{ args.map }}"]),
                 "x\0y".to_owned(),
-                "has a character 0",
+                "contains a NUL character",
             ),
             (
                 json!(["{{ args.map }}"]),

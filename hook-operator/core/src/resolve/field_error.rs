@@ -119,12 +119,12 @@ pub fn run_unreadable(error: &str) -> String {
 
 /// Returns the message for a template without errors; it lists the warnings.
 pub fn template_valid(warnings: &[FieldError]) -> String {
-    let valid = "every condition, path, placeholder and duration compiles";
+    let valid = "all conditions, paths, placeholders and durations are valid";
     if warnings.is_empty() {
         return valid.to_owned();
     }
     let warnings: FieldErrors = warnings.iter().cloned().collect();
-    format!("{valid}; but note: {warnings}")
+    format!("{valid}; warnings: {warnings}")
 }
 
 /// Returns the message for an object that does not parse as a HookTemplate.

@@ -5,7 +5,7 @@
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::{Argument, Header, Metric};
-use shared_api::spelling::{is_slip, plain};
+use shared_api::spelling::{is_part, is_slip, plain};
 use shared_api::unknown_fields::UnknownFields;
 
 use super::{FieldError, FieldErrors, ResolveFor};
@@ -126,11 +126,54 @@ const ARGUMENT: Level = Level {
 /// Levels that a misplaced field of a metric may belong to.
 const OF_METRICS: [&Level; 7] = [&METRIC, &PROVIDER, &WEB, &PROMETHEUS, &JOB, &KUBERNETES, &EXEC];
 
+/// Fields of an `AnalysisTemplate` of Argo Rollouts that have another name here: theirs, ours.
+const NAMES_IN_ARGO: [(&str, &str); 3] = [
+    ("consecutiveSuccessLimit", "consecutiveSuccessfulLimit"),
+    ("insecure", "insecureSkipVerify"),
+    ("timeout", "timeoutSeconds"),
+];
+
+/// Remedy for a metrics provider that only Argo Rollouts has.
+const OTHER_PROVIDER: &str = "hookgate has no such provider: call its HTTP API with web, or use prometheus";
+
+/// Fields that only an `AnalysisTemplate` of Argo Rollouts has: level, name, remedy.
+const ONLY_IN_ARGO: [(&str, &str, &str); 13] = [
+    (
+        TEMPLATE.name,
+        "dryRun",
+        "every metric counts toward the verdict; test metrics with kubectl game hook run",
+    ),
+    (
+        TEMPLATE.name,
+        "measurementRetention",
+        "the number of retained measurements is fixed",
+    ),
+    (
+        PROMETHEUS.name,
+        "authentication",
+        "send credentials in headers, with valueFrom.secretKeyRef",
+    ),
+    (
+        PROMETHEUS.name,
+        "rangeQuery",
+        "write an instant query, such as max_over_time(…[5m])",
+    ),
+    (PROVIDER.name, "datadog", OTHER_PROVIDER),
+    (PROVIDER.name, "newRelic", OTHER_PROVIDER),
+    (PROVIDER.name, "wavefront", OTHER_PROVIDER),
+    (PROVIDER.name, "cloudWatch", OTHER_PROVIDER),
+    (PROVIDER.name, "graphite", OTHER_PROVIDER),
+    (PROVIDER.name, "influxdb", OTHER_PROVIDER),
+    (PROVIDER.name, "kayenta", OTHER_PROVIDER),
+    (PROVIDER.name, "skywalking", OTHER_PROVIDER),
+    (PROVIDER.name, "plugin", OTHER_PROVIDER),
+];
+
 /// Parts of a spec that keep unknown fields.
 #[derive(Clone, Copy)]
 pub(super) struct SpecParts<'a> {
     pub(super) metrics: &'a [Metric],
-    args: &'a [Argument],
+    pub(super) args: &'a [Argument],
     unknown: &'a UnknownFields,
     level: &'static Level,
 }
@@ -172,9 +215,14 @@ pub(super) fn check(spec: SpecParts<'_>, errors: &mut FieldErrors) {
 pub(super) fn without_effect(spec: SpecParts<'_>) -> Vec<FieldError> {
     let fields = unknown(spec).into_iter();
     let fields = fields.filter(|field| field.meant().is_none());
-    fields
-        .map(|field| FieldError::new(field.path(), "unknown field, without effect"))
-        .collect()
+    let warning = |field: UnknownField| {
+        let message = match field.of_argo_alone() {
+            Some(remedy) => format!("unknown field, which has no effect; {remedy}"),
+            None => "unknown field, which has no effect".to_owned(),
+        };
+        FieldError::new(field.path(), message)
+    };
+    fields.map(warning).collect()
 }
 
 /// Unknown field.
@@ -196,9 +244,18 @@ impl UnknownField {
 
     /// Returns a hint at the intended field or place, if there is one.
     fn meant(&self) -> Option<String> {
-        let known = self.level.fields.iter().find(|known| is_slip(&self.name, known));
-        if let Some(known) = known {
+        let fields = self.level.fields;
+        let known = fields.iter().find(|known| is_slip(&self.name, known)).copied();
+        if let Some(known) = known.or_else(|| self.named_by_argo()) {
             return Some(format!("did you mean {known}?"));
+        }
+        let parts: Vec<_> = fields
+            .iter()
+            .copied()
+            .filter(|known| is_part(&self.name, known))
+            .collect();
+        if !parts.is_empty() {
+            return Some(format!("did you mean {}?", parts.join(" or ")));
         }
         let plain = plain(&self.name);
         // `name` and `body` are too common to prove that a field is misplaced.
@@ -209,9 +266,23 @@ impl UnknownField {
             let mut fields = level.fields.iter();
             fields.any(|known| self::plain(known) == plain || is_long_slip(&self.name, known))
         };
-        let level = OF_METRICS.iter().find(has)?;
-        let beside = level.fields.first()?;
-        Some(format!("it belongs to {}, beside {beside}", level.name))
+        let levels: Vec<_> = OF_METRICS.iter().filter(has).map(|level| level.name).collect();
+        (!levels.is_empty()).then(|| format!("move it to {}", levels.join(" or ")))
+    }
+
+    /// Returns the field that has this name in an `AnalysisTemplate` of Argo Rollouts.
+    fn named_by_argo(&self) -> Option<&'static str> {
+        let (_, known) = NAMES_IN_ARGO.into_iter().find(|(name, _)| *name == self.name)?;
+        self.level.fields.contains(&known).then_some(known)
+    }
+
+    /// Returns the remedy for a field of an `AnalysisTemplate` that hookgate does not have.
+    fn of_argo_alone(&self) -> Option<&'static str> {
+        let of_level = ONLY_IN_ARGO
+            .into_iter()
+            .filter(|(level, ..)| *level == self.level.name);
+        let (.., remedy) = of_level.into_iter().find(|(_, name, _)| *name == self.name)?;
+        Some(remedy)
     }
 }
 
@@ -388,6 +459,9 @@ mod tests {
             ("intreval", "interval"),
             ("failurelimit", "failureLimit"),
             ("onNodata", "onNoData"),
+            ("consecutiveSuccessLimit", "consecutiveSuccessfulLimit"),
+            ("success", "successCondition or successfulLimit"),
+            ("condition", "successCondition or failureCondition"),
         ] {
             let (errors, others) = found(json!({ written: "true" }), json!({}));
             assert_eq!(
@@ -426,21 +500,21 @@ mod tests {
                 panic!("{metric}: {errors:?}")
             };
             assert!(
-                error.ends_with("Condition: unknown field; it belongs to the metric itself, beside name"),
+                error.ends_with("Condition: unknown field; move it to the metric itself"),
                 "{error}"
             );
         }
         let (errors, _) = found(json!({ "jsonPath": "{$.a}" }), json!({}));
         assert_eq!(
             errors,
-            ["metrics[0].jsonPath: unknown field; it belongs to provider.web, beside url"]
+            ["metrics[0].jsonPath: unknown field; move it to provider.web"]
         );
     }
 
     #[test]
     fn a_field_of_a_metric_beside_the_metrics_is_a_mistake() {
-        let metric = "unknown field; it belongs to the metric itself, beside name";
-        let web = "unknown field; it belongs to provider.web, beside url";
+        let metric = "unknown field; move it to the metric itself";
+        let web = "unknown field; move it to provider.web";
         for (written, meant) in [
             ("successCondition", metric),
             ("failureCondition", metric),
@@ -450,7 +524,7 @@ mod tests {
             ("provider", metric),
             ("jsonPath", web),
             ("url", web),
-            ("web", "unknown field; it belongs to provider, beside web"),
+            ("web", "unknown field; move it to provider"),
             ("polcy", "unknown field; did you mean policy?"),
             ("timeoutSecond", "unknown field; did you mean timeoutSeconds?"),
         ] {
@@ -463,12 +537,55 @@ mod tests {
             let found = of_spec(json!({ "metrics": [], written: "x" }), ResolveFor::Template);
             assert_eq!(
                 found,
-                (vec![], vec![format!("{written}: unknown field, without effect")])
+                (
+                    vec![],
+                    vec![format!("{written}: unknown field, which has no effect")]
+                )
             );
         }
         let original = json!({ "metrics": [], "args": [], "policy": "Ordered" });
         for resolve_for in [ResolveFor::Run, ResolveFor::Template] {
             assert_eq!(of_spec(original.clone(), resolve_for), (vec![], vec![]));
+        }
+    }
+
+    #[test]
+    fn fields_of_argo_rollouts_get_a_suggestion_or_a_remedy() {
+        let provider = json!({
+            "web": { "insecure": true, "timeout": 5 }, "datadog": { "query": "x" },
+            "prometheus": { "address": "http://p/", "query": "up", "insecure": true, "authentication": {}, "rangeQuery": {} },
+        });
+        let (errors, others) = found(json!({ "provider": provider }), json!({}));
+        assert_eq!(
+            errors,
+            [
+                "metrics[0].provider.web.insecure: unknown field; did you mean insecureSkipVerify?",
+                "metrics[0].provider.web.timeout: unknown field; did you mean timeoutSeconds?",
+                "metrics[0].provider.prometheus.insecure: unknown field; did you mean insecureSkipVerify?",
+            ]
+        );
+        for words in [
+            "datadog: unknown field, which has no effect; hookgate has no such provider",
+            "headers",
+            "instant",
+        ] {
+            assert!(
+                others.iter().any(|other| other.contains(words)),
+                "{words}: {others:?}"
+            );
+        }
+        let spec = json!({ "metrics": [], "dryRun": [], "measurementRetention": [], "timeout": 5 });
+        let (errors, others) = of_spec(spec, ResolveFor::Template);
+        assert_eq!(errors, ["timeout: unknown field; did you mean timeoutSeconds?"]);
+        let words = [
+            "dryRun: unknown field, which has no effect; every",
+            "measurementRetention: unknown field, which has no effect; the",
+        ];
+        for words in words {
+            assert!(
+                others.iter().any(|other| other.starts_with(words)),
+                "{words}: {others:?}"
+            );
         }
     }
 
@@ -485,7 +602,7 @@ mod tests {
                 .iter()
                 .map(ToString::to_string)
                 .collect::<Vec<_>>(),
-            ["terminate: unknown field, without effect"]
+            ["terminate: unknown field, which has no effect"]
         );
     }
 
@@ -499,9 +616,9 @@ mod tests {
         assert_eq!(
             others,
             [
-                "args[0].description: unknown field, without effect",
-                "metrics[0].comment: unknown field, without effect",
-                "metrics[0].provider.web.name: unknown field, without effect",
+                "args[0].description: unknown field, which has no effect",
+                "metrics[0].comment: unknown field, which has no effect",
+                "metrics[0].provider.web.name: unknown field, which has no effect",
             ]
         );
     }

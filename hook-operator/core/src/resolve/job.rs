@@ -118,7 +118,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         (
             "manualSelector",
             parsed.manual_selector == Some(true),
-            "the Job would take over pods of others",
+            "the Job could adopt pods that are not its own",
         ),
         ("selector", parsed.selector.is_some(), "the API server sets it"),
     ] {
@@ -136,7 +136,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         ] {
             if let Some(count) = count.filter(|count| *count != 1) {
                 let message = format!(
-                    "{count} is not allowed with a condition, which judges the message of one pod; use 1"
+                    "{count} is not allowed with a condition, which evaluates the message of one pod; use 1"
                 );
                 errors.add(format!("{path}.{field}"), message);
             }
@@ -162,14 +162,14 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
     let Some(pod) = &template.spec else {
         errors.add(
             format!("{path}.template.spec"),
-            "must be set; it needs containers",
+            "must be set, with at least one container",
         );
         return None;
     };
     if pod.containers.is_empty() {
         errors.add(
             format!("{path}.template.spec.containers"),
-            "must name at least one container",
+            "must list at least one container",
         );
     }
     if is_of_hooks(spec) {
@@ -195,7 +195,7 @@ pub(crate) fn is_of_hooks(spec: &Value) -> bool {
 
 /// Returns the message about such a Job.
 pub(crate) fn of_hooks() -> String {
-    format!("{HOOKS_ACCOUNT} is the account of the hooks, and not of pods; use a ServiceAccount of your own")
+    format!("{HOOKS_ACCOUNT} is reserved for hook-operator; use another ServiceAccount for pods")
 }
 
 fn result_container(
@@ -227,7 +227,7 @@ fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>) {
     for name in text.names() {
         if let Some(Reference::Secret { .. }) = parser.arguments.reference(name) {
             let message = format!(
-                "args.{name} is from a Secret, and the Job would show its value; use env[].valueFrom.secretKeyRef \
+                "args.{name} comes from a Secret, and the Job would expose its value; use env[].valueFrom.secretKeyRef \
                  of a container"
             );
             parser.errors.add(path, message);
@@ -317,14 +317,14 @@ mod tests {
                 json!({ "restartPolicy": "Always" }),
                 "restartPolicy: \"Always\" is not allowed",
             ),
-            (json!({ "containers": [] }), "containers: must name at least one"),
+            (json!({ "containers": [] }), "containers: must list at least one"),
             (
                 json!({ "serviceAccountName": "hookgate-hooks" }),
-                "serviceAccountName: hookgate-hooks is the account of the hooks",
+                "serviceAccountName: hookgate-hooks is reserved for hook-operator",
             ),
             (
                 json!({ "serviceAccount": "hookgate-hooks" }),
-                "serviceAccountName: hookgate-hooks is the account of the hooks",
+                "serviceAccountName: hookgate-hooks is reserved for hook-operator",
             ),
         ] {
             refused(&job(pod), None, wanted);
@@ -358,7 +358,7 @@ mod tests {
             (
                 "/metadata",
                 json!({ "labels": { "a": "{{ args.token }}" } }),
-                "job: args.token is from a Secret",
+                "job: args.token comes from a Secret",
             ),
             ("/spce", json!({}), "job.spce: unknown field; did you mean spec?"),
             (
@@ -370,7 +370,7 @@ mod tests {
             refused(&with(job(json!({})), pointer, value), None, wanted);
         }
         for (argument, wanted) in [
-            ("token", "job: args.token is from a Secret"),
+            ("token", "job: args.token comes from a Secret"),
             ("nobody", "job: args.nobody not supplied"),
         ] {
             let hostname = format!("{{{{ args.{argument} }}}}");

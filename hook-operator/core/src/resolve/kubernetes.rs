@@ -126,7 +126,9 @@ fn kind(path: &str, target: &KubernetesTarget, parser: &mut Parser<'_>) -> Optio
                 None
             }
             Some(ArgumentValue::Reference(reference)) => {
-                let message = format!("args.{name} is {reference}, and names a kind here; give it a value");
+                let message = format!(
+                    "args.{name} names the kind of the object and cannot come from {reference}; set its value"
+                );
                 parser.errors.add(format!("{path}.target"), message);
                 return None;
             }
@@ -240,12 +242,12 @@ pub(super) fn name_of_pod(path: &str, remedy: &str, parser: &mut Parser<'_>) -> 
 }
 
 pub(crate) fn not_a_name(name: &str) -> String {
-    format!("{name:?} is not a name of an object; use lower case letters, digits, dashes and dots")
+    format!("{name:?} is not a valid object name; use lowercase letters, digits, dashes and dots")
 }
 
 fn check_fields(path: &str, fields: &[KubernetesField], errors: &mut FieldErrors) {
     if fields.is_empty() {
-        errors.add(format!("{path}.fields"), "must name at least one field");
+        errors.add(format!("{path}.fields"), "must list at least one field");
     }
     if fields.len() > MAX_FIELDS {
         let message = format!("{} fields are too many; the limit is {MAX_FIELDS}", fields.len());
@@ -274,7 +276,7 @@ fn get(path: &str, fields: &[KubernetesField], judged: bool, parser: &mut Parser
             && json_path.is_plural()
         {
             let message =
-                "cannot be compared with a list, which this path finds; remove it and use a condition";
+                "cannot be compared with a list, which this path returns; remove it and use a condition";
             parser.errors.add(format!("{path}.value"), message);
         }
         let value = value.and_then(|value| self::value(&format!("{path}.value"), value, parser));
@@ -285,12 +287,12 @@ fn get(path: &str, fields: &[KubernetesField], judged: bool, parser: &mut Parser
 
 fn check_patch(path: &str, kind: Option<&ObjectKind>, judged: bool, errors: &mut FieldErrors) {
     if judged {
-        let message = "patch finds no value that a condition could judge; remove the conditions";
+        let message = "patch returns no value for a condition to evaluate; remove the conditions";
         errors.add(format!("{path}.function"), message);
     }
     if let Some(kind) = kind.filter(|kind| !kind.is_pod()) {
         let message = format!(
-            "patch sets annotations of Pods, and not of kind {}; use get",
+            "patch sets annotations only on Pods, not on kind {}; use get",
             kind.kind
         );
         errors.add(format!("{path}.function"), message);
@@ -303,7 +305,7 @@ fn patch(path: &str, fields: &[KubernetesField], parser: &mut Parser<'_>) -> Res
         let path = format!("{path}.fields[{index}]");
         let Some(key) = annotation(&field.path) else {
             let message = format!(
-                "{:?} is not an annotation; patch sets {ANNOTATION}KEY alone",
+                "{:?} is not an annotation; patch sets only {ANNOTATION}KEY",
                 field.path
             );
             parser.errors.add(format!("{path}.path"), message);
@@ -311,7 +313,7 @@ fn patch(path: &str, fields: &[KubernetesField], parser: &mut Parser<'_>) -> Res
         };
         if is_reserved_annotation(key) {
             let message =
-                format!("annotation {key} belongs to Kubernetes or the operators; use a key of your own");
+                format!("annotation {key} is reserved for Kubernetes and the operators; use another key");
             parser.errors.add(format!("{path}.path"), message);
         }
         let Some(value) = &field.value else {
@@ -358,8 +360,8 @@ pub(super) fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>
     for name in text.names() {
         if let Some(Reference::Secret { .. }) = parser.arguments.reference(name) {
             let message = format!(
-                "args.{name} is from a Secret, and HookRuns, pods or audit logs would show its value; use an argument with a \
-                 value"
+                "args.{name} comes from a Secret, and HookRuns, pods or audit logs would expose its value; use an \
+                 argument that is not from a Secret"
             );
             parser.errors.add(path, message);
         }
@@ -497,7 +499,7 @@ mod tests {
             (
                 fields(json!([])),
                 none(),
-                "kubernetes.fields: must name at least one",
+                "kubernetes.fields: must list at least one",
             ),
             (
                 fields(json!(vec![json!({ "path": "{.a}" }); 33])),
@@ -543,7 +545,7 @@ mod tests {
             (
                 fields(json!([{ "path": "{.a}", "value": "{{ args.token }}" }])),
                 none(),
-                "fields[0].value: args.token is from a Secret",
+                "fields[0].value: args.token comes from a Secret",
             ),
             (
                 fields(json!([{ "path": "{.a}", "vlaue": "1" }])),
@@ -607,12 +609,12 @@ mod tests {
             (
                 target(json!({ "name": "A" })),
                 none(),
-                "target.name: \"A\" is not a name",
+                "target.name: \"A\" is not a valid object name",
             ),
             (
                 target(json!({ "name": "{{ args.token }}" })),
                 none(),
-                "target.name: args.token is from a Secret",
+                "target.name: args.token comes from a Secret",
             ),
             (
                 target(json!({ "name": "{{ args.nobody }}" })),
@@ -633,7 +635,9 @@ mod tests {
         let kind = json!({ "args": [{ "name": "Kind", "valueFrom": { "configMapKeyRef": { "name": "c", "key": "k" } } }] });
         let found = errors(&players(), &kind);
         assert!(
-            found.contains("args.Kind is key \"k\" of ConfigMap \"c\", and names a kind here"),
+            found.contains(
+                "args.Kind names the kind of the object and cannot come from key \"k\" of ConfigMap \"c\""
+            ),
             "{found}"
         );
     }
@@ -647,7 +651,7 @@ mod tests {
             (
                 patch("metadata.annotations.drain"),
                 judged(),
-                "kubernetes.function: patch finds no value",
+                "kubernetes.function: patch returns no value",
             ),
             (
                 patch("{.metadata.labels.a}"),
@@ -657,12 +661,12 @@ mod tests {
             (
                 patch("metadata.annotations.tkex.tencent.com/skip-hook"),
                 none(),
-                "fields[0].path: annotation tkex.tencent.com/skip-hook belongs to",
+                "fields[0].path: annotation tkex.tencent.com/skip-hook is reserved for",
             ),
             (
                 patch("metadata.annotations.inplace-update-state"),
                 none(),
-                "annotation inplace-update-state belongs to",
+                "annotation inplace-update-state is reserved for",
             ),
             (
                 with(
@@ -680,7 +684,7 @@ mod tests {
                     json!({ "group": "apps", "kind": "Deployment" }),
                 ),
                 none(),
-                "kubernetes.function: patch sets annotations of Pods",
+                "kubernetes.function: patch sets annotations only on Pods",
             ),
         ]);
     }
@@ -690,7 +694,7 @@ mod tests {
         let named = with(players(), "target", json!({ "name": "{{ args.map }}" }));
         let failure = request(&named, &json!({})).unwrap_err();
         assert!(
-            failure.contains("target.name: \"Up\" is not a name of an object"),
+            failure.contains("target.name: \"Up\" is not a valid object name"),
             "{failure}"
         );
     }

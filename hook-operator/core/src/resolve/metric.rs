@@ -162,7 +162,7 @@ fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], er
         .find_map(|(field, limit)| Some((field, limit.filter(|limit| *limit > 1)?)));
     if let Some((field, limit)) = unmet.filter(|_| only_one) {
         let message = format!(
-            "must be set when {field} is {limit}: without it there is one measurement; for example 10s"
+            "must be set when {field} is {limit}: without it, the metric is measured only once; for example 10s"
         );
         errors.add(format!("{path}.interval"), message);
     }

@@ -110,10 +110,13 @@ impl FromStr for AnnotationKey {
             key.to_owned()
         };
         if !is_qualified_name(&sample.to_ascii_lowercase()) {
-            return Err("is no key; use drain, games.example.com/drain or games.example.com/".to_owned());
+            return Err(
+                "is not an annotation key; use drain, games.example.com/drain or games.example.com/"
+                    .to_owned(),
+            );
         }
         if is_reserved_annotation(&sample) {
-            return Err("belongs to Kubernetes or the operators, and no hook may set it".to_owned());
+            return Err("is reserved for Kubernetes and the operators; hooks cannot set it".to_owned());
         }
         Ok(Self(key.to_owned()))
     }

@@ -1,5 +1,6 @@
 //! Provider of a metric: the texts of its request, parsed, with open placeholders.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use json_path::JsonPath;
@@ -18,6 +19,9 @@ use crate::request::{CaBundle, Method, Tls};
 const MAX_TIMEOUT: Duration = Duration::from_hours(1);
 /// Longest `caBundle`, in bytes. A client keeps the certificates.
 const MAX_CA_BUNDLE_BYTES: usize = 64 * 1024;
+
+/// Number of missing arguments of a text that a message names.
+const MAX_NAMED_PLACEHOLDERS: usize = 8;
 
 /// Provider to call, with open placeholders.
 #[derive(Debug, Clone)]
@@ -214,8 +218,8 @@ impl Parser<'_> {
         let bytes = text.len();
         if bytes > MAX_CA_BUNDLE_BYTES {
             let message = format!(
-                "is {bytes} bytes long; the limit is {MAX_CA_BUNDLE_BYTES}: keep only the authorities of this \
-                 server"
+                "is {bytes} bytes long; the limit is {MAX_CA_BUNDLE_BYTES}: keep only the CA certificates of \
+                 this server"
             );
             self.errors.add(path, message);
         } else if let Some(why) = target::no_certificates(text) {
@@ -248,16 +252,17 @@ impl Parser<'_> {
     /// Parses a template and checks that its placeholders are known.
     pub(super) fn template(&mut self, path: &str, text: &str) -> Option<Template> {
         let template = self.errors.take(path, Template::parse(text))?;
-        let unknown: Vec<_> = template
+        let unknown: BTreeSet<_> = template
             .names()
             .filter(|name| self.arguments.get(name).is_none())
             .collect();
         if !unknown.is_empty() {
-            let names = unknown.join(", args.");
-            self.errors.add(
-                path,
-                format!("args.{names} not supplied; declare it under args and give it a value"),
-            );
+            let named = unknown.iter().take(MAX_NAMED_PLACEHOLDERS);
+            let mut remedies: Vec<_> = named.map(|name| self.arguments.not_supplied(name)).collect();
+            if let Some(more @ 1..) = unknown.len().checked_sub(MAX_NAMED_PLACEHOLDERS) {
+                remedies.push(format!("{more} more are not supplied"));
+            }
+            self.errors.add(path, remedies.join("; "));
             return None;
         }
         Some(template)
@@ -330,7 +335,7 @@ impl Parser<'_> {
         match (&header.value, &header.value_from, secret) {
             (Some(text), None, _) => {
                 if text.contains(char::is_control) {
-                    let message = "holds a line end or another control character; remove it";
+                    let message = "contains a line break or another control character; remove it";
                     self.errors.add(format!("{path}.value"), message);
                 }
                 self.template(&format!("{path}.value"), text)
@@ -364,7 +369,7 @@ impl Parser<'_> {
             (Some(_), Some(_)) => {
                 self.errors.add(
                     format!("{path}.body"),
-                    "body and jsonBody exclude each other; keep one",
+                    "body and jsonBody are mutually exclusive; keep one",
                 );
                 None
             }

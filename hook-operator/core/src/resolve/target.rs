@@ -21,14 +21,20 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     let rest = without_placeholders(rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
-        return Some("names no host; write http://HOST:PORT/PATH".to_owned());
+        return Some("has no host; write http://HOST:PORT/PATH".to_owned());
     }
     if authority.contains(|sign: char| sign.is_whitespace() || sign.is_control()) {
-        return Some("has a blank in its host; take it away".to_owned());
+        return Some("has a space or control character in its host; remove it".to_owned());
+    }
+    if let Some(sign) = authority.chars().find(|sign| "${}()<>".contains(*sign)) {
+        return Some(format!(
+            "has {sign:?} in its host or port, which is not allowed; write {{{{ args.NAME }}}} for the value of an \
+             argument"
+        ));
     }
     if authority.contains('@') {
-        let message = "holds a user name or password, with which no hook is called; send an Authorization header from \
-                       a Secret instead";
+        let message = "contains a user name or password, which is not allowed; send an Authorization header from a \
+                       Secret instead";
         return Some(message.to_owned());
     }
     let host = match authority.strip_prefix('[') {
@@ -36,14 +42,14 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
         None => authority.split(':').next().unwrap_or_default(),
     };
     if host.is_empty() {
-        return Some("names no host; write http://HOST:PORT/PATH".to_owned());
+        return Some("has no host; write http://HOST:PORT/PATH".to_owned());
     }
     if METADATA_NAMES
         .iter()
         .any(|name| host.trim_end_matches('.').eq_ignore_ascii_case(name))
     {
         return Some(format!(
-            "{host} is a cloud's metadata service, which no hook may call and no flag allows"
+            "points to {host}, a cloud metadata service, which no hook may call and no flag allows"
         ));
     }
     let address: IpAddr = host.parse().ok()?;
@@ -51,7 +57,7 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     // Whether loopback is allowed depends on a flag.
     (class != Class::Loopback).then(|| {
         format!(
-            "{address} is {}, which no hook may call and no flag allows",
+            "points to {address}, {}, which no hook may call and no flag allows",
             class.describe()
         )
     })
@@ -73,7 +79,7 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
     if !text.contains(BEGIN) {
-        return Some("holds no certificate; give PEM text with -----BEGIN CERTIFICATE-----");
+        return Some("contains no certificate; use PEM text with -----BEGIN CERTIFICATE-----");
     }
     let whole = |block: &str| {
         let body: String = block.split(END).next()?.split_whitespace().collect();
@@ -85,7 +91,8 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
         block.contains(END).then_some(der)
     };
     let broken = text.split(BEGIN).skip(1).any(|block| whole(block).is_none());
-    broken.then_some("holds a certificate that cannot be read; copy it again, with its BEGIN and END lines")
+    broken
+        .then_some("contains a certificate that cannot be read; copy it again, with its BEGIN and END lines")
 }
 
 /// Returns the wrong field and the reason if the API server can have no such object or key. Names become part
@@ -94,7 +101,7 @@ pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, 
     let KeyRef { name, key } = reference;
     if !is_subdomain(name) {
         let message =
-            format!("{name:?} is not a name of an object; use lower case letters, digits, dashes and dots");
+            format!("{name:?} is not a valid object name; use lowercase letters, digits, dashes and dots");
         return Some(("name", message));
     }
     let bytes = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
@@ -103,7 +110,8 @@ pub(super) fn impossible_reference(reference: &KeyRef) -> Option<(&'static str, 
         && !key.starts_with("..")
         && key != ".";
     (!is_key).then(|| {
-        let message = format!("{key:?} is not a key; use letters, digits, dashes, dots and underscores");
+        let message =
+            format!("{key:?} is not a valid key; use letters, digits, dashes, dots and underscores");
         ("key", message)
     })
 }

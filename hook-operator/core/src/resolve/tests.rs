@@ -267,7 +267,7 @@ fn a_ca_bundle_has_at_most_64_kib() {
     let with = |bytes| asking(json!({ "url": "https://game/", "caBundle": bundle(bytes) }));
     assert!(resolve(with(65_536)).is_ok());
     let words = "metrics[0].provider.web.caBundle: is 65537 bytes long; the limit is 65536: keep only the \
-                 authorities of this server";
+                 CA certificates of this server";
     assert_eq!(resolve(with(65_537)).unwrap_err().to_string(), words);
 }
 
@@ -277,7 +277,8 @@ fn more_successes_than_there_are_measurements_are_refused_with_the_remedy() {
         let errors = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
             .unwrap_err()
             .to_string();
-        let words = format!("must be set when {field} is {limit}: without it there is one measurement");
+        let words =
+            format!("must be set when {field} is {limit}: without it, the metric is measured only once");
         assert_eq!(errors, format!("metrics[0].interval: {words}; for example 10s"));
         let once = web(json!({ field: 1 }));
         assert_eq!(paths(json!({ "metrics": [once] })), [] as [&str; 0]);

@@ -3,10 +3,13 @@
 
 use std::time::Duration;
 
-use expr_conditions::Caution;
+use expr_conditions::{Caution, Input};
+use json_path::JsonPath;
+use serde_json::Value;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::metric::Metric;
+use shared_api::spelling::misspelt_pod_argument;
 
 use super::fields::{self, SpecParts};
 use super::{FieldError, MAX_METRICS, ResolveFor};
@@ -27,6 +30,7 @@ pub fn run_warnings(spec: &HookRunSpec) -> Vec<FieldError> {
 
 fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
     let mut found = fields::without_effect(spec);
+    found.extend(misspelt_arguments(spec));
     for (index, metric) in spec.metrics.iter().enumerate().take(MAX_METRICS) {
         let mut add = |field: &str, message: String| {
             found.push(FieldError::new(format!("metrics[{index}]{field}"), message));
@@ -38,6 +42,21 @@ fn warnings(spec: SpecParts<'_>) -> Vec<FieldError> {
         of_script(metric, &mut add);
     }
     found
+}
+
+/// Warns of open arguments whose names resemble those that are filled in for each pod.
+fn misspelt_arguments(spec: SpecParts<'_>) -> Vec<FieldError> {
+    let args = spec.args.iter().enumerate();
+    let open = args.filter(|(_, arg)| arg.value.is_none() && arg.value_from.is_none());
+    let misspelt = open.filter_map(|(index, arg)| {
+        let known = misspelt_pod_argument(&arg.name)?;
+        let message = format!(
+            "{:?} is not filled in for each pod; did you mean {known}?",
+            arg.name
+        );
+        Some(FieldError::new(format!("args[{index}].name"), message))
+    });
+    misspelt.collect()
 }
 
 fn is_set(text: Option<&String>) -> bool {
@@ -58,21 +77,103 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     for (field, text) in conditions {
         let Some(text) = text else { continue };
         if text.is_empty() {
-            add(field, "is empty, and counts as not set".to_owned());
+            add(field, "is empty and has no effect".to_owned());
         }
         for caution in expr_conditions::cautions(text) {
             add(field, caution_text(caution));
+        }
+        if let Some(message) = list_refused(metric, text) {
+            add(field, message);
+        }
+        if let Some(function) = averaging(metric).filter(|_| text.contains("asInt")) {
+            let message = format!(
+                "asInt of a fraction is an Error, and {function} in the query may return a fraction; use asFloat(…)"
+            );
+            add(field, message);
         }
         if let Some(code) = impossible_code(text) {
             add(
                 field,
                 format!(
-                    "response.code is never {code} here: a status that is not 2xx is an Error before a condition is \
-                     asked"
+                    "response.code is never {code} here: any status other than 2xx is an Error \
+                     before conditions are evaluated"
                 ),
             );
         }
     }
+}
+
+/// Warns of a condition that fails on every list, if the provider always returns one.
+fn list_refused(metric: &Metric, condition: &str) -> Option<String> {
+    let web = metric.provider.web.as_ref();
+    let path = web.and_then(|web| web.json_path.as_deref());
+    if let Some(path) = path.filter(|path| JsonPath::parse(path).is_ok_and(|path| path.is_plural())) {
+        let error = expr_conditions::refuses(condition, Input::Json(&Value::Array(Vec::new())))?;
+        return Some(format!(
+            "jsonPath {path} always returns a list, on which this condition fails: {error}"
+        ));
+    }
+    let query = &metric.provider.prometheus.as_ref()?.query;
+    // Scalars and comments are left alone, and a placeholder may stand for anything.
+    let is_scalar = |word: &str| {
+        matches!(
+            word.to_ascii_lowercase().as_str(),
+            "scalar" | "time" | "pi" | "inf" | "nan"
+        )
+    };
+    let is_known = !query.contains("{{") && !query.contains('#');
+    let is_vector = is_known && words_of(query).next().is_some() && !words_of(query).any(is_scalar);
+    let error = expr_conditions::refuses(condition, Input::Floats(&[])).filter(|_| is_vector)?;
+    Some(format!(
+        "the query returns a list of samples, on which this condition fails: {error}; or wrap the query in scalar(…)"
+    ))
+}
+
+/// Returns a function of a Prometheus query that may return a fraction for whole numbers; `None` if another one rounds.
+fn averaging(metric: &Metric) -> Option<&'static str> {
+    const AVERAGING: [&str; 11] = [
+        "avg",
+        "avg_over_time",
+        "rate",
+        "irate",
+        "increase",
+        "quantile",
+        "quantile_over_time",
+        "histogram_quantile",
+        "stddev",
+        "deriv",
+        "predict_linear",
+    ];
+    const WHOLE: [&str; 4] = ["round", "floor", "ceil", "count"];
+    let query = &metric.provider.prometheus.as_ref()?.query;
+    if WHOLE.into_iter().any(|function| calls(query, function)) {
+        return None;
+    }
+    AVERAGING.into_iter().find(|function| calls(query, function))
+}
+
+/// Returns whether a Prometheus query calls a function: `avg(…)`, `avg by (…) (…)`.
+fn calls(query: &str, function: &str) -> bool {
+    query.match_indices(function).any(|(start, _)| {
+        let before = query.get(..start).unwrap_or_default();
+        let after = query
+            .get(start + function.len()..)
+            .unwrap_or_default()
+            .trim_start();
+        let is_word =
+            !before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || "_:".contains(letter));
+        is_word
+            && ["(", "by", "without"]
+                .into_iter()
+                .any(|next| after.starts_with(next))
+    })
+}
+
+/// Returns the names in a Prometheus query: functions, metrics and labels.
+fn words_of(query: &str) -> impl Iterator<Item = &str> {
+    let is_inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words = query.split(move |letter| !is_inner(letter));
+    words.filter(|word| word.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_'))
 }
 
 fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
@@ -91,7 +192,7 @@ fn of_script(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     };
     let shell = shell.rsplit('/').next().unwrap_or_default();
     if matches!(shell, "sh" | "bash" | "ash" | "dash") && flag.ends_with('c') && script.contains("{{") {
-        let message = "the value becomes part of the script; pass it behind the script instead: \
+        let message = "the value becomes part of the script; pass it as an argument of the script instead: \
                        [sh, -c, 'save \"$1\"', sh, '{{ args.NAME }}']";
         add(".provider.exec.command[2]", message.to_owned());
     }
@@ -100,14 +201,14 @@ fn of_script(metric: &Metric, add: &mut impl FnMut(&str, String)) {
 fn caution_text(caution: Caution) -> String {
     match caution {
         Caution::OrderedText(number) => format!(
-            "\"{number}\" is text, and texts are in the order of their letters: \"10\" < \"9\"; write \
-             asFloat(result) beside {number} without quotes"
+            "\"{number}\" is text, and text is compared character by character (\"10\" < \"9\"); write asFloat(result) \
+             and {number} without quotes"
         ),
         Caution::Constant => {
-            "is constant: it does not depend on the answer, so nothing is measured".to_owned()
+            "is constant: it does not depend on the response, so nothing is measured".to_owned()
         }
         Caution::OneOfSeveral(part) => format!(
-            "{part} judges one of possibly several values, in the order of the server; use all(result, …), \
+            "{part} checks only one of possibly several values, in the server's order; use all(result, …), \
              min(result) or max(result), or add len(result) == 1"
         ),
     }
@@ -132,8 +233,8 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let endless =
         metric.count.unwrap_or_default() <= 0 && successes.iter().all(|limit| limit.unwrap_or_default() <= 0);
     if is_set(metric.interval.as_ref()) && endless {
-        let message = "without count and without a success limit the metric never ends Successful, so a gate of a \
-                       workload that waits for it never opens; set successfulLimit, consecutiveSuccessfulLimit or count";
+        let message = "without count or a success limit, the metric never ends Successful, so the gate of a workload \
+                       that waits for it never opens; set successfulLimit, consecutiveSuccessfulLimit or count";
         add(".interval", message.to_owned());
     }
     for (field, text) in [
@@ -144,7 +245,7 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         if go_duration::parse(text).is_ok_and(|time| time > LONG_WAIT) {
             add(
                 field,
-                format!("{text} is longer than a day: pods wait at least so long for an answer"),
+                format!("{text} is longer than a day: pods wait at least that long"),
             );
         }
     }
@@ -157,8 +258,8 @@ fn of_trust(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let prometheus = server.and_then(|server| server.insecure_skip_verify);
     for (name, skips) in [("web", web), ("prometheus", prometheus)] {
         if skips == Some(true) {
-            let message = "the endpoint's certificate is not checked: whoever is on the way can answer for it, and open \
-                           the gate";
+            let message = "the endpoint's certificate is not verified: anyone on the network path can respond in its \
+                           place and open the gate";
             add(
                 &format!(".provider.{name}.insecureSkipVerify"),
                 message.to_owned(),
@@ -166,7 +267,7 @@ fn of_trust(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         }
     }
     if server.and_then(|server| server.accept_partial) == Some(true) {
-        let message = "an answer that the server itself calls incomplete is judged: a store that is down can open the \
+        let message = "responses that Prometheus reports as incomplete are accepted: a store that is down can open the \
                        gate";
         add(".provider.prometheus.acceptPartial", message.to_owned());
     }
@@ -205,35 +306,93 @@ mod tests {
             json!({ "successCondition": "response.code >= 200 && response.code < 300" }),
             json!({ "initialDelay": "24h" }),
             json!({ "successCondition": "result < 5 && result.state < \"n\"" }),
+            json!({ "successCondition": "all(result, # == 0)", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.rooms[*].n}" } } }),
+            json!({ "successCondition": "asInt(result) == 0", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.n}" } } }),
         ];
         for more in quiet {
             assert_eq!(said(more.clone()), [] as [&str; 0], "{more}");
         }
         let loud = r#"
-            { "successCondition": null } => metrics[0]: no condition: any 2xx answer is a success
-            { "interval": "5s" } => metrics[0].interval: without count and without a success limit
+            { "successCondition": null } => metrics[0]: no condition is set: any 2xx response is a success
+            { "interval": "5s" } => metrics[0].interval: without count or a success limit
             { "interval": "5s", "count": 0, "failureLimit": 2 } => metrics[0].interval: without count
             { "initialDelay": "2562047h" } => metrics[0].initialDelay: 2562047h is longer than a day
             { "successCondition": "result.ok || response.code == 404" } => metrics[0].successCondition: response.code is never 404 here
-            { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and texts are in the order of their letters
-            { "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
+            { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and text is compared character
+            { "successCondition": "max(result) < 5", "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
             { "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } } => metrics[0].provider.web.insecureSkipVerify: 
             { "successCondition": "result < \"5\" || result matches \"[\"" } => metrics[0].successCondition: "5" is text
             { "successCondition": "true" } => metrics[0].successCondition: is constant
             { "successCondition": "true || result.ok" } => metrics[0].successCondition: is constant
             { "failureCondition": "now() > date(\"2026-11-21\")" } => metrics[0].failureCondition: is constant
-            { "successCondition": "result[0] >= 0.95" } => metrics[0].successCondition: result[0] judges one of possibly several
-            { "successCondition": "len(result) > 0 && first(result) > 1" } => metrics[0].successCondition: first(result) judges
-            { "comment": "x" } => metrics[0].comment: unknown field, without effect
+            { "successCondition": "result[0] >= 0.95" } => metrics[0].successCondition: result[0] checks only one of possibly several
+            { "successCondition": "len(result) > 0 && first(result) > 1" } => metrics[0].successCondition: first(result) checks
+            { "successCondition": "asInt(result) == 1", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.rooms[*].n}" } } } => metrics[0].successCondition: jsonPath {$.rooms[*].n} always returns a list, on which this condition fails: asInt: a list is not a number; use all(result, …) or max(result)
+            { "successCondition": "any(result, # == \"ok\")", "failureCondition": "result == \"bad\"", "provider": { "web": { "url": "http://g/", "jsonPath": "{$..state}" } } } => metrics[0].failureCondition: jsonPath {$..state} always returns a list
+            { "comment": "x" } => metrics[0].comment: unknown field, which has no effect
         "#;
         for line in loud.trim().lines() {
             let (more, words) = line.split_once(" => ").unwrap();
             let said = said(serde_json::from_str(more).unwrap());
             assert!(said.len() == 1 && said[0].starts_with(words), "{more}: {said:?}");
         }
+        for (query, condition, words) in [
+            (
+                "sum(players)",
+                "asFloat(result) < 5",
+                Some("the query returns a list of samples"),
+            ),
+            (
+                "sum(players)",
+                "result < 5",
+                Some("the query returns a list of samples"),
+            ),
+            ("scalar(sum(players))", "result < 5", None),
+            ("time() - 5", "result < 5", None),
+            ("{{ args.q }}", "result < 5", None),
+            ("sum(players)", "max(result) < 5", None),
+            (
+                "scalar(avg(players))",
+                "asInt(result) == 0",
+                Some("asInt of a fraction is an Error, and avg in the query"),
+            ),
+            ("scalar(avg(players))", "asFloat(result) == 0", None),
+            ("scalar(sum(average_players))", "asInt(result) == 0", None),
+            ("scalar(round(avg(players)))", "asInt(result) == 0", None),
+            ("scalar(sum(players{rate=\"x\"}))", "asInt(result) == 0", None),
+            (
+                "scalar(avg by (room) (players))",
+                "asInt(result) == 0",
+                Some("avg in the query"),
+            ),
+            ("pi()", "result < 5", None),
+            (
+                "sum(players)",
+                "response.code == 200 || asFloat(result) < 5",
+                None,
+            ),
+        ] {
+            let provider = json!({ "prometheus": { "address": "http://p/", "query": query } });
+            let said = said(json!({ "successCondition": condition, "provider": provider }));
+            assert_eq!(
+                said.len(),
+                usize::from(words.is_some()),
+                "{query} {condition}: {said:?}"
+            );
+            if let Some(words) = words {
+                assert!(said[0].contains(words), "{query} {condition}: {said:?}");
+            }
+        }
+        let args = json!({ "metrics": [], "args": [{ "name": "PodIp" }, { "name": "podname", "value": "x" }, { "name": "PodIP" }] });
+        let spec: HookTemplateSpec = serde_json::from_value(args).unwrap();
+        let of_arguments: Vec<String> = template_warnings(&spec).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            of_arguments,
+            ["args[0].name: \"PodIp\" is not filled in for each pod; did you mean PodIP?"]
+        );
         let empty = [
-            "metrics[0]: no condition: any 2xx answer is a success",
-            "metrics[0].successCondition: is empty, and counts as not set",
+            "metrics[0]: no condition is set: any 2xx response is a success",
+            "metrics[0].successCondition: is empty and has no effect",
         ];
         assert_eq!(said(json!({ "successCondition": "" })), empty);
     }

@@ -316,7 +316,7 @@ impl Execution {
                 )
             }),
             Err(StoreError::Gone) => {
-                let message = format!("there is no HookAction {name} in this namespace; create it");
+                let message = format!("HookAction {name} does not exist in this namespace; create it");
                 Err((ExecutionReason::ActionNotFound, message))
             }
             Err(error @ (StoreError::Conflict | StoreError::Failed { .. })) => Err((

@@ -121,7 +121,7 @@ impl Execution {
                 self.accept(hook);
                 self.recorder.has_changes = true;
                 self.output.push_back(ExecutionOutput::StatusWritten("failed"));
-                self.try_again(failed("the API server answered without what was written"), now);
+                self.try_again(failed("the API server's response lacks the written status"), now);
             }
             (Err(error), _) => self.recover(error, now),
         }
@@ -322,7 +322,7 @@ fn has_reason(status: &ExecutionHookStatus, reason: ExecutionReason) -> bool {
 
 fn failed(message: &str) -> StoreError {
     StoreError::Failed {
-        step: "write a status",
+        step: "write the status",
         message: message.to_owned(),
     }
 }

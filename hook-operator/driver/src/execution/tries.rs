@@ -197,7 +197,8 @@ impl Tries {
         self.has_changes = true;
         let attempts = container.attempts;
         if let Some(excess) = excess_of(&outcome, container, total) {
-            let message = format!("its containers are too many: the hook would have {excess}");
+            let message =
+                format!("too many containers: with this pod, the ExecutionHook would have {excess}");
             refuse(container, &message, now.wall);
             self.excess = Some(excess);
             return true;

@@ -94,10 +94,10 @@ pub enum SessionOutput {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Conflict: something newer is recorded.
-    #[error("something newer is recorded")]
+    #[error("a newer status is recorded")]
     Conflict,
     /// The object is gone, or another one has its name.
-    #[error("the object is gone")]
+    #[error("the object no longer exists")]
     Gone,
     /// The call was refused or its outcome is unknown; a retry may succeed.
     #[error("failed to {step}: {message}")]

@@ -39,7 +39,7 @@ impl Session {
             }
             (Ok(run), _) => {
                 self.accept_newer(run);
-                self.try_again(failed("the API server answered without what was written"), now);
+                self.try_again(failed("the API server's response lacks the written status"), now);
             }
             (Err(error), _) => self.recover(error, now),
         }
@@ -72,7 +72,7 @@ impl Session {
             }
             Ok(run) => {
                 self.accept_newer(run);
-                let why = "the API server shows the run and knows no status of it to write";
+                let why = "the HookRun exists, but the API server did not find its status subresource";
                 self.try_again(failed(why), now);
             }
             Err(StoreError::Gone) => {
@@ -112,7 +112,7 @@ impl Session {
 
 fn failed(message: &str) -> StoreError {
     StoreError::Failed {
-        step: "write a status",
+        step: "write the status",
         message: message.to_owned(),
     }
 }

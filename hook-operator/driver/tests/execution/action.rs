@@ -27,7 +27,7 @@ const CHANGES: [(&str, Change); 4] = [
 
 /// Reasons for which a hook waits, and their causes.
 const CAUSES: [(&str, &str, Change); 4] = [
-    ("ActionNotFound", "there is no HookAction a", |world| {
+    ("ActionNotFound", "HookAction a does not exist", |world| {
         world.action = None;
     }),
     (

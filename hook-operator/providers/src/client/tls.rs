@@ -28,12 +28,12 @@ pub(super) fn trusting_anybody() -> ClientConfig {
 
 pub(super) fn trusting_system() -> Result<ClientConfig, MeasurementFailure> {
     let builder = ClientConfig::builder().with_platform_verifier();
-    let builder = builder.map_err(|error| unusable(&format!("no TLS client could be made: {error}")))?;
+    let builder = builder.map_err(|error| unusable(&format!("failed to create a TLS client: {error}")))?;
     Ok(builder.with_no_client_auth())
 }
 
 pub(super) fn trusting_bundle(bundle: &str) -> Result<ClientConfig, MeasurementFailure> {
-    let unreadable = || unusable("caBundle holds a certificate that cannot be read");
+    let unreadable = || unusable("caBundle contains a certificate that cannot be read");
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
         let certificate = certificate.map_err(|_| unreadable())?;
@@ -41,7 +41,7 @@ pub(super) fn trusting_bundle(bundle: &str) -> Result<ClientConfig, MeasurementF
     }
     if roots.is_empty() {
         return Err(unusable(
-            "caBundle holds no certificate; it takes PEM text, beginning with -----BEGIN CERTIFICATE-----",
+            "caBundle contains no certificate; use PEM text that starts with -----BEGIN CERTIFICATE-----",
         ));
     }
     Ok(ClientConfig::builder()

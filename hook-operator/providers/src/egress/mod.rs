@@ -52,17 +52,17 @@ impl EgressPolicy {
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::new(format!(
-                "the scheme {} is not allowed; a url begins with http:// or https://",
+                "the scheme {} is not allowed; start the URL with http:// or https://",
                 url.scheme()
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Refusal::new(
-                "a url must not hold a user name or password; send an Authorization header from a secret instead",
+                "a URL must not contain a user name or password; send an Authorization header from a secret instead",
             ));
         }
         let Some(host) = url.host_str() else {
-            return Err(Refusal::new("the url names no host"));
+            return Err(Refusal::new("the URL has no host"));
         };
         let unbracketed = host.trim_start_matches('[').trim_end_matches(']');
         match unbracketed.parse() {
@@ -110,7 +110,7 @@ impl EgressPolicy {
                 Some(Class::Loopback) if self.allow_loopback => {}
                 Some(Class::Loopback) => {
                     return Err(Refusal::new(format!(
-                        "{} is a loopback address: the operator's own pod; the platform team can allow it with \
+                        "{} is a loopback address, the operator's own pod; the platform team can allow it with \
                          --egress-allow-loopback",
                         subject()
                     )));
@@ -139,7 +139,7 @@ impl EgressPolicy {
 
 fn denied(subject: &str, rule: &EgressRule) -> Refusal {
     Refusal::new(format!(
-        "{subject} is denied by --egress-deny {rule}; only the platform team can take that rule away"
+        "{subject} is denied by --egress-deny {rule}; only the platform team can remove that rule"
     ))
 }
 

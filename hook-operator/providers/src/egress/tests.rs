@@ -186,7 +186,7 @@ fn deny_wins_over_allow_and_the_rule_is_named() {
     assert_eq!(verdict(&policy, "http://10.1.2.3/"), "");
     assert_eq!(
         verdict(&policy, "http://10.9.2.3/"),
-        "10.9.2.3 is denied by --egress-deny 10.9.0.0/16; only the platform team can take that rule away"
+        "10.9.2.3 is denied by --egress-deny 10.9.0.0/16; only the platform team can remove that rule"
     );
     assert!(verdict(&policy, "http://[::ffff:10.9.2.3]/").contains("10.9.0.0/16"));
     assert!(verdict(&policy, "http://BAD.game.example./").contains("--egress-deny bad.game.example"));

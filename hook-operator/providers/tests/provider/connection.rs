@@ -165,7 +165,7 @@ async fn connections_and_requests_share_the_slots_of_a_server() {
     });
     server::reaches(&opened, 1).await;
     let failure = connect(&providers, server).await.unwrap_err();
-    let wanted = "not asked yet: waited 50ms for a free slot";
+    let wanted = "not started yet: waited 50ms for a free slot";
     assert_failure(&failure, MeasurementReason::NotAsked, wanted);
     assert_eq!(opened.load(Ordering::SeqCst), 1);
     // Other servers have slots of their own.

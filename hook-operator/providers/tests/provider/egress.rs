@@ -119,7 +119,7 @@ async fn user_information_in_an_url_is_refused() {
         assert_failure(
             &failure,
             MeasurementReason::Forbidden,
-            "a url must not hold a user name or password",
+            "a URL must not contain a user name or password",
         );
     }
 }

@@ -85,7 +85,7 @@ async fn a_wait_for_a_slot_is_no_part_of_the_timeout_and_has_its_own_end() {
     assert_failure(
         &refused,
         MeasurementReason::NotAsked,
-        "not asked yet: waited 50ms for a free slot",
+        "not started yet: waited 50ms for a free slot",
     );
     assert!(refused.message.contains(&slow.to_string()), "{refused}");
 }

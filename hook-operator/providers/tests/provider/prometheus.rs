@@ -104,9 +104,9 @@ async fn failures_are_told_apart() {
             MeasurementReason::Status,
             "received status 502: <html>up",
         ),
-        (200, "<html>log in", malformed, "the answer is not JSON"),
-        (200, matrix, malformed, "Prometheus answered a matrix; "),
-        (200, string, malformed, "Prometheus answered a string; "),
+        (200, "<html>log in", malformed, "the response is not JSON"),
+        (200, matrix, malformed, "Prometheus returned a matrix; "),
+        (200, string, malformed, "Prometheus returned a string; "),
     ];
     for (status, body, kind, beginning) in cases {
         let request = answering(status, body).await;
@@ -127,7 +127,7 @@ async fn an_endless_answer_is_left() {
     let failure = providers().measure("games", &request).await.unwrap_err();
     let (kind, words) = (
         MeasurementReason::MalformedAnswer,
-        "the answer is larger than 1 MiB",
+        "the response is larger than 1 MiB",
     );
     assert_failure(&failure, kind, words);
 }

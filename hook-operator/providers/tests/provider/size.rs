@@ -66,7 +66,7 @@ async fn a_zipped_answer_that_is_cut_is_no_value() {
         assert_failure(
             &failure,
             MeasurementReason::MalformedAnswer,
-            "the answer's body cannot be decoded: ",
+            "the response body cannot be decoded: ",
         );
     }
 }
@@ -84,7 +84,7 @@ async fn an_answer_of_a_mebibyte_is_read_and_one_byte_more_is_not() {
             assert_failure(
                 &failure,
                 MeasurementReason::MalformedAnswer,
-                "the answer is larger than 1 MiB",
+                "the response is larger than 1 MiB",
             );
         }
     }
@@ -117,7 +117,7 @@ async fn an_endless_answer_is_left_after_a_mebibyte() {
         assert_failure(
             &failure,
             MeasurementReason::MalformedAnswer,
-            "the answer is larger than 1 MiB",
+            "the response is larger than 1 MiB",
         );
         // The server's next write fails: the client closed the connection without draining it. Only the
         // kernel's buffers hold surplus bytes.
@@ -159,11 +159,11 @@ async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
     assert_failure(
         &failure,
         MeasurementReason::MalformedAnswer,
-        "the answer is larger than 1 MiB",
+        "the response is larger than 1 MiB",
     );
 }
 
-const LONG_HEAD: &str = "the head of the answer is larger than 16 KiB, or has more than 100 headers";
+const LONG_HEAD: &str = "the response headers are larger than 16 KiB, or more than 100";
 
 #[tokio::test]
 async fn an_endless_head_is_a_failure() {

@@ -54,7 +54,7 @@ async fn a_compressed_body_that_is_broken() {
     assert_failure(
         &failure,
         MeasurementReason::MalformedAnswer,
-        "the answer's body cannot be decoded: ",
+        "the response body cannot be decoded: ",
     );
 }
 

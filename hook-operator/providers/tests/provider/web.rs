@@ -178,7 +178,7 @@ async fn a_body_is_sent_with_its_method_and_content_type() {
     assert_failure(
         &failure(&providers(), request).await,
         MeasurementReason::InvalidRequest,
-        "a GET has no body",
+        "a GET request cannot have a body",
     );
 }
 
@@ -238,16 +238,24 @@ async fn a_broken_error_page_does_not_hide_the_status() {
 async fn a_header_that_is_none_is_refused_without_its_value() {
     let server = server::nobody().await;
     let cases = [
-        ("bad name", "x", "\"bad name\" is not a header's name"),
-        ("", "x", "\"\" is not a header's name"),
-        ("X-Room", "hush\r\nX-Admin: 1", "the value of header X-Room holds"),
-        ("X-Room", "hush\0", "the value of header X-Room holds"),
+        ("bad name", "x", "\"bad name\" is not a header name"),
+        ("", "x", "\"\" is not a header name"),
+        (
+            "X-Room",
+            "hush\r\nX-Admin: 1",
+            "the value of header X-Room contains",
+        ),
+        ("X-Room", "hush\0", "the value of header X-Room contains"),
         (
             "Content-Length",
             "5",
-            "header Content-Length is not for hooks to set",
+            "header Content-Length must not be set by hooks",
         ),
-        ("transfer-encoding", "chunked", "header transfer-encoding is not"),
+        (
+            "transfer-encoding",
+            "chunked",
+            "header transfer-encoding must not be set by hooks",
+        ),
     ];
     for (name, text, beginning) in cases {
         let mut request = get(format!("http://{server}/"));
@@ -286,6 +294,10 @@ async fn an_url_that_is_none_is_refused() {
         "http://a b/",
     ] {
         let failure = failure(&providers(), get(url)).await;
-        assert_failure(&failure, MeasurementReason::InvalidRequest, "url is not usable: ");
+        assert_failure(
+            &failure,
+            MeasurementReason::InvalidRequest,
+            "url is not a valid URL: ",
+        );
     }
 }

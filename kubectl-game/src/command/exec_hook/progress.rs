@@ -175,7 +175,7 @@ fn joined(lines: &[String]) -> String {
     lines.collect()
 }
 
-/// Says why nothing is carried out; `now` is the time since the start of the command.
+/// Describes why nothing is carried out; `now` is the time since the start of the command.
 fn wait(view: &ExecutionView, now: Duration) -> Option<String> {
     let message = match view.stage {
         Stage::Waiting => view.message.clone(),
@@ -226,8 +226,8 @@ mod tests {
     fn without_a_terminal_a_bar_is_printed_once_a_second_and_each_failure_at_once() {
         let mut progress = Progress::new(false);
         assert_eq!(progress.output(STYLE, millis(0)), "");
-        let missing = execution::waiting("ActionNotFound", "there is no HookAction freeze");
-        let line = "waiting: ActionNotFound: there is no HookAction freeze\n";
+        let missing = execution::waiting("ActionNotFound", "HookAction freeze does not exist");
+        let line = "waiting: ActionNotFound: HookAction freeze does not exist\n";
         assert_eq!(output(&mut progress, missing.clone(), 100), line);
         assert_eq!(output(&mut progress, missing, 200), "", "once");
         let first = output(&mut progress, execution::executing(1, &[]), 1000);

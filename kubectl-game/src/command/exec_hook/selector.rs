@@ -22,9 +22,7 @@ pub(super) fn parse(text: &str) -> Result<LabelSelector, String> {
         let differs = |other: &Expression| matches!(other, Expression::Equal(k, v) if k == key && v != value);
         // The map of a LabelSelector would keep one of them.
         if earlier.into_iter().any(differs) {
-            return Err(format!(
-                "a pod has at most one value of label {key}; use {key} in (A,B)"
-            ));
+            return Err(format!("a label has only one value on a pod; use {key} in (A,B)"));
         }
     }
     Ok(Selector::from_iter(expressions).into())
@@ -134,7 +132,7 @@ mod tests {
             ("", "would select all pods of the namespace; name a label"),
             ("  ", "would select all pods"),
             ("app=arena,", "remove the extra comma"),
-            ("app=a,app=b", "a pod has at most one value of label app"),
+            ("app=a,app=b", "one value on a pod; use app in (A,B)"),
             ("zone in ()", "has no values"),
             ("zone in (a", "is not KEY in (A,B)"),
             ("zone of (a)", "is not KEY in (A,B)"),

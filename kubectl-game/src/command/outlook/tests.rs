@@ -326,7 +326,7 @@ fn a_rollback_of_a_complete_rollout_says_how_to_be_faster() {
 #[test]
 fn a_rollout_that_goes_on_says_which_step_pauses_next() {
     let resumed = |game: &GameDeployment| {
-        let answer = Outlook::of(game, FLAGS).resumed("It goes on.".to_owned());
+        let answer = Outlook::of(game, FLAGS).resumed("It continues.".to_owned());
         let (message, next) = shown(&answer);
         assert_eq!(next.len(), 1, "{answer:?}");
         (message.to_owned(), next[0].clone())
@@ -349,14 +349,14 @@ fn a_rollout_that_goes_on_says_which_step_pauses_next() {
     ] {
         let expected = match step {
             Some(step) => (
-                format!("It goes on. The update pauses next at step {step}."),
+                format!("It continues. The update pauses next at step {step}."),
                 format!("kubectl game get arena -w -n games  # watch until step {step} pauses"),
             ),
-            None => ("It goes on.".to_owned(), STATUS.to_owned()),
+            None => ("It continues.".to_owned(), STATUS.to_owned()),
         };
         assert_eq!(resumed(&game), expected, "{:?}", game.status);
     }
-    let plain = |command: &str| ("It goes on.".to_owned(), command.to_owned());
+    let plain = |command: &str| ("It continues.".to_owned(), command.to_owned());
     let timed = json!([{ "partition": 2 }, { "pause": { "duration": 600 } }]);
     assert_eq!(resumed(&at_step(&timed, 0)), plain(STATUS));
     let mut back = at_step(&steps, 0);
@@ -374,8 +374,8 @@ fn a_status_of_an_earlier_spec_names_no_step() {
     let mut game = at_step(&two_steps(), 1);
     game.metadata.generation = Some(4);
     let resumed = |game: &GameDeployment| {
-        let answer = Outlook::of(game, FLAGS).resumed("It goes on.".to_owned());
-        assert_eq!(answer.message, "It goes on.");
+        let answer = Outlook::of(game, FLAGS).resumed("It continues.".to_owned());
+        assert_eq!(answer.message, "It continues.");
         shown(&answer).1
     };
     assert_eq!(resumed(&game), [WATCH_IT]);

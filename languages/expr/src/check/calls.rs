@@ -70,7 +70,7 @@ fn refuse(function: Function, types: &[Ty]) -> Fault {
     Fault::mismatch(if given.is_empty() {
         format!("{function} needs arguments")
     } else {
-        format!("{function} cannot take {}", given.join(", "))
+        format!("{function} does not accept {}", given.join(", "))
     })
 }
 
@@ -104,7 +104,7 @@ fn with_closure(checker: &mut Checker<'_>, function: Function, args: &[NodeId]) 
         && !body.is_unknown()
     {
         return Err(Fault::mismatch(format!(
-            "the closure of {function} must be true or false, this is {body}"
+            "the closure of {function} must be true or false, not {body}"
         )));
     }
     let unknown = walked.is_unknown();
@@ -127,7 +127,7 @@ fn with_closure(checker: &mut Checker<'_>, function: Function, args: &[NodeId]) 
                 && !order.is_unknown()
             {
                 return Err(Fault::mismatch(format!(
-                    "the order of sortBy is text, this is {order}"
+                    "the order of sortBy must be text, not {order}"
                 )));
             }
             walked

@@ -44,6 +44,18 @@ impl ResultKind {
         }
     }
 
+    /// Returns whether such a value is a number or a text that may be one.
+    pub(crate) fn may_be_number(self) -> bool {
+        match self {
+            ResultKind::Number | ResultKind::Text | ResultKind::Sample => true,
+            ResultKind::Bool
+            | ResultKind::Null
+            | ResultKind::List
+            | ResultKind::Object
+            | ResultKind::Samples => false,
+        }
+    }
+
     /// Returns whether `result` may be read as text if its own type does not fit.
     pub(crate) fn has_text(self) -> bool {
         matches!(self, ResultKind::Number | ResultKind::Bool)
@@ -110,7 +122,7 @@ pub(crate) fn check(tree: &Tree, result: ResultKind) -> Result<Checked, Fault> {
     }
     let root = checker.ty(tree.root());
     if !root.is_unknown() && root != Ty::Bool {
-        let message = format!("the condition is {root}, not true or false; compare it with something");
+        let message = format!("the condition is {root}, not true or false; add a comparison");
         return Err(Fault::new(ConditionErrorKind::NotBoolean, message).at(tree.span(tree.root())));
     }
     Ok(Checked { notes: checker.notes })
@@ -207,7 +219,7 @@ impl Checker<'_> {
             && !optional
         {
             let [first, second] = fields;
-            let message = format!("unknown field `{of}.{name}`; known are {of}.{first} and {of}.{second}");
+            let message = format!("unknown field `{of}.{name}`; use {of}.{first} or {of}.{second}");
             return Err(Fault::new(ConditionErrorKind::UnknownName, message));
         }
         if let (Kind::Env, Some(name)) = (self.tree.kind(base), name) {
@@ -228,7 +240,7 @@ impl Checker<'_> {
             Ty::Map if index == Ty::Str || index.is_unknown() => Ok(Ty::Any),
             Ty::Pairs | Ty::Groups if index != Ty::Unknown => Ok(held.element()),
             Ty::Map | Ty::Pairs | Ty::Groups => Err(Fault::mismatch(format!(
-                "an object's key must be text, this is {index}"
+                "an object's key must be text, not {index}"
             ))),
             ty if ty.is_list() && (index.is_integer() || index.is_unknown()) => Ok(held.element()),
             ty if ty.is_list() => Err(Fault::mismatch(format!(
@@ -274,7 +286,7 @@ impl Checker<'_> {
             let ty = self.ty(bound);
             if !ty.is_integer() && !ty.is_unknown() {
                 return Err(Fault::mismatch(format!(
-                    "a slice bound must be an integer, this is {ty}"
+                    "a slice bound must be an integer, not {ty}"
                 )));
             }
         }
@@ -296,7 +308,7 @@ impl Checker<'_> {
                     self.note(id, Notes::FLOAT_LITERAL);
                 } else if !ty.is_number() && !ty.is_unknown() {
                     return Err(Fault::mismatch(format!(
-                        "{} takes a number, this is {ty}; use {}(asFloat(…))",
+                        "{} takes a number, not {ty}; use {}(asFloat(…))",
                         function.name(),
                         function.name()
                     )));
@@ -309,7 +321,7 @@ impl Checker<'_> {
     fn choice(&self, test: NodeId, yes: NodeId, no: NodeId) -> Result<Ty, Fault> {
         let condition = self.ty(test);
         if condition != Ty::Bool && !condition.is_unknown() {
-            let message = format!("the part before `?` must be true or false, this is {condition}");
+            let message = format!("the part before `?` must be true or false, not {condition}");
             return Err(Fault::mismatch(message).at(self.tree.span(test)));
         }
         let (yes, no) = (self.ty(yes), self.ty(no));
@@ -338,10 +350,8 @@ impl Checker<'_> {
         for (key, _) in pairs {
             let ty = self.ty(*key);
             if ty != Ty::Str && !ty.is_unknown() {
-                return Err(
-                    Fault::mismatch(format!("an object's key must be text, this is {ty}"))
-                        .at(self.tree.span(*key)),
-                );
+                return Err(Fault::mismatch(format!("an object's key must be text, not {ty}"))
+                    .at(self.tree.span(*key)));
             }
         }
         Ok(Ty::Map)
@@ -353,7 +363,7 @@ impl Checker<'_> {
         if ty.is_list() || ty.is_unknown() {
             return Ok(ty);
         }
-        Err(Fault::mismatch(format!("{function} takes a list, this is {ty}")).at(self.tree.span(list)))
+        Err(Fault::mismatch(format!("{function} takes a list, not {ty}")).at(self.tree.span(list)))
     }
 }
 
@@ -363,10 +373,10 @@ fn unary(op: UnaryOp, operand: &Ty) -> Result<Ty, Fault> {
         UnaryOp::Minus | UnaryOp::Plus if operand.is_number() => Ok(operand.clone()),
         UnaryOp::Minus | UnaryOp::Plus if operand.is_unknown() => Ok(Ty::Unknown),
         UnaryOp::Not => Err(Fault::mismatch(format!(
-            "`not` needs true or false, this is {operand}"
+            "`not` needs true or false, not {operand}"
         ))),
-        UnaryOp::Minus | UnaryOp::Plus => Err(Fault::mismatch(format!(
-            "a sign needs a number, this is {operand}"
-        ))),
+        UnaryOp::Minus | UnaryOp::Plus => {
+            Err(Fault::mismatch(format!("a sign needs a number, not {operand}")))
+        }
     }
 }

@@ -164,7 +164,7 @@ fn contained(l: &Ty, r: &Ty) -> bool {
 
 fn explain(checker: &Checker<'_>, op: BinaryOp, left: NodeId, right: NodeId) -> String {
     let (l, r) = (checker.ty(left), checker.ty(right));
-    let mut message = format!("`{}` cannot work on {l} and {r}", op.text());
+    let mut message = format!("`{}` cannot be applied to {l} and {r}", op.text());
     for (side, other) in [(left, &r), (right, &l)] {
         let ty = checker.ty(side);
         if !checker.tree.is_result(side) {

@@ -48,8 +48,8 @@ impl Allowance {
         }
         if self.tried >= MAX_PATTERNS {
             return Err(Fault::budget(format!(
-                "the regular expression {} is one too many: a spec may have {MAX_PATTERNS} different ones; join them \
-                 with |, or use equal ones",
+                "the regular expression {} exceeds the limit of {MAX_PATTERNS} different ones in a spec; join them \
+                 with |, or reuse one",
                 quoted(source)
             )));
         }
@@ -72,7 +72,7 @@ impl Allowance {
 
 fn spent(source: &str) -> Fault {
     Fault::budget(format!(
-        "the regular expression {} is too much: those of one spec may have {} KiB together, compiled; use fewer or \
+        "the regular expression {} exceeds the limit of {} KiB for all compiled ones of a spec; use fewer or \
          smaller character classes, and (?i) only where it is needed",
         quoted(source),
         MAX_BYTES / 1024

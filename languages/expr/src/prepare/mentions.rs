@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::check::ResultKind;
 use crate::error::Fault;
 use crate::number;
 use crate::syntax::ast::{BinaryOp, Kind, NodeId, Tree};
@@ -68,6 +69,40 @@ pub(crate) fn one_expression(tree: &Tree) -> Result<(), Fault> {
     sequence.map_or(Ok(()), |second| {
         let message = "only the last of several expressions would count; join them with && instead of `;`";
         Err(Fault::syntax(tree.span(second), message))
+    })
+}
+
+/// Returns whether a condition may hold although a part of it fails.
+fn is_alternative(kind: &Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Binary(BinaryOp::Or | BinaryOp::And | BinaryOp::Coalesce, ..)
+            | Kind::Choice { .. }
+            | Kind::EnvCall(EnvFunction::Default | EnvFunction::IsNil, _)
+    )
+}
+
+/// Fails if `asInt` or `asFloat` is called with a `result` that is never a number, such as a list.
+pub(crate) fn convertible(tree: &Tree, result: ResultKind) -> Result<(), Fault> {
+    if result.may_be_number() || tree.ids().any(|id| is_alternative(tree.kind(id))) {
+        return Ok(());
+    }
+    let refused = tree.ids().find_map(|id| match tree.kind(id) {
+        Kind::EnvCall(function @ (EnvFunction::AsInt | EnvFunction::AsFloat), args)
+            if args.first().is_some_and(|arg| tree.is_result(*arg)) =>
+        {
+            Some((function, id))
+        }
+        _ => None,
+    });
+    refused.map_or(Ok(()), |(function, id)| {
+        let remedy = if result.ty().is_list() {
+            "; use all(result, …) or max(result)"
+        } else {
+            ""
+        };
+        let message = format!("{}: {} is not a number{remedy}", function.name(), result.ty());
+        Err(Fault::mismatch(message).at(tree.span(id)))
     })
 }
 

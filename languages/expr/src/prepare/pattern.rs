@@ -52,19 +52,19 @@ impl<'a> ParsedPattern<'a> {
     pub(crate) fn of(source: &'a str) -> Result<Self, Fault> {
         if source.len() > MAX_PATTERN {
             return Err(Fault::budget(format!(
-                "a regular expression of more than {MAX_PATTERN} bytes"
+                "a regular expression is longer than {MAX_PATTERN} bytes"
             )));
         }
         if holds_cut_bytes(source) {
             return Err(Fault::runtime(
-                "a regular expression must not hold half a character",
+                "a regular expression must not contain part of a character",
             ));
         }
         let translated = re2::translate(source).map_err(|reason| bad(source, &reason))?;
         if translated.effort > MAX_EFFORT {
             return Err(Fault::budget(format!(
-                "the regular expression {} is too large: it names too many characters without regard to case; leave \
-                 (?i) out or name fewer classes",
+                "the regular expression {} is too large: its case-insensitive classes contain too many characters; \
+                 remove (?i) or use fewer classes",
                 quoted(source)
             )));
         }
@@ -86,7 +86,7 @@ impl<'a> ParsedPattern<'a> {
             .configure(limits)
             .build(&self.translated.text)
             .map_err(|error| if let Some(limit) = error.size_limit() { Fault::budget(format!(
-                "the regular expression {} is too large: compiled it has more than {limit} bytes; use fewer or \
+                "the regular expression {} is too large: it compiles to more than {limit} bytes; use fewer or \
                  smaller character classes and repetitions",
                 quoted(source)
             )) } else {
@@ -142,7 +142,9 @@ impl Patterns {
                 && let Kind::Str(source) = tree.kind(*right)
             {
                 if out.len() >= MAX_PATTERNS {
-                    let message = format!("more than {MAX_PATTERNS} regular expressions; join them with |");
+                    let message = format!(
+                        "the condition has more than {MAX_PATTERNS} regular expressions; join them with |"
+                    );
                     return Err(Fault::budget(message).at(tree.span(id)));
                 }
                 let known = allowance.take(source);
@@ -176,7 +178,7 @@ impl Engines {
             self.0.insert(Arc::from(source), Engine { pattern, states });
         }
         let Some(Engine { pattern, states }) = self.0.get_mut(source) else {
-            return Err(Fault::runtime("a regular expression is not there"));
+            return Err(Fault::runtime("a regular expression is missing"));
         };
         let before = states.clear_count();
         let found = pattern
@@ -187,7 +189,7 @@ impl Engines {
             Ok(found) => Ok(found.is_some()),
             Err(error) => Err(match error.kind() {
                 MatchErrorKind::GaveUp { .. } => Fault::budget(format!(
-                    "the regular expression {} costs too much on this text; use a simpler one",
+                    "the regular expression {} takes too many steps on this text; use a simpler one",
                     quoted(source)
                 )),
                 _ => Fault::runtime(format!(

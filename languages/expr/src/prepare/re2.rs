@@ -246,10 +246,10 @@ impl Translator {
             return Ok(());
         };
         let Some(inner) = group.operand else {
-            return Err(format!("{op} repeats nothing"));
+            return Err(format!("there is nothing to repeat before {op}"));
         };
         if group.repeated {
-            return Err(format!("{op} repeats a repetition"));
+            return Err(format!("invalid nested repetition {op}"));
         }
         let product = inner.saturating_mul(count.max(1));
         if count > 1 && product > MAX_REPEAT {

@@ -15,7 +15,7 @@ pub(crate) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
         Value::Float(n) => number::truncate(*n).ok_or_else(|| Fault::runtime("the number is out of range")),
         Value::Whole(n) => i64::try_from(*n).map_err(|_| Fault::runtime("the number is out of range")),
         other => Err(Fault::runtime(format!(
-            "an integer is needed here, this is {}",
+            "an integer is needed here, not {}",
             other.describe()
         ))),
     }
@@ -83,7 +83,7 @@ fn position(key: &Value<'_>, len: usize) -> Result<usize, Fault> {
 fn out_of_range(key: &Value<'_>, len: usize) -> Fault {
     let at = integer(key).unwrap_or(0);
     Fault::runtime(format!(
-        "index {at} is out of range: the list has {len} element(s); check len(…) first"
+        "index {at} is out of range: the length is {len}; check len(…) first"
     ))
 }
 
@@ -104,7 +104,7 @@ fn lookup<'a>(map: &Map<'a>, key: &Value<'a>, budget: &mut Budget) -> Result<Opt
         (_, Value::Nil) => map.get(""),
         (_, other) => {
             return Err(Fault::runtime(format!(
-                "an object's key must be text, this is {}",
+                "an object's key must be text, not {}",
                 other.describe()
             )));
         }
@@ -182,7 +182,7 @@ pub(crate) fn contains<'a>(
             None => Ok(false),
         },
         other => Err(Fault::runtime(format!(
-            "`in` needs a list or an object, this is {}",
+            "`in` needs a list or an object, not {}",
             other.describe()
         ))),
     }

@@ -8,7 +8,7 @@ use crate::value::Value;
 pub(crate) fn refused(function: Function, value: &Value<'_>) -> Fault {
     match value {
         Value::Missing(absent) => absent.fault(),
-        other => Fault::runtime(format!("{function} cannot take {}", other.describe())),
+        other => Fault::runtime(format!("{function} does not accept {}", other.describe())),
     }
 }
 

@@ -104,13 +104,17 @@ pub(crate) fn fitted<T>((result, wrapped): (T, bool), rules: Rules) -> Result<T,
 
 fn overflow() -> Fault {
     Fault::runtime(
-        "integer overflow: the result needs more than 64 bits; use asFloat(…) for an approximate one",
+        "integer overflow: the result needs more than 64 bits; use asFloat(…) for an approximate result",
     )
 }
 
 /// Returns the error for an operator that does not fit its operands.
 pub(crate) fn unfit(op: &str, a: &Value<'_>, b: &Value<'_>) -> Fault {
-    let mut message = format!("`{op}` cannot work on {} and {}", a.describe(), b.describe());
+    let mut message = format!(
+        "`{op}` cannot be applied to {} and {}",
+        a.describe(),
+        b.describe()
+    );
     if a.is_nil() || b.is_nil() {
         message.push_str("; use default(…, 0) or ?? for a value that may be absent");
     } else if (a.as_str().is_some() && b.is_number()) || (a.is_number() && b.as_str().is_some()) {
@@ -128,7 +132,7 @@ fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> Result<Value<'a>, Fault> {
         (Value::Int(_), Value::Int(0)) => Err(Fault::runtime("integer divide by zero")),
         (Value::Int(x), Value::Int(y)) => Ok(Value::Int(x.wrapping_rem(*y))),
         _ if a.is_number() && b.is_number() => Err(Fault::runtime(
-            "`%` needs integers, and JSON numbers are not: use asInt(…) % 2",
+            "`%` needs integers, which JSON numbers are not; use asInt(…) % 2",
         )),
         _ => Err(unfit("%", a, b)),
     }
@@ -162,7 +166,7 @@ pub(crate) fn negate<'a>(value: &Value<'a>, rules: Rules) -> Result<Value<'a>, F
         Value::Whole(n) => Ok(Value::Whole(-n)),
         Value::Float(n) => Ok(Value::Float(-n)),
         _ => Err(Fault::runtime(format!(
-            "a sign needs a number, this is {}",
+            "a sign needs a number, not {}",
             value.describe()
         ))),
     }

@@ -39,7 +39,7 @@ impl Budget {
     pub(crate) fn step(&mut self, count: usize) -> Result<(), Fault> {
         take(&mut self.steps, count).ok_or_else(|| {
             Fault::budget(format!(
-                "evaluation stopped after {MAX_STEPS} steps; ask for a smaller answer"
+                "evaluation stopped after {MAX_STEPS} steps; simplify the condition or return less data"
             ))
         })
     }

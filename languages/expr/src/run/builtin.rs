@@ -38,7 +38,7 @@ pub(crate) fn call<'a>(
         (Function::Get, [base, key]) => builtin_list::get(base, key, budget),
         (Function::Duration, [value]) => methods::parse_duration(text_arg(function, value)?),
         (Function::Date, [value, rest @ ..]) => methods::parse_date(text_arg(function, value)?, rest),
-        (Function::Timezone, _) => Err(Fault::runtime("time zones are not known here; times are UTC")),
+        (Function::Timezone, _) => Err(Fault::runtime("time zones are not supported; times are UTC")),
         (Function::Sort, [list, rest @ ..]) => {
             let Value::List(items) = list else {
                 return Err(refused(function, list));

@@ -27,7 +27,7 @@ pub(crate) fn call<'a>(
                 gather(function, arg, &mut numbers, budget)?;
             }
             if numbers.is_empty() {
-                return Ok(Absent::nothing("the mean or median of no numbers"));
+                return Ok(Absent::nothing("the mean or median of an empty list"));
             }
             Ok(Value::Float(if function == Function::Mean {
                 mean(&numbers)

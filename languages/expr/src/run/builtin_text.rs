@@ -34,7 +34,7 @@ fn from_base64(text: &str) -> Result<String, Fault> {
         .decode(signs)
         .ok()
         .and_then(|bytes| String::from_utf8(bytes).ok());
-    bytes.ok_or_else(|| Fault::runtime("fromBase64: this is not base64 of UTF-8 text"))
+    bytes.ok_or_else(|| Fault::runtime("fromBase64: the text is not base64-encoded UTF-8"))
 }
 
 pub(crate) fn call<'a>(
@@ -63,7 +63,7 @@ pub(crate) fn call<'a>(
         Function::Trim => Value::text(match other {
             Some(signs) if signs.len() > MAX_TRIMMED => {
                 return Err(Fault::budget(format!(
-                    "trim of more than {MAX_TRIMMED} characters"
+                    "trim accepts at most {MAX_TRIMMED} bytes of characters to remove"
                 )));
             }
             Some(signs) => text.trim_matches(|sign| signs.contains(sign)),
@@ -118,7 +118,9 @@ fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Valu
         .map_err(|_| Fault::runtime("repeat needs a count of zero or more"))?;
     let bytes = text.len().saturating_mul(count);
     if bytes.max(count) >= MAX_REPEATED {
-        return Err(Fault::budget(format!("repeat to more than {MAX_REPEATED} bytes")));
+        return Err(Fault::budget(format!(
+            "repeat returns more than {MAX_REPEATED} bytes"
+        )));
     }
     budget.text(bytes)?;
     Ok(Value::text(text.repeat(count)))

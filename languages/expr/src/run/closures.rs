@@ -22,7 +22,7 @@ impl<'a> Scope<'a> {
     fn new(value: Value<'a>) -> Result<Self, Fault> {
         value.present()?;
         let Value::List(list) = value else {
-            let mut message = format!("a list is needed here, this is {}", value.describe());
+            let mut message = format!("a list is needed here, not {}", value.describe());
             if matches!(value, Value::Map(_)) {
                 message.push_str("; use values(…)");
             }
@@ -235,7 +235,7 @@ pub(crate) fn first_match<'a>(
 ) -> Result<Value<'a>, Fault> {
     match find(machine, list, Some(body), backwards)? {
         Some((_, value)) => Ok(value),
-        None if required => Err(Fault::runtime("index out of range: filter kept no element")),
+        None if required => Err(Fault::runtime("index out of range: filter returned no elements")),
         None => Ok(Absent::nothing("find(…)")),
     }
 }
@@ -349,7 +349,7 @@ fn reduce<'a>(
     } else {
         if len == 0 {
             return Err(Fault::runtime(
-                "reduce of an empty list needs a third argument to start from",
+                "reduce of an empty list needs an initial value as its third argument",
             ));
         }
         scope.acc = scope.item();

@@ -57,14 +57,18 @@ pub(crate) fn different_kinds(a: &Value<'_>, b: &Value<'_>) -> Fault {
         (Value::List(_), _) | (_, Value::List(_)) => "; use any(…) or all(…) on the list",
         (Value::Map(_), _) | (_, Value::Map(_)) => "; name a field of the object",
         (Value::Bool(_), _) | (_, Value::Bool(_)) => {
-            "; use string(…) on the true/false value, or let the server send true or false"
+            "; use string(…) on the true/false value, or have the server return true or false"
         }
         (Value::Str(_), number) | (number, Value::Str(_)) if number.is_number() => {
             "; use asFloat(…) on the text"
         }
         _ => "",
     };
-    let message = format!("{} is compared with {}{remedy}", a.describe(), b.describe());
+    let message = format!(
+        "{} cannot be compared with {}{remedy}",
+        a.describe(),
+        b.describe()
+    );
     Fault::new(ConditionErrorKind::DifferentKinds, message)
 }
 
@@ -76,7 +80,7 @@ pub(crate) fn exactly_equal(a: &Value<'_>, b: &Value<'_>, rules: Rules) -> Resul
     let rounded = |value: &Value<'_>| matches!(value, Value::Float(number) if number.abs() >= ROUNDED);
     if rules.are_strict() && rounded(a) && rounded(b) {
         return Err(Fault::runtime(
-            "numbers of 2^64 and more are rounded, so a comparison cannot prove that they are equal; send them as text",
+            "numbers of 2^64 and more are rounded, so they cannot be compared for equality; return them as text",
         ));
     }
     Ok(true)

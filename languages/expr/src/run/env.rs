@@ -43,7 +43,7 @@ fn float(function: EnvFunction, value: &Value<'_>, literal: bool) -> Result<f64,
     .ok_or_else(|| {
         let name = function.name();
         Fault::runtime(format!(
-            "{name} takes a number with a fraction part, this is {}; use {name}(asFloat(…))",
+            "{name} takes a floating-point number, not {}; use {name}(asFloat(…))",
             value.describe()
         ))
     })
@@ -56,7 +56,7 @@ fn as_int(value: &Value<'_>, rules: Rules) -> Result<i64, Fault> {
         && number.is_finite()
     {
         return Err(Fault::runtime(format!(
-            "asInt: {} is not an integer; use asFloat(…) to compare it, or int(…) to cut off its fraction",
+            "asInt: {} is not an integer; use asFloat(…) to compare it, or int(…) to truncate it",
             number::float_text(*number)
         )));
     }
@@ -67,7 +67,7 @@ fn as_int(value: &Value<'_>, rules: Rules) -> Result<i64, Fault> {
         Value::Str(text) => number::parse_int(text.as_str()),
         _ => None,
     };
-    found.ok_or_else(|| not_a_number("asInt", "an integer of 64 bits", value))
+    found.ok_or_else(|| not_a_number("asInt", "a 64-bit integer", value))
 }
 
 fn as_float(value: &Value<'_>) -> Result<f64, Fault> {
@@ -87,7 +87,7 @@ fn not_a_number(function: &str, wanted: &str, value: &Value<'_>) -> Fault {
             // Quotes the text completely or not at all, and as in JSON. Secrets are redacted later, and the
             // redactor would not find a part of a secret or a different notation.
             match text.as_str() {
-                long if long.len() > MAX_QUOTE_BYTES => format!("a text of {} bytes", long.len()),
+                long if long.len() > MAX_QUOTE_BYTES => format!("text of {} bytes", long.len()),
                 short => serde_json::Value::from(short).to_string(),
             }
         }

@@ -132,7 +132,7 @@ impl<'a> Machine<'a> {
                 for (key, value) in pairs {
                     let key = self.present(*key)?;
                     let Some(name) = key.as_str() else {
-                        let message = format!("an object's key must be text, this is {}", key.describe());
+                        let message = format!("an object's key must be text, not {}", key.describe());
                         return Err(Fault::runtime(message));
                     };
                     self.budget.text(name.len())?;
@@ -371,7 +371,7 @@ pub(crate) fn truth(value: &Value<'_>, place: &str) -> Result<bool, Fault> {
         }
         Value::Missing(absent) => Err(absent.fault()),
         other => Err(Fault::runtime(format!(
-            "{place} needs true or false, this is {}",
+            "{place} needs true or false, not {}",
             other.describe()
         ))),
     }

@@ -109,7 +109,7 @@ pub(crate) fn parse_date<'a>(text: &str, rest: &[Value<'a>]) -> Result<Value<'a>
     };
     time.map(Value::Time).ok_or_else(|| {
         Fault::runtime(format!(
-            "date: {text:?} is neither 2026-11-21, 2026-11-21 09:00:00 nor RFC 3339"
+            "date: {text:?} is not a date such as 2026-11-21, 2026-11-21 09:00:00 or RFC 3339"
         ))
     })
 }
@@ -121,7 +121,7 @@ pub(crate) fn parse_duration<'a>(text: &str) -> Result<Value<'a>, Fault> {
         .and_then(|text| go_duration::parse_signed(text).ok());
     nanoseconds.map(Value::Duration).ok_or_else(|| {
         Fault::runtime(format!(
-            "duration: {text:?} is not of the form 500ms, 60s, 1m30s, 1.5h"
+            "duration: {text:?} is not a duration such as 500ms, 60s, 1m30s or 1.5h"
         ))
     })
 }

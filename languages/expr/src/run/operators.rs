@@ -196,7 +196,9 @@ fn range<'a>(from: &Value<'a>, to: &Value<'a>) -> Result<Value<'a>, Fault> {
         None => usize::MAX,
     };
     if len > MAX_RANGE {
-        return Err(Fault::budget(format!("a range of more than {MAX_RANGE} numbers")));
+        return Err(Fault::budget(format!(
+            "a range has more than {MAX_RANGE} numbers"
+        )));
     }
     Ok(Value::List(List::Range { from, len }))
 }
@@ -214,7 +216,7 @@ fn matches<'a>(
         }
         Value::Nil => Ok(Value::Bool(false)),
         other => Err(Fault::runtime(format!(
-            "`matches` needs text, this is {}",
+            "`matches` needs text, not {}",
             other.describe()
         ))),
     }

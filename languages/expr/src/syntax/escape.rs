@@ -20,7 +20,7 @@ pub(crate) fn unescape(body: &str, quote: char) -> Result<String, String> {
 }
 
 fn escape(rest: &mut std::str::Chars<'_>, quote: char) -> Result<char, String> {
-    let sign = rest.next().ok_or("text ends in a lone backslash")?;
+    let sign = rest.next().ok_or("text ends with a single backslash")?;
     Ok(match sign {
         'a' => '\u{7}',
         'b' => '\u{8}',
@@ -47,7 +47,7 @@ fn fixed(rest: &mut std::str::Chars<'_>, digits: usize) -> Result<char, String> 
         code = code * 16 + digit.ok_or_else(|| format!("this escape needs {digits} hex digits"))?;
     }
     if code > u32::from(char::MAX) {
-        return Err("this escape is beyond the last Unicode character".to_owned());
+        return Err("this escape is not a Unicode character".to_owned());
     }
     Ok(scalar(code))
 }

@@ -167,7 +167,10 @@ impl Lexer<'_> {
         loop {
             match self.bump() {
                 None | Some('\n') => {
-                    return self.fail(start, format!("text is not closed: a second {quote} is missing"));
+                    return self.fail(
+                        start,
+                        format!("text is not closed: the closing {quote} is missing"),
+                    );
                 }
                 Some('\\') => {
                     self.bump();
@@ -189,7 +192,7 @@ impl Lexer<'_> {
         let mut text = String::new();
         loop {
             match self.bump() {
-                None => return self.fail(start, "text is not closed: a second ` is missing"),
+                None => return self.fail(start, "text is not closed: the closing ` is missing"),
                 Some('`') if self.peek() == Some('`') => {
                     self.bump();
                     text.push('`');
@@ -286,7 +289,7 @@ impl Lexer<'_> {
             let text = self.since(start).to_owned();
             return self.fail(
                 start,
-                format!("bad number syntax `{text}`: put a blank after the number"),
+                format!("bad number syntax `{text}`: put a space after the number"),
             );
         }
         self.emit_number(start)

@@ -57,6 +57,20 @@ pub(crate) struct Parser {
 
 static END: Token = Token::End;
 
+/// Returns the operator that a token of another language means.
+fn meant(token: &Token) -> Option<&'static str> {
+    match token {
+        Token::Op(text) | Token::Word(text) => match text.as_str() {
+            "=" => Some("=="),
+            "&" | "AND" => Some("&&"),
+            "OR" => Some("||"),
+            "IN" => Some("in"),
+            _ => None,
+        },
+        Token::Int(_) | Token::Float(_) | Token::Str(_) | Token::Bracket(_) | Token::End => None,
+    }
+}
+
 impl Parser {
     pub(crate) fn token(&self) -> &Token {
         self.tokens.get(self.at).map_or(&END, |lexeme| &lexeme.token)
@@ -91,11 +105,14 @@ impl Parser {
     }
 
     pub(crate) fn unexpected_with<T>(&self, remedy: &str) -> Result<T, Fault> {
-        let found = match self.token() {
-            Token::End => "the condition ends too early".to_owned(),
-            token => format!("unexpected {}", token.describe()),
+        let message = match self.token() {
+            Token::End => format!("the condition ends too early{remedy}"),
+            token => match meant(token) {
+                Some(meant) => format!("unexpected {}; did you mean `{meant}`?", token.describe()),
+                None => format!("unexpected {}{remedy}", token.describe()),
+            },
         };
-        Err(Fault::syntax(self.span(), format!("{found}{remedy}")))
+        Err(Fault::syntax(self.span(), message))
     }
 
     pub(crate) fn expect_op(&mut self, op: &str) -> Result<(), Fault> {

@@ -85,9 +85,7 @@ impl Parser {
             ("acc", Some(Function::Reduce)) => Ok(Pointer::Acc),
             _ => Err(Fault::new(
                 ConditionErrorKind::UnknownName,
-                format!(
-                    "unknown pointer `#{name}`; #index is known in map and reduce, #acc in reduce, # everywhere"
-                ),
+                format!("unknown pointer `#{name}`; use #index in map and reduce, #acc in reduce, # in all"),
             )
             .at(self.span())),
         }
@@ -255,7 +253,10 @@ impl Parser {
                     self.map_key(text, place)
                 }
                 Token::Bracket('(') => self.expression(0)?,
-                _ => return self.unexpected_with(": a map key is a name, a number, quoted text or in ( )"),
+                _ => {
+                    return self
+                        .unexpected_with(": a map key must be a name, a number, quoted text or in ( )");
+                }
             };
             self.expect_op(":")?;
             let value = self.expression(0)?;

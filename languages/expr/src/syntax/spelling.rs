@@ -14,7 +14,7 @@ pub(crate) fn parse_number(text: &str) -> Result<Token, String> {
             .ok()
             .filter(|_| !digits.starts_with(['+', '-']))
             .map(Token::Int)
-            .ok_or_else(|| format!("`{text}` is not a whole number of 64 bits"))
+            .ok_or_else(|| format!("`{text}` is not a 64-bit integer"))
     };
     if let Some(digits) = plain.strip_prefix("0x") {
         return based(digits, 16);
@@ -22,7 +22,7 @@ pub(crate) fn parse_number(text: &str) -> Result<Token, String> {
     if plain.contains(['.', 'e']) {
         return match plain.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(Token::Float(number)),
-            _ => Err(format!("`{text}` is not a number that fits 64 bits")),
+            _ => Err(format!("`{text}` is not a 64-bit number")),
         };
     }
     if let Some(digits) = plain.strip_prefix("0b") {

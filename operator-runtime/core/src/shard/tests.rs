@@ -31,11 +31,11 @@ fn what_is_no_shard_is_named_with_what_would_be_one() {
         ("01/3", "\"01/3\" is not INDEX/COUNT"),
         ("1/3/5", "\"1/3/5\" is not INDEX/COUNT"),
         ("0/99999", "\"0/99999\" is not INDEX/COUNT"),
-        ("0/0", "\"0/0\" is a shard of 0: choose a COUNT from 1 to 64"),
-        ("0/65", "\"0/65\" is a shard of 65: choose a COUNT from 1 to 64"),
+        ("0/0", "\"0/0\" has a COUNT of 0; use a COUNT from 1 to 64"),
+        ("0/65", "\"0/65\" has a COUNT of 65; use a COUNT from 1 to 64"),
         (
             "3/3",
-            "\"3/3\" is not there: shards are counted from 0, so the last of 3 is 2/3",
+            "\"3/3\" does not exist: shards are counted from 0, so the last of 3 is 2/3",
         ),
     ];
     for (text, words) in wrong {

@@ -25,7 +25,7 @@ async fn an_answer_is_quoted_only_if_its_author_allows_it() {
     let headers = json!([{ "name": "X-Token", "value": "hush-of-header" }]);
     let mut sent = get("admin", "/page?token=hush-of-query");
     sent["httpGet"]["httpHeaders"] = headers;
-    let hidden = "hidden, because it may hold a Secret; quoteAnswers: true shows it";
+    let hidden = "hidden because it may contain a Secret; set quoteAnswers: true to show it";
     let page_hidden = format!("received status 503: {hidden}");
     let long_hidden = format!("received status 500: {hidden}");
     let page_shown = "received status 503: the world is broken; you sent ***** and *****";
@@ -59,7 +59,7 @@ async fn a_redirect_leads_to_no_other_server() {
     let next_door = Webhook::start_at((ip, OTHER_PORT).into()).unwrap();
     next_door.otherwise(Answer::status(200));
     let itself = format!("{ip}:{GAME_PORT}");
-    let not_followed = "redirects to another host are not followed (nor to another port or scheme)";
+    let not_followed = "redirects to another host, port or scheme are not followed";
     let metadata = "a cloud metadata address, which no hook may call";
     let refused: [(_, String, Kind, _); 9] = [
         ("host", other.url("/"), HTTP_STATUS, not_followed),

@@ -35,8 +35,8 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
     let header = |name: &str, value: &str| with("httpHeaders", json!([{ "name": name, "value": value }]));
     let socket_to = json!({ "tcpSocket": { "port": 1, "host": "a" } });
     let misspelt = json!({ "httpget": { "port": 1 } });
-    let exclude = "action: exec, httpGet and tcpSocket exclude each other; keep one";
-    let no_host = "httpGet.host: there is no host: the request goes to the IP of the selected pod; remove it";
+    let exclude = "action: exec, httpGet and tcpSocket are mutually exclusive; keep one";
+    let no_host = "httpGet.host: is not supported: the request goes to the IP of the selected pod; remove it";
     let cases = [
         (
             "neither",
@@ -55,19 +55,19 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
         (
             "zero",
             get(0, "/"),
-            "httpGet.port: 0 is no port; set a number from 1 to 65535",
+            "httpGet.port: 0 is not a port; use a number from 1 to 65535",
         ),
-        ("high", socket(65_536), "tcpSocket.port: 65536 is no port"),
-        ("text", get("70000", "/"), "httpGet.port: \"70000\" is no port"),
+        ("high", socket(65_536), "tcpSocket.port: 65536 is not a port"),
+        ("text", get("70000", "/"), "httpGet.port: \"70000\" is not a port"),
         (
             "path",
             get("admin", "reload"),
-            "\"reload\" is no path; begin with /",
+            "\"reload\" is not a path; start it with /",
         ),
         (
             "url",
             get("admin", "http://game/"),
-            "\"http://game/\" is no path; begin with /",
+            "\"http://game/\" is not a path; start it with /",
         ),
         (
             "scheme",
@@ -82,7 +82,7 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
         (
             "split",
             header("X-A", "a\r\nX-B: b"),
-            "httpHeaders[0].value: holds a line end",
+            "httpHeaders[0].value: contains a line break",
         ),
         (
             "name",
@@ -92,7 +92,7 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
         (
             "framing",
             header("Content-Length", "9"),
-            "header Content-Length is not for hooks to set",
+            "header Content-Length must not be set by hooks",
         ),
     ];
     for (name, action, _) in &cases {
@@ -131,7 +131,7 @@ async fn a_port_beyond_32_bits_is_a_problem_like_any_other() {
     assert_eq!(reason, "InvalidAction", "{message}");
     assert_has(
         message,
-        "httpGet.port: 5000000000 is no port; set a number from 1 to 65535",
+        "httpGet.port: 5000000000 is not a port; use a number from 1 to 65535",
     );
     let log = fleet.hooks.as_ref().unwrap().process.tail(usize::MAX);
     assert!(!log.contains("hush"), "the log has the headers of an action");

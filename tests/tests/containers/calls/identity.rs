@@ -76,7 +76,7 @@ async fn the_answer_of_another_run_of_the_container_is_no_success() {
     shown(has_restarted).await;
     server.permit(1);
     let message = failure(&fleet, "restarts", COMMAND_LOST).await;
-    assert_has(&message, "ended meanwhile");
+    assert_has(&message, "ended in the meantime");
     // The next try is one of the new run.
     server.await_received(2).await;
     server.permit(2);

@@ -179,7 +179,7 @@ fn commands_purposes_and_the_link_are_separated() {
     assert_eq!(explanation.commands, expected);
     assert_eq!(explanation.runbook(), "hookerrors");
     assert!(explanation.has("kubectl game skip ") && !explanation.has("kubectl game retry "));
-    let quiet = Explanation::read("arena does not wait.\n".to_owned());
+    let quiet = Explanation::read("arena is not waiting.\n".to_owned());
     assert_eq!((quiet.commands.len(), quiet.runbook()), (0, ""));
 }
 

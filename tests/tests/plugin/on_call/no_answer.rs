@@ -137,7 +137,7 @@ async fn an_endpoint_that_hangs_is_named_and_the_hook_runs_again_once_it_answers
     let facts = facts.each_ref().map(String::as_str);
     let retry = format!("kubectl game retry {GAME} ");
     let why = on_call.why_until(&facts, "hookunsuccessful", &retry).await;
-    assert_has(&why.first().purpose, "answers");
+    assert_has(&why.first().purpose, "responds");
     on_call
         .fleet
         .nodes

@@ -35,7 +35,7 @@ async fn no_node_fits(update_strategy: Value, headline: &str) {
     let [first, second] = waiting.as_slice() else {
         panic!("{waiting:?}")
     };
-    let cause = format!("No node fits 2 pods ({first}, {second}): {NO_NODE}");
+    let cause = format!("2 pods ({first}, {second}) cannot be scheduled: {NO_NODE}");
     let describe = format!("kubectl describe pod {first} -n {}", fleet.namespace);
     let why = on_call
         .why_until(&[headline, &cause], "minimumpodsunavailable", &describe)
@@ -43,7 +43,7 @@ async fn no_node_fits(update_strategy: Value, headline: &str) {
     assert_eq!(why.first().command, describe);
     assert_eq!(why.first().purpose, "its events");
     assert_eq!(why.out.matches(NO_NODE).count(), 1, "{}", why.out);
-    assert!(!why.out.contains("does not wait"), "{}", why.out);
+    assert!(!why.out.contains("is not waiting:"), "{}", why.out);
     on_call.report_unscheduled(first).await;
     let said = on_call.run_printed(why.first(), "false").await;
     assert_has(&said, NO_NODE);
@@ -55,7 +55,7 @@ async fn no_node_fits(update_strategy: Value, headline: &str) {
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
     let quiet = on_call.why().await;
     assert!(
-        quiet.out.starts_with(&format!("{GAME} does not wait: ")),
+        quiet.out.starts_with(&format!("{GAME} is not waiting: ")),
         "{}",
         quiet.out
     );

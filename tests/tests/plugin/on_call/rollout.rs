@@ -36,7 +36,7 @@ async fn pods_that_a_partition_keeps_are_named_and_updated_through_their_hooks()
     // The partition is set on purpose.
     let tree = on_call.plugin().ok(&format!("get {GAME}")).await;
     assert!(!tree.contains("kubectl patch"), "{tree}");
-    assert!(!why.out.contains("does not wait"), "{}", why.out);
+    assert!(!why.out.contains("is not waiting:"), "{}", why.out);
     let revision = fleet.status().await.update_revision;
     let pods = fleet.all_pods().await.into_iter();
     let is_old = |pod: &k8s_openapi::api::core::v1::Pod| {

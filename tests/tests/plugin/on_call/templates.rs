@@ -13,7 +13,7 @@ use super::harness::{OnCall, TEMPLATE, measures_once};
 /// Condition with a slip.
 const SLIP: &str = "asInt(result) = 0";
 /// Error of that condition.
-const SLIP_ERROR: &str = "metrics[0].successCondition: unexpected `=`";
+const SLIP_ERROR: &str = "metrics[0].successCondition: unexpected `=`; did you mean `==`?";
 
 #[tokio::test]
 async fn a_slip_in_a_condition_is_named_and_corrected() {

@@ -120,12 +120,7 @@ async fn decides(harness: &Harness<'_>) -> Outcome<()> {
             "exited with code 127",
         ),
         ("missing", script("", missing), Phase::Error, "no-such-program"),
-        (
-            "hang",
-            script("", short),
-            Phase::Error,
-            "has no exit status within 2s",
-        ),
+        ("hang", script("", short), Phase::Error, "did not end within 2s"),
         (
             "flood",
             script(flood, json!({})),
@@ -136,7 +131,7 @@ async fn decides(harness: &Harness<'_>) -> Outcome<()> {
             "judged",
             script(flood, condition("len(result) > 0")),
             Phase::Error,
-            "of which a condition reads at most",
+            "but a condition can read at most",
         ),
     ] {
         create(harness, name, metric).await?;

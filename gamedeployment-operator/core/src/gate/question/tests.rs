@@ -47,9 +47,9 @@ fn a_success_counts_for_the_question_that_the_pod_shows() {
 #[test]
 fn a_failure_that_an_older_operator_recorded_is_held() {
     for (phase, asked, wanted) in [
-        (Phase::Failed, None, GateStateKind::Refused),
-        (Phase::Error, None, GateStateKind::Refused),
-        (Phase::Inconclusive, None, GateStateKind::Refused),
+        (Phase::Failed, None, GateStateKind::Unsuccessful),
+        (Phase::Error, None, GateStateKind::Unsuccessful),
+        (Phase::Inconclusive, None, GateStateKind::Unsuccessful),
         (Phase::Failed, Some("one"), GateStateKind::Stale),
     ] {
         let found = state(phase, 1, asked, Some("two"), &Intent::Delete);

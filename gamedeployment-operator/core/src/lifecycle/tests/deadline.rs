@@ -55,7 +55,7 @@ fn a_rollout_that_takes_too_long_gets_no_further_pod() {
     world.settle();
     assert_exceeded(&world);
     let message = world.message("UpdateBlocked");
-    let expected = "spec.updateStrategy.timeoutSeconds: 600 s have passed; 1 of 4 pods have revision new, 0 of them are available; no further pod is updated; ";
+    let expected = "spec.updateStrategy.timeoutSeconds: 600 s have passed; 1 of 4 pods have revision new, 0 of them are available; no further pods are updated; ";
     assert!(message.starts_with(expected), "{message}");
     // Another pod of the revision would have room. A lost old pod comes back at its revision.
     world.starting.clear();
@@ -134,7 +134,7 @@ fn pauses_do_not_count() {
     world.settle();
     let message = world.message("Progressing");
     assert!(
-        message.contains("; 400 of timeoutSeconds (600) have passed; this wait does not count"),
+        message.contains("; timeoutSeconds: 400 of 600 s have passed; this wait does not count"),
         "{message}"
     );
     assert_eq!(world.wake, None);
@@ -416,7 +416,7 @@ fn the_obstacle_that_the_rollout_met_stays_in_the_message() {
         assert_exceeded(&world);
         let message = world.message("UpdateBlocked");
         assert!(
-            message.contains("; NotInPlaceUpdatable: 4 pods: only images"),
+            message.contains("; NotInPlaceUpdatable: 4 pods: only container images"),
             "{message}"
         );
     }

@@ -134,7 +134,7 @@ fn the_pod_has_all_that_the_program_needs_and_nothing_of_a_game_server() {
         .collect();
     assert_eq!(ignored.len(), 1);
     assert!(
-        ignored[0].message.contains(": not mounted: certs, nowhere;"),
+        ignored[0].message.contains(": ignored: certs, nowhere;"),
         "{ignored:?}"
     );
     let warned: Vec<String> = new_pod_warnings(&world.object)
@@ -143,7 +143,7 @@ fn the_pod_has_all_that_the_program_needs_and_nothing_of_a_game_server() {
         .collect();
     let ignored = ["volumes[1]: \"certs\"", "volumes[2]: \"nowhere\""].map(|volume| {
         format!(
-            "spec.lifecycleHooks[0].execNewPod.{volume}: the container mounts no such volume of the template: ignored"
+            "spec.lifecycleHooks[0].execNewPod.{volume}: the container does not mount a volume of this name: ignored"
         )
     });
     assert_eq!(warned, ignored);

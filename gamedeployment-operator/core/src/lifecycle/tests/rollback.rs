@@ -54,7 +54,7 @@ fn a_hook_that_fails_takes_the_updated_pods_back_and_nothing_else_happens() {
         "{message}"
     );
     assert!(
-        message.contains("no pod is left to go back to revision old; "),
+        message.contains("no pods are left to go back to revision old; "),
         "{message}"
     );
     let status = world.object.status.as_ref().unwrap();
@@ -186,7 +186,7 @@ fn without_a_complete_revision_pods_stay_and_the_message_says_why() {
     assert!(
         first
             .message("UpdateBlocked")
-            .ends_with("no rollback: the status names no revision whose rollout is complete"),
+            .ends_with("no rollback: no completely rolled out revision is recorded"),
         "{}",
         first.message("UpdateBlocked")
     );
@@ -319,7 +319,7 @@ fn a_request_that_cannot_be_met_is_rejected_once_and_changes_nothing() {
         (
             &mut first,
             "new=1",
-            "the status names no revision whose rollout is complete",
+            "no completely rolled out revision is recorded",
         ),
         (
             &mut complete,
@@ -374,7 +374,7 @@ fn a_lost_revision_or_another_type_of_update_holds_the_pods() {
     assert_eq!((world.at("new"), world.at("old")), (2, 2), "{:?}", world.log);
     let message = world.message("UpdateBlocked");
     assert!(
-        message.contains("; 2 updated pods stay: with spec.updateStrategy.type Recreate"),
+        message.contains("; 2 updated pods are kept: with spec.updateStrategy.type Recreate"),
         "{message}"
     );
     set_update(&mut world, json!({ "maxUnavailable": "100%" }));
@@ -384,7 +384,7 @@ fn a_lost_revision_or_another_type_of_update_holds_the_pods() {
     let message = world.message("UpdateBlocked");
     assert!(
         message.contains(
-            "; revision old does not exist any more: 2 updated pods stay, and missing pods are not created; "
+            "; revision old no longer exists: 2 updated pods are kept, and missing pods are not created; "
         ),
         "{message}"
     );

@@ -93,7 +93,7 @@ fn every_problem_is_named_by_path_value_and_remedy() {
         (point(json!(-1)), "progressPoint: \"-1\": set a number"),
         (
             point(json!("101%")),
-            "progressPoint: \"101%\": no rollout gets beyond",
+            "progressPoint: \"101%\": a rollout ends at 100%",
         ),
         (point(json!("abc")), "progressPoint: \"abc\": set a number"),
         (point(json!("")), "progressPoint: set a number"),
@@ -107,7 +107,7 @@ fn every_problem_is_named_by_path_value_and_remedy() {
         ),
         (
             json!({ "abortAction": "Rollback", "failurePolicy": "Ignore" }),
-            "[0].abortAction: \"Rollback\": with failurePolicy Ignore nothing is aborted",
+            "[0].abortAction: \"Rollback\": with failurePolicy Ignore, no rollout is aborted",
         ),
         (
             json!({ "retainPolicy": "Keep" }),
@@ -127,16 +127,16 @@ fn every_problem_is_named_by_path_value_and_remedy() {
         ),
         (
             json!({ "trigger": { "type": "Mid" } }),
-            "[0].trigger.type: \"Mid\": only with spec.updateStrategy.type Recreate",
+            "[0].trigger.type: \"Mid\": only updates of spec.updateStrategy.type Recreate",
         ),
         (json!({ "hook": null }), "[0]: set execNewPod, jobSpec or hook"),
         (
             json!({ "jobSpec": {} }),
-            "[0]: execNewPod, jobSpec and hook exclude each other",
+            "[0]: execNewPod, jobSpec and hook are mutually exclusive",
         ),
         (
             json!({ "execNewPod": { "containerName": "game" } }),
-            "[0]: execNewPod, jobSpec and hook exclude each other",
+            "[0]: execNewPod, jobSpec and hook are mutually exclusive",
         ),
         (
             json!({ "hook": null, "execNewPod": { "containerName": "" } }),
@@ -144,11 +144,11 @@ fn every_problem_is_named_by_path_value_and_remedy() {
         ),
         (
             json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "value": "1" }] } }),
-            "[0].execNewPod.env[0].name: give each variable a name",
+            "[0].execNewPod.env[0].name: give each variable a unique name",
         ),
         (
             json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "name": "A" }, { "name": "A" }] } }),
-            "[0].execNewPod.env[1].name: \"A\": give each variable a name",
+            "[0].execNewPod.env[1].name: \"A\": give each variable a unique name",
         ),
         (
             json!({ "hook": null, "jobSpec": "x" }),

@@ -144,7 +144,7 @@ pub(super) fn verdict(letter: u8) -> MeasurementResult {
             Some("45"),
             "\"45\" does not satisfy asInt(result) < 30",
         ),
-        b'I' => (Phase::Inconclusive, Some("NaN"), "the answer holds NaN"),
+        b'I' => (Phase::Inconclusive, Some("NaN"), "the response contains NaN"),
         b'N' => (Phase::Error, None, "the egress policy forbids 10.0.0.7"),
         _ => (Phase::Error, None, "received status 503"),
     };

@@ -59,7 +59,7 @@ fn nothing_is_measured_and_the_reason_is_recorded() {
         assert_eq!(next.reason.as_deref(), Some("OwnerMissing"), "{recorded}");
         let message = next.message.unwrap();
         assert!(
-            message.contains("has no owner") && message.contains("Delete it"),
+            message.contains("has no owner") && message.contains("delete it"),
             "{message}"
         );
         assert!(next.started_at.is_some() && next.completed_at == Some(at(5_000).into()));

@@ -120,7 +120,7 @@ fn a_run_without_room_waits_and_those_of_others_do_not() {
     assert!(
         wait.why
             .to_string()
-            .contains("of namespace games take up 2500 bytes of 4000"),
+            .contains("in namespace games use 2500 of 4000 bytes"),
         "{}",
         wait.why
     );
@@ -308,10 +308,7 @@ fn hostile_namespaces_leave_each_other_its_reserve() {
     assert_eq!(world.arrive("b", 500), ["open b"]);
     assert_eq!(world.arrive("c", 1000), ["wait c"]);
     let why = world.waits.last().unwrap().why.to_string();
-    assert!(
-        why.contains("all namespaces take up 14000 bytes of 12000"),
-        "{why}"
-    );
+    assert!(why.contains("all namespaces use 14000 of 12000 bytes"), "{why}");
     assert_eq!(
         world.apply(&sized("rare", "d", 1, 3900)),
         ["open d"],
@@ -362,7 +359,7 @@ fn an_edit_takes_what_it_adds() {
         "there is no room"
     );
     let why = world.waits.last().unwrap().why.to_string();
-    assert!(why.contains("take up 2500 bytes of 4000"), "{why}");
+    assert!(why.contains("use 2500 of 4000 bytes"), "{why}");
     assert_eq!(world.end("c"), ["read b"]);
     // An older state of the watch is none.
     assert_eq!(world.show("b", 1501), ["open b"]);

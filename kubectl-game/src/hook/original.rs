@@ -1,0 +1,178 @@
+//! Hooks that behave differently than with the original operators: one warning for each row of the migration guide.
+
+use expr_conditions::{Condition, ConditionErrorKind, EvalInput, Input};
+use hook_core::resolve::FieldError;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use shared_api::metric::Metric;
+
+/// Returns the differences of these metrics, each with its path in the spec.
+pub(super) fn differences(metrics: &[Metric]) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    for (index, metric) in metrics.iter().enumerate() {
+        let mut add = |field: &str, message: &str| {
+            found.push(FieldError::new(format!("metrics[{index}]{field}"), message));
+        };
+        of_counts(metric, &mut add);
+        of_conditions(metric, &mut add);
+        of_providers(metric, &mut add);
+    }
+    found
+}
+
+fn is_positive(limit: Option<i32>) -> bool {
+    limit.is_some_and(|limit| limit > 0)
+}
+
+fn of_counts(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
+    let is_single = metric.interval.as_ref().is_none_or(String::is_empty);
+    let ends = is_positive(metric.count) || is_single;
+    let waits = is_positive(metric.successful_limit) || is_positive(metric.consecutive_successful_limit);
+    let tolerates = metric.failure_limit.is_some_and(|limit| limit != 0);
+    if ends && !waits && !tolerates {
+        let field = if metric.count.is_some() { ".count" } else { "" };
+        let message = "a failed measurement ends the run as Failed; with the original operators the run was Successful once \
+                       count was reached, even if every measurement failed; set failureLimit to tolerate failures";
+        add(field, message);
+    }
+}
+
+fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
+    let conditions = [
+        (".successCondition", metric.success_condition.as_ref()),
+        (".failureCondition", metric.failure_condition.as_ref()),
+    ];
+    for (field, condition) in conditions {
+        let Some(key) = condition.and_then(|condition| missing_key(condition)) else {
+            continue;
+        };
+        add(field, &key);
+    }
+}
+
+/// Warns if the condition is an Error on an empty object, or on a list of one, because a key is missing.
+fn missing_key(condition: &str) -> Option<String> {
+    let condition = Condition::compile(&without_placeholders(condition)).ok()?;
+    let is_missing = |sample: &Value| {
+        let input = EvalInput {
+            result: Input::Json(sample),
+            origin: None,
+            now: Timestamp::UNIX_EPOCH,
+        };
+        let error = condition.evaluate(&input).err();
+        error.is_some_and(|error| error.kind == ConditionErrorKind::MissingKey)
+    };
+    let is_read = condition.mentions_result() && [json!({}), json!([{}])].iter().any(is_missing);
+    is_read.then(|| {
+        "a response in which one of the keys is missing or null is an Error; the original operators compared nil, for \
+         which != is true; write ?? and a default for a key that may be missing"
+            .to_owned()
+    })
+}
+
+/// Replaces each placeholder with a number.
+fn without_placeholders(condition: &str) -> String {
+    let mut parts = condition.split("{{");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text.push('0');
+        text.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
+    }
+    text
+}
+
+fn of_providers(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
+    let provider = &metric.provider;
+    if let Some(kubernetes) = &provider.kubernetes {
+        let message = "the provider kubernetes is off by default, and accesses only objects in the namespace of the run";
+        add(".provider.kubernetes", message);
+        let reads = kubernetes.function.as_deref() == Some("get");
+        if reads && !is_positive(metric.successful_limit) && !is_positive(metric.consecutive_successful_limit)
+        {
+            let message = "a value that differs is Failed, not Error as with the original operators, and ends the run; set \
+                           successfulLimit: 1 and interval to wait for the value";
+            add(".provider.kubernetes.function", message);
+        }
+    }
+    if let Some(exec) = &provider.exec {
+        let message = "the provider exec is off by default, and runs commands only in the pod of the HookRun";
+        add(".provider.exec", message);
+        if exec.timeout_seconds.is_none() {
+            add(
+                ".provider.exec",
+                "a command is stopped after 10 s; set timeoutSeconds to allow more",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(metric: serde_json::Value) -> Vec<String> {
+        let metric: Metric = serde_json::from_value(metric).unwrap();
+        differences(&[metric]).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_row_of_the_migration_guide_is_found() {
+        let web = json!({ "web": { "url": "http://g/" } });
+        let single = "metrics[0]: a failed measurement ends the run as Failed";
+        let key = |field: &str| format!("metrics[0].{field}: a response in which");
+        for (more, words) in [
+            (json!({}), vec![single.to_owned()]),
+            (json!({ "failureLimit": 0 }), vec![single.to_owned()]),
+            (json!({ "count": 3 }), vec![single.replace("[0]", "[0].count")]),
+            (json!({ "count": 3, "failureLimit": 1 }), vec![]),
+            (json!({ "count": 3, "successfulLimit": 1 }), vec![]),
+            (json!({ "interval": "5s" }), vec![]),
+        ] {
+            check(&web, &more, &words);
+        }
+        for (condition, field) in [
+            ("result.state != \"busy\"", Some("successCondition")),
+            ("result[\"state\"] == {{ args.state }}", Some("failureCondition")),
+            ("all(result, #.state != \"busy\")", Some("successCondition")),
+            ("(result.state ?? \"\") != \"busy\"", None),
+            ("asInt(result) == 0", None),
+            ("response.code == 200", None),
+            ("result.state = 1", None),
+        ] {
+            let name = field.unwrap_or("successCondition");
+            let more = json!({ "interval": "5s", "successfulLimit": 1, name: condition });
+            check(&web, &more, &field.map(key).into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// Checks the beginnings of the differences of a metric with these fields.
+    fn check(provider: &Value, more: &Value, words: &[String]) {
+        let mut metric = json!({ "name": "m", "provider": provider });
+        metric
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let found = of(metric);
+        assert_eq!(found.len(), words.len(), "{more}: {found:?}");
+        for (found, words) in found.iter().zip(words) {
+            assert!(found.starts_with(words.as_str()), "{more}: {found}");
+        }
+    }
+
+    #[test]
+    fn providers_that_are_off_by_default_are_found() {
+        let get = json!({ "name": "m", "interval": "5s", "provider": { "kubernetes": { "function": "get", "fields": [] } } });
+        let found = of(get.clone());
+        assert_eq!(found.len(), 2, "{found:?}");
+        let mut waits = get;
+        waits["successfulLimit"] = json!(1);
+        assert_eq!(of(waits).len(), 1);
+        let exec =
+            |more: serde_json::Value| json!({ "name": "m", "interval": "5s", "provider": { "exec": more } });
+        assert_eq!(of(exec(json!({ "command": ["a"] }))).len(), 2);
+        assert_eq!(
+            of(exec(json!({ "command": ["a"], "timeoutSeconds": 5 }))).len(),
+            1
+        );
+    }
+}
