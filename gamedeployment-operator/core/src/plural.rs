@@ -2,7 +2,7 @@
 
 /// Formats a number of pods: `1 pod`.
 pub(crate) fn pods(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "pod" } else { "pods" })
+    counted(count, "pod")
 }
 
 /// Formats a number of pods with a verb: `1 pod is`.
@@ -12,13 +12,16 @@ pub(crate) fn pods_are(count: usize) -> String {
 
 /// Formats a number of updated pods with a verb: `1 updated pod is`.
 pub(crate) fn updated_pods_are(count: usize) -> String {
-    let noun = if count == 1 { "pod" } else { "pods" };
-    format!("{count} updated {noun} {}", are(count))
+    format!("{} {}", counted(count, "updated pod"), are(count))
 }
 
 /// Formats a number of pods that go back: `1 pod goes back`.
 pub(crate) fn go_back(count: usize) -> String {
     format!("{} {} back", pods(count), if count == 1 { "goes" } else { "go" })
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn are(count: usize) -> &'static str {

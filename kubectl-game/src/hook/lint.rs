@@ -142,15 +142,12 @@ impl Lint {
         let Some(Ok(hook)) = document.is_hook().then(|| document.hook()) else {
             return vec![];
         };
-        let mut found = match &hook {
-            HookDocument::Template(spec) => template_warnings(spec),
-            HookDocument::Run(spec) => run_warnings(spec),
+        let (mut found, metrics) = match &hook {
+            HookDocument::Template(spec) => (template_warnings(spec), &spec.metrics),
+            HookDocument::Run(spec) => (run_warnings(spec), &spec.metrics),
         };
         if self.from_original {
-            found.extend(original::differences(match &hook {
-                HookDocument::Template(spec) => &spec.metrics,
-                HookDocument::Run(spec) => &spec.metrics,
-            }));
+            found.extend(original::differences(metrics));
         }
         found.iter().map(placed).collect()
     }

@@ -1,4 +1,4 @@
-//! Objects that `lint` does not check, with a remedy for those of relatives of hookgate.
+//! Objects that `lint` does not check, with a remedy for those of related tools.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ impl NotChecked {
     }
 }
 
-/// Returns the kind of hookgate that does what a kind of a relative does.
+/// Returns the remedy for a kind of hookgate's API group, or of a related tool, that `lint` does not check.
 fn remedy(Kind { group, kind }: &Kind) -> Option<&'static str> {
     match (group.as_str(), kind.as_str()) {
         ("argoproj.io", "AnalysisTemplate" | "ClusterAnalysisTemplate") => Some(

@@ -1,7 +1,7 @@
 //! Hooks that behave differently than with the original operators: one warning for each row of the migration guide.
 
 use expr_conditions::{Condition, ConditionErrorKind, EvalInput, Input};
-use hook_core::resolve::FieldError;
+use hook_core::resolve::{FieldError, without_placeholders};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use shared_api::metric::Metric;
@@ -24,12 +24,16 @@ fn is_positive(limit: Option<i32>) -> bool {
     limit.is_some_and(|limit| limit > 0)
 }
 
+/// Returns whether the metric waits for a number of successes.
+fn has_success_limit(metric: &Metric) -> bool {
+    is_positive(metric.successful_limit) || is_positive(metric.consecutive_successful_limit)
+}
+
 fn of_counts(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
     let is_single = metric.interval.as_ref().is_none_or(String::is_empty);
     let ends = is_positive(metric.count) || is_single;
-    let waits = is_positive(metric.successful_limit) || is_positive(metric.consecutive_successful_limit);
     let tolerates = metric.failure_limit.is_some_and(|limit| limit != 0);
-    if ends && !waits && !tolerates {
+    if ends && !has_success_limit(metric) && !tolerates {
         let field = if metric.count.is_some() { ".count" } else { "" };
         let message = "a failed measurement ends the run as Failed; with the original operators the run was Successful once \
                        count was reached, even if every measurement failed; set failureLimit to tolerate failures";
@@ -43,17 +47,20 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
         (".failureCondition", metric.failure_condition.as_ref()),
     ];
     for (field, condition) in conditions {
-        let Some(key) = condition.and_then(|condition| missing_key(condition)) else {
-            continue;
-        };
-        add(field, &key);
+        if condition.is_some_and(|condition| needs_keys(condition)) {
+            let message = "a response in which one of the keys is missing or null is an Error; the original operators \
+                           compared nil, for which != is true; write ?? and a default for a key that may be missing";
+            add(field, message);
+        }
     }
 }
 
-/// Warns if the condition is an Error on an empty object, or on a list of one, because a key is missing.
-fn missing_key(condition: &str) -> Option<String> {
-    let condition = Condition::compile(&without_placeholders(condition)).ok()?;
-    let is_missing = |sample: &Value| {
+/// Returns whether the condition is an Error on an empty object, or on a list of one, because a key is missing.
+fn needs_keys(condition: &str) -> bool {
+    let Ok(condition) = Condition::compile(&without_placeholders(condition, '0')) else {
+        return false;
+    };
+    let lacks_key = |sample: &Value| {
         let input = EvalInput {
             result: Input::Json(sample),
             origin: None,
@@ -62,23 +69,7 @@ fn missing_key(condition: &str) -> Option<String> {
         let error = condition.evaluate(&input).err();
         error.is_some_and(|error| error.kind == ConditionErrorKind::MissingKey)
     };
-    let is_read = condition.mentions_result() && [json!({}), json!([{}])].iter().any(is_missing);
-    is_read.then(|| {
-        "a response in which one of the keys is missing or null is an Error; the original operators compared nil, for \
-         which != is true; write ?? and a default for a key that may be missing"
-            .to_owned()
-    })
-}
-
-/// Replaces each placeholder with a number.
-fn without_placeholders(condition: &str) -> String {
-    let mut parts = condition.split("{{");
-    let mut text = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        text.push('0');
-        text.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
-    }
-    text
+    condition.mentions_result() && [json!({}), json!([{}])].iter().any(lacks_key)
 }
 
 fn of_providers(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
@@ -87,8 +78,7 @@ fn of_providers(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
         let message = "the provider kubernetes is off by default, and accesses only objects in the namespace of the run";
         add(".provider.kubernetes", message);
         let reads = kubernetes.function.as_deref() == Some("get");
-        if reads && !is_positive(metric.successful_limit) && !is_positive(metric.consecutive_successful_limit)
-        {
+        if reads && !has_success_limit(metric) {
             let message = "a value that differs is Failed, not Error as with the original operators, and ends the run; set \
                            successfulLimit: 1 and interval to wait for the value";
             add(".provider.kubernetes.function", message);

@@ -218,19 +218,13 @@ pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
 
 /// Whether every run for a pod has an argument of this name.
 fn is_added(name: &str, containers: usize) -> bool {
-    let fixed = [
-        argument::POD_NAME,
-        argument::POD_NAMESPACE,
-        argument::POD_IP,
-        argument::HOST_IP,
-    ];
     let numbered = [argument::POD_CONTAINER, argument::MODIFIED_CONTAINER];
     let is_numbered = |kind: &str| {
         let number = name.strip_prefix(kind).and_then(|rest| rest.strip_prefix('['));
         let number = number.and_then(|rest| rest.strip_suffix(']')?.parse::<usize>().ok());
         number.is_some_and(|number| number < containers)
     };
-    fixed.contains(&name) || numbered.into_iter().any(is_numbered)
+    argument::OF_PODS.contains(&name) || numbered.into_iter().any(is_numbered)
 }
 
 #[cfg(test)]

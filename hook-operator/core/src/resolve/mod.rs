@@ -40,6 +40,7 @@ pub use metric::{ConditionText, ResolvedMetric};
 pub use optional::{AnnotationKey, OptionalProviders};
 pub(crate) use provider::is_header_name;
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
+pub use target::without_placeholders;
 pub use warning::{run_warnings, template_warnings};
 
 /// Most metrics in one spec; the CRD's schema has the same limit.

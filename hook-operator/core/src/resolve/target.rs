@@ -18,7 +18,7 @@ const METADATA_NAMES: [&str; 2] = ["metadata.google.internal", "metadata"];
 /// Returns why no call to this URL can ever be made, if the text outside of placeholders shows it.
 pub(super) fn impossible_url(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("://")?;
-    let rest = without_placeholders(rest);
+    let rest = without_placeholders(rest, 'x');
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
         return Some("has no host; write http://HOST:PORT/PATH".to_owned());
@@ -63,12 +63,12 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     })
 }
 
-/// Replaces each placeholder with a letter, because its value is not known yet.
-fn without_placeholders(text: &str) -> String {
+/// Replaces each placeholder with a character, because its value is not known yet.
+pub fn without_placeholders(text: &str, stand_in: char) -> String {
     let mut parts = text.split("{{");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        plain.push('x');
+        plain.push(stand_in);
         plain.push_str(part.split_once("}}").map_or("", |(_, rest)| rest));
     }
     plain

@@ -115,14 +115,14 @@ fn list_refused(metric: &Metric, condition: &str) -> Option<String> {
     }
     let query = &metric.provider.prometheus.as_ref()?.query;
     // Scalars and comments are left alone, and a placeholder may stand for anything.
-    let is_scalar = |word: &str| {
+    let is_scalar = |(name, _): (&str, &str)| {
         matches!(
-            word.to_ascii_lowercase().as_str(),
+            name.to_ascii_lowercase().as_str(),
             "scalar" | "time" | "pi" | "inf" | "nan"
         )
     };
     let is_known = !query.contains("{{") && !query.contains('#');
-    let is_vector = is_known && words_of(query).next().is_some() && !words_of(query).any(is_scalar);
+    let is_vector = is_known && names_in(query).next().is_some() && !names_in(query).any(is_scalar);
     let error = expr_conditions::refuses(condition, Input::Floats(&[])).filter(|_| is_vector)?;
     Some(format!(
         "the query returns a list of samples, on which this condition fails: {error}; or wrap the query in scalar(…)"
@@ -154,26 +154,26 @@ fn averaging(metric: &Metric) -> Option<&'static str> {
 
 /// Returns whether a Prometheus query calls a function: `avg(…)`, `avg by (…) (…)`.
 fn calls(query: &str, function: &str) -> bool {
-    query.match_indices(function).any(|(start, _)| {
-        let before = query.get(..start).unwrap_or_default();
-        let after = query
-            .get(start + function.len()..)
-            .unwrap_or_default()
-            .trim_start();
-        let is_word =
-            !before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || "_:".contains(letter));
-        is_word
+    names_in(query).any(|(name, rest)| {
+        let rest = rest.trim_start();
+        name == function
             && ["(", "by", "without"]
                 .into_iter()
-                .any(|next| after.starts_with(next))
+                .any(|next| rest.starts_with(next))
     })
 }
 
-/// Returns the names in a Prometheus query: functions, metrics and labels.
-fn words_of(query: &str) -> impl Iterator<Item = &str> {
+/// Returns the names in a Prometheus query (functions, metrics, labels), each with the text behind it.
+fn names_in(query: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let words = query.split(move |letter| !is_inner(letter));
-    words.filter(|word| word.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_'))
+    let mut rest = query;
+    let words = std::iter::from_fn(move || {
+        let word = rest.trim_start_matches(|letter| !is_inner(letter));
+        let (word, behind) = word.split_at(word.find(|letter| !is_inner(letter)).unwrap_or(word.len()));
+        rest = behind;
+        (!word.is_empty()).then_some((word, behind))
+    });
+    words.filter(|(word, _)| !word.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
