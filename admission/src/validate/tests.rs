@@ -154,7 +154,7 @@ fn what_is_being_deleted_and_parts_of_objects_pass() {
 }
 
 #[test]
-fn a_certificate_that_is_not_checked_is_legal_and_told() {
+fn a_certificate_that_is_not_checked_is_a_warning() {
     let mut risky = run("result == 0");
     risky["spec"]["metrics"][0]["provider"]["web"]["insecureSkipVerify"] = json!(true);
     let warnings = warnings(&request("HookRun", &risky, &Value::Null));

@@ -256,13 +256,9 @@ async fn without_a_configuration_it_says_so_and_waits_for_one() {
     let configurations = installation.configurations();
     let params = DeleteParams::default();
     configurations.delete(&installation.name, &params).await.unwrap();
-    eventually(SOON, || async {
-        let (status, text) = replica.ask("/readyz").await?;
-        let words = "[-] configuration the ValidatingWebhookConfiguration does not exist";
-        let told = status == 503 && text.contains(words);
-        if told { Ok(()) } else { Err(text) }
-    })
-    .await;
+    replica
+        .not_ready(&["[-] configuration the ValidatingWebhookConfiguration does not exist"])
+        .await;
     installation.configure(replica.tls, &json!({})).await;
     replica.ready().await;
     installation.asked().await;

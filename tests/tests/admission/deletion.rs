@@ -16,7 +16,7 @@ fn games(installation: &Installation<'_>) -> Api<GameDeployment> {
 }
 
 /// Runs the kubectl command at the end of a refusal.
-fn do_as_told(installation: &Installation<'_>, refusal: &str) {
+fn run_the_printed_command(installation: &Installation<'_>, refusal: &str) {
     let (_, command) = refusal.rsplit_once(": kubectl ").unwrap();
     let mut kubectl = installation.control_plane.kubectl();
     kubectl.args(command.split(' '));
@@ -40,7 +40,7 @@ async fn a_workload_goes_only_when_its_label_allows_it() {
         installation.refused(&["delete", "gamedeployment", GAME, "--cascade=orphan"], ""),
         refusal
     );
-    do_as_told(&installation, &refusal);
+    run_the_printed_command(&installation, &refusal);
     installation.must(&delete, "");
     assert!(games(&installation).get_opt(GAME).await.unwrap().is_none());
     let labels = [
@@ -101,7 +101,7 @@ async fn a_template_needs_always_and_a_run_needs_nothing() {
     );
     installation.must(&["delete", "hookrun", "hook"], "");
     let refusal = installation.refused(&["delete", "hooktemplate", "hook"], "");
-    do_as_told(&installation, &refusal);
+    run_the_printed_command(&installation, &refusal);
     installation.must(&["delete", "hooktemplate", "hook"], "");
 }
 

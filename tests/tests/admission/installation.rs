@@ -190,6 +190,18 @@ impl Replica {
         .await;
     }
 
+    /// Waits until the replica reports that it is not ready, with all these words.
+    pub(crate) async fn not_ready(&self, words: &[&str]) {
+        eventually(SOON, || async {
+            let (status, text) = self.ask("/readyz").await?;
+            if status == 503 && words.iter().all(|word| text.contains(word)) {
+                return Ok(());
+            }
+            Err(text)
+        })
+        .await;
+    }
+
     /// Returns status and text of a health or metrics path.
     pub(crate) async fn ask(&self, path: &str) -> Result<(u16, String), String> {
         let client = test_kit::http_client().unwrap();

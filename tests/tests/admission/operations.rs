@@ -5,7 +5,6 @@ use std::time::Duration;
 use operator_tests::fleet::game;
 use operator_tests::{SOON, assert_has};
 use serde_json::{Value, json};
-use test_kit::eventually;
 
 use crate::installation::{Installation, bad_template, hook};
 use crate::shared;
@@ -79,7 +78,7 @@ async fn what_is_no_question_is_refused() {
 }
 
 #[tokio::test]
-async fn a_risk_is_told_and_not_refused() {
+async fn a_risk_is_a_warning_and_not_refused() {
     let (installation, _replica) = Installation::running(shared().await, &[]).await;
     let mut risky = hook("HookTemplate", "risky", "result > 1");
     risky["spec"]["metrics"][0]["provider"]["web"]["insecureSkipVerify"] = json!(true);
@@ -94,12 +93,7 @@ async fn an_end_is_announced_and_answers_are_given_until_then() {
     let bundle = installation.bundle().await;
     let ending = replica.process.terminate(SOON);
     let drained = async {
-        eventually(SOON, || async {
-            let (status, text) = replica.ask("/readyz").await?;
-            let told = status == 503 && text.contains("[-] ending shutting down");
-            if told { Ok(()) } else { Err(text) }
-        })
-        .await;
+        replica.not_ready(&["[-] ending shutting down"]).await;
         let answer = replica.post(&bundle, "/validate", b"{}".to_vec()).await;
         assert_eq!(answer.unwrap().0, 400, "still answered");
         installation.refused(&["create", "--filename", "-"], &bad_template("bad").to_string());
@@ -116,14 +110,8 @@ async fn without_rights_it_says_so_and_recovers() {
     installation.must(&["delete", "rolebinding", &installation.name], "");
     let replica = installation.replica(&["--api-timeout", "5s"]);
     installation.configure(replica.tls, &json!({})).await;
-    eventually(SOON, || async {
-        let (status, text) = replica.ask("/readyz").await?;
-        let told = status == 503
-            && text.contains("[-] certificate failed to read the Secret: ")
-            && text.contains("(403)");
-        if told { Ok(()) } else { Err(text) }
-    })
-    .await;
+    let words = ["[-] certificate failed to read the Secret: ", "(403)"];
+    replica.not_ready(&words).await;
     let mut binding: Value = serde_json::from_str(&binding).unwrap();
     binding["metadata"] = json!({ "name": installation.name });
     installation.must(&["create", "--filename", "-"], &binding.to_string());
