@@ -485,23 +485,23 @@ impl NeededRight {
                         "which the hook needs to run a command in a container; use another provider, or ask"
                     }
                     ValidatedKind::HookAction | ValidatedKind::ExecutionHook => {
-                        "which ExecutionHooks need to carry out an action in containers; ask"
+                        "which ExecutionHooks need to run an action in containers; ask"
                     }
                 };
                 let may_not = may_not(&resource.to_string());
-                format!("{may_not}, {remedy} an administrator for the right to create {resource}")
+                format!("{may_not}, {remedy} an administrator for permission to create {resource}")
             }
             HookVerb::Create => format!(
-                "{}, which the hook needs; use another provider, or ask an administrator for the right to create jobs",
+                "{}, which the hook needs; use another provider, or ask an administrator for permission to create jobs",
                 may_not("Jobs (batch)")
             ),
             HookVerb::Get if resource.is_any() => format!(
-                "{}, which the hook needs because Group, Version or Kind has no value in args; set the value, name \
-                 the kind in target, or ask an administrator for the right to get * of all API groups",
+                "{}, which the hook needs because the argument Group, Version or Kind has no value; set it, specify \
+                 the kind in target, or ask an administrator for permission to get all resources in all API groups",
                 may_not(&format!("*{name}"))
             ),
             HookVerb::Get | HookVerb::Patch => format!(
-                "{}, which the hook needs; use another provider, or ask an administrator for the right to {verb} \
+                "{}, which the hook needs; use another provider, or ask an administrator for permission to {verb} \
                  {resource}",
                 may_not(&format!("{resource}{name}"))
             ),
@@ -948,7 +948,7 @@ mod tests {
                 right.refusal(&Resource::pod_exec()),
                 format!(
                     "{field}: \"alice\" is not allowed to create pods/exec in namespace games, which ExecutionHooks \
-                     need to carry out an action in containers; ask an administrator for the right to create pods/exec"
+                     need to run an action in containers; ask an administrator for permission to create pods/exec"
                 )
             );
             assert_eq!(
@@ -998,33 +998,33 @@ mod tests {
                 job("v1"),
                 Resource::new("batch", "jobs"),
                 "provider.job: \"alice\" is not allowed to create Jobs (batch) in namespace games, which the hook \
-                 needs; use another provider, or ask an administrator for the right to create jobs",
+                 needs; use another provider, or ask an administrator for permission to create jobs",
             ),
             (
                 kubernetes("get", json!({ "name": "arena-0" })),
                 pods.clone(),
                 "provider.kubernetes: \"alice\" is not allowed to get pods \"arena-0\" in namespace games, which the \
-                 hook needs; use another provider, or ask an administrator for the right to get pods",
+                 hook needs; use another provider, or ask an administrator for permission to get pods",
             ),
             (
                 kubernetes("get", arena),
                 arenas,
                 "provider.kubernetes: \"alice\" is not allowed to get arenas.games.example.com in namespace games, \
-                 which the hook needs; use another provider, or ask an administrator for the right to get \
+                 which the hook needs; use another provider, or ask an administrator for permission to get \
                  arenas.games.example.com",
             ),
             (
                 kubernetes("get", json!({})),
                 any.clone(),
                 "provider.kubernetes: \"alice\" is not allowed to get * in namespace games, which the hook needs \
-                 because Group, Version or Kind has no value in args; set the value, name the kind in target, or ask an \
-                 administrator for the right to get * of all API groups",
+                 because the argument Group, Version or Kind has no value; set it, specify the kind in target, or ask \
+                 an administrator for permission to get all resources in all API groups",
             ),
             (
                 kubernetes("patch", json!({})),
                 pods,
                 "provider.kubernetes: \"alice\" is not allowed to patch pods in namespace games, which the hook needs; \
-                 use another provider, or ask an administrator for the right to patch pods",
+                 use another provider, or ask an administrator for permission to patch pods",
             ),
             (
                 kubernetes("exec", json!({})),
@@ -1035,7 +1035,7 @@ mod tests {
                 exec("players"),
                 Resource::pod_exec(),
                 "provider.exec: \"alice\" is not allowed to create pods/exec in namespace games, which the hook needs \
-                 to run a command in a container; use another provider, or ask an administrator for the right to \
+                 to run a command in a container; use another provider, or ask an administrator for permission to \
                  create pods/exec",
             ),
         ] {

@@ -48,16 +48,16 @@ impl Default for Room {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BodyError {
     /// Longer than any review.
-    #[error("the body has more than {MAX_BODY_BYTES} bytes")]
+    #[error("the request body is larger than {MAX_BODY_BYTES} bytes")]
     TooLong,
     /// Too many large bodies at a time.
-    #[error("too many large bodies at a time; try again")]
+    #[error("too many large requests at once; try again")]
     NoRoom,
     /// Too few bytes per second.
-    #[error("the body did not arrive in time")]
+    #[error("the request body did not arrive in time")]
     Slow,
     /// The connection broke, or the framing is wrong.
-    #[error("the body cannot be read: {0}")]
+    #[error("failed to read the request body: {0}")]
     Broken(String),
 }
 

@@ -33,8 +33,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 /// Version of the core API group.
 const CORE_VERSION: &str = "v1";
 /// Reason why a kind has no resource.
-const NOT_SERVED: &str =
-    "the API server serves no such namespaced kind; correct the kind, or install its definition first";
+const NOT_SERVED: &str = "the API server has no such namespaced kind; fix the kind, or install its CRD first";
 
 /// Maximum number of HookTemplates that are looked up for one GameDeployment.
 const MAX_TEMPLATES: usize = 64;
@@ -149,7 +148,7 @@ impl ClusterReader {
                     continue;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, namespace, "hooks are not looked up");
+                    tracing::debug!(%error, namespace, "failed to look up a HookTemplate");
                     return None;
                 }
             };
@@ -225,11 +224,14 @@ impl ClusterReader {
         let api: Api<SubjectAccessReview> = Api::all(self.client.0.clone());
         let (params, review) = (PostParams::default(), right.review(&resource));
         let call = api.create(&params, &review);
-        let answer = self.calls.call(&right.namespace, "review a right", call).await;
+        let answer = self
+            .calls
+            .call(&right.namespace, "create a SubjectAccessReview", call)
+            .await;
         let why = match answer.map(|review| review.status) {
             Ok(Some(status)) if status.allowed => return None,
             Ok(status) => status.and_then(|status| status.reason).unwrap_or_default(),
-            Err(error) => format!("the right cannot be checked: {error}"),
+            Err(error) => format!("failed to check the permission: {error}"),
         };
         let refusal = right.refusal(&resource);
         Some(if why.is_empty() {
@@ -305,7 +307,7 @@ fn read_template(text: &str) -> Result<HookTemplateSpec, UnusableTemplate> {
 }
 
 fn not_checked(why: TooComplex) -> UnusableTemplate {
-    UnusableTemplate::Unreadable(format!("not checked, because {why}"))
+    UnusableTemplate::Unreadable(why.to_string())
 }
 
 /// Returns the group and version that serve a kind: the version that the hook names, or the preferred one.

@@ -12,8 +12,8 @@ const MIN_VALIDITY: Duration = Duration::from_secs(6);
 /// Maximum validity of a certificate. Longer validities would in practice mean no rotation.
 const MAX_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 
-/// Admission webhook that rejects objects that the operators would reject later, and deletions that would
-/// disconnect players.
+/// Admission webhook that rejects invalid objects before they are stored, and deletions that would disconnect
+/// players.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-admission", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("hookgate-admission", flag)))]
@@ -26,15 +26,15 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub process: ProcessArgs,
 
-    /// Address for requests from the API server over TLS: /validate, /authorize and /guard
+    /// TLS listen address for requests from the API server: /validate, /authorize and /guard
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
-    /// How long requests are still answered after a termination signal, so that callers can stop sending
+    /// How long to keep serving requests after a termination signal, so that callers can switch to another replica
     #[arg(long, default_value = "8s", value_parser = humantime::parse_duration)]
     pub drain: Duration,
 
-    /// User whose deletions need no label; can be repeated or separated by commas
+    /// User who may delete guarded objects without the label; can be repeated or separated by commas
     #[arg(
         long,
         value_delimiter = ',',
@@ -43,8 +43,8 @@ pub struct Config {
     )]
     pub guard_exempt_user: Vec<String>,
 
-    /// User of gamedeployment-operator. Only this user may create HookRuns that a GameDeployment controls;
-    /// can be repeated or separated by commas [default: not checked]
+    /// User of gamedeployment-operator, the only one allowed to create HookRuns controlled by a GameDeployment; can be
+    /// repeated or separated by commas [default: not checked]
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     pub workload_operator_user: Vec<String>,
 
@@ -57,24 +57,24 @@ pub struct Config {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 pub struct CertificateArgs {
-    /// Secret that stores the certificates
+    /// Name of the Secret that stores the certificates
     #[arg(long, default_value = "hookgate-admission-certificates")]
     pub secret: String,
 
-    /// ValidatingWebhookConfiguration that is updated to trust the certificates
+    /// ValidatingWebhookConfiguration whose caBundle is kept up to date
     #[arg(long, default_value = "hookgate-admission")]
     pub configuration: String,
 
-    /// Service through which the API server connects
+    /// Name of the Service through which the API server connects
     #[arg(long, default_value = "hookgate-admission")]
     pub service: String,
 
-    /// Name or IP address in the certificate; can be repeated or separated by commas [default:
+    /// DNS name or IP address in the certificate; can be repeated or separated by commas [default:
     /// SERVICE.NAMESPACE.svc]
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     pub server_name: Vec<String>,
 
-    /// Validity of a certificate; it is renewed after two thirds of this time
+    /// Validity of the certificates; they are renewed after two thirds of this time
     #[arg(
         long,
         default_value = "90d",
@@ -99,7 +99,7 @@ fn validity(text: &str) -> Result<Duration, String> {
     if (MIN_VALIDITY..=MAX_VALIDITY).contains(&duration) {
         Ok(duration)
     } else {
-        Err("must be from 6s to 10 years".to_owned())
+        Err("must be between 6s and 10 years".to_owned())
     }
 }
 
@@ -127,6 +127,6 @@ mod tests {
             ["127.0.0.1", "webhook.example"]
         );
         let wrong = Config::try_parse_from(["hookgate-admission", "--certificate-validity", "1s"]);
-        assert!(wrong.unwrap_err().to_string().contains("from 6s to 10 years"));
+        assert!(wrong.unwrap_err().to_string().contains("between 6s and 10 years"));
     }
 }

@@ -161,8 +161,8 @@ pub fn judge(request: &AdmissionRequest, exempt: &[String]) -> PendingDecision {
         (GROUP, "GameDeployment") if label == Some("Cascading") && is_empty(old) => allowed,
         (GROUP, "GameDeployment") => refuse(request, &workload(request, label)),
         (GROUP, "HookTemplate") => {
-            let words = "gates whose hooks use it would stay closed";
-            refuse(request, &opening(request, label, words))
+            let words = "hooks that use it could not run, so their gates would stay closed";
+            refuse(request, &opening(request, ("it", label), words))
         }
         ("apiextensions.k8s.io", "CustomResourceDefinition") if old["spec"]["group"] == GROUP => {
             definition(request, label)
@@ -196,13 +196,13 @@ fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {
             command(request)
         );
     }
-    opening(request, label, &words)
+    opening(request, ("it", label), &words)
 }
 
-/// Builds the message with the value of the label and the command that allows the deletion.
-fn opening(request: &AdmissionRequest, label: Option<&str>, words: &str) -> String {
+/// Builds the message with the value of the label of this subject, and the command that allows the deletion.
+fn opening(request: &AdmissionRequest, (subject, label): (&str, Option<&str>), words: &str) -> String {
     let state = match label {
-        None => format!("it has no label {DELETION_ALLOW}"),
+        None => format!("{subject} has no label {DELETION_ALLOW}"),
         Some(value) => format!("its label {DELETION_ALLOW} is {value:?}"),
     };
     format!(
@@ -228,7 +228,8 @@ fn definition(request: &AdmissionRequest, label: Option<&str>) -> PendingDecisio
         .filter(|version| version["served"] == true)
         .find_map(|version| version["name"].as_str());
     let plural = spec["names"]["plural"].as_str();
-    let why = opening(request, label, "every object of the kind would be deleted");
+    let words = "all objects of this kind would be deleted";
+    let why = opening(request, ("the CRD", label), words);
     let refusal = format!(
         "deletion of {} {} is refused: {why}",
         request.kind.kind,
@@ -238,7 +239,9 @@ fn definition(request: &AdmissionRequest, label: Option<&str>) -> PendingDecisio
         (Some(version), Some(plural)) if label == Some("Cascading") => PendingDecision::UnlessNoObjects {
             version: version.to_owned(),
             plural: plural.to_owned(),
-            refusal: format!("{refusal}. Cascading allows the deletion once no such object exists"),
+            refusal: format!(
+                "{refusal}. The label value Cascading allows the deletion once no objects of this kind are left"
+            ),
         },
         _ => PendingDecision::Given(AdmissionDecision::Forbidden(refusal)),
     }

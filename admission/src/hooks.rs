@@ -153,10 +153,7 @@ mod tests {
         };
         assert_eq!(
             warnings(&workload, &templates),
-            [
-                "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; create it, or correct the name: did you \
-              mean nobody?"
-            ]
+            ["spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; did you mean nobody?"]
         );
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
         assert_eq!(warnings(&workload, &templates), [""; 0]);
@@ -167,13 +164,12 @@ mod tests {
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
         let table = [
             (
-                UnusableTemplate::Unreadable("not checked, because no".to_owned()),
-                "cannot be read: not checked, because no; correct it",
+                UnusableTemplate::Unreadable("spec: no".to_owned()),
+                "cannot be parsed: spec: no",
             ),
             (
                 TooLarge::Spec(1_300_000).into(),
-                "is too large: its spec has 1300000 bytes, but hooks of a GameDeployment may have at most 131072; \
-                 shorten it",
+                "is too large for a GameDeployment hook: its spec is 1300000 bytes; the limit is 131072",
             ),
         ];
         for (why, words) in table {

@@ -202,7 +202,7 @@ async fn answer(
         Err(error) => {
             let code = error.code();
             handler.metrics.malformed();
-            tracing::warn!(path = name, code = code.as_u16(), %error, "a request cannot be read");
+            tracing::warn!(path = name, code = code.as_u16(), %error, "failed to read a request");
             return (code, error.to_string()).into_response();
         }
     };
@@ -223,8 +223,8 @@ async fn answer(
         Ok(verdict) => verdict,
         Err(error) => {
             handler.metrics.answered(name, &asked, "failed", since.elapsed());
-            tracing::error!(path = name, error, "a request failed because of a bug");
-            let words = "internal error of hookgate-admission; see its log";
+            tracing::error!(path = name, error, "internal error while handling a request");
+            let words = "internal error in hookgate-admission; see its log";
             return (StatusCode::INTERNAL_SERVER_ERROR, words).into_response();
         }
     };

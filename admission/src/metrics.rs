@@ -55,18 +55,18 @@ impl Metrics {
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_admission");
         let help =
-            "Answered admission requests, by path, kind, operation and outcome (allowed, refused, failed)";
+            "Admission requests handled, by path, kind, operation and outcome (allowed, refused, failed)";
         registry.register("requests", help, self.requests.clone());
-        let help = "Requests that cannot be read as an AdmissionReview";
+        let help = "Requests that are not a valid AdmissionReview";
         registry.register("malformed_requests", help, self.malformed.clone());
         let help = "Time from the arrival of a request to its response";
         registry.register("request_duration_seconds", help, self.seconds.clone());
         let help = "Failed TLS handshakes, by reason (refused: the client does not trust the certificate; timeout; \
                     other: the client disconnected, or does not speak TLS)";
         registry.register("tls_handshakes_failed", help, self.handshakes_failed.clone());
-        let help = "Certificates that this process created";
+        let help = "Certificates created by this process";
         registry.register("certificate_renewals", help, self.renewals.clone());
-        let help = "Expiry time of the presented certificate, in seconds since 1970; 0: no certificate";
+        let help = "Unix time at which the certificate in use expires; 0 if there is none";
         registry.register("certificate_expiry_timestamp_seconds", help, self.expiry.clone());
     }
 

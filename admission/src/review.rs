@@ -106,13 +106,13 @@ impl AdmissionRequest {
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
     /// The body is not JSON, or has a different structure.
-    #[error("cannot be read as an AdmissionReview: {0}")]
+    #[error("the request body is not a valid AdmissionReview: {0}")]
     Form(#[from] serde_json::Error),
     /// The body has a different kind or version.
-    #[error("{0} of {1} is not supported; send AdmissionReview of admission.k8s.io/v1")]
+    #[error("unsupported {1} {0}; send an admission.k8s.io/v1 AdmissionReview")]
     Kind(String, String),
     /// A part of the request is longer than any API server sends.
-    #[error("request.{field} has {bytes} bytes; the limit is {max}")]
+    #[error("request.{field} is {bytes} bytes long; the limit is {max}")]
     TooLong {
         /// Field of the request.
         field: &'static str,
@@ -122,7 +122,7 @@ pub enum Malformed {
         max: usize,
     },
     /// The user has too many attributes.
-    #[error("request.userInfo has more than {MAX_USER_VALUES} values, which is the limit")]
+    #[error("request.userInfo has too many values; the limit is {MAX_USER_VALUES}")]
     User,
 }
 
@@ -307,7 +307,7 @@ impl ReceivedRequest {
     pub fn guarded(self) -> Result<AdmissionRequest, AdmissionDecision> {
         let read = serde_json::from_str::<Option<GuardedObject>>(self.old_object.get());
         let old_object = read.and_then(serde_json::to_value).map_err(|error| {
-            AdmissionDecision::Forbidden(format!("the object to delete cannot be read: {error}"))
+            AdmissionDecision::Forbidden(format!("the object to delete cannot be parsed: {error}"))
         })?;
         Ok(AdmissionRequest {
             old_object,
@@ -343,24 +343,24 @@ impl WeighedRequest {
         if let Some(why) = self.values.err().or(self.old_values.err())
             && is_unchanged(&object, &old_object)
         {
-            return Err(AdmissionDecision::Allowed(vec![format!("not checked: {why}")]));
+            return Err(AdmissionDecision::Allowed(vec![format!("not validated: {why}")]));
         }
         let unchecked = |which, why, remedy| {
-            let words = format!("the {which} object cannot be checked: {why}; {remedy}");
+            let words = format!("the {which} object cannot be validated: {why}; {remedy}");
             Err(AdmissionDecision::Invalid(words))
         };
         let old_text = match (self.values, self.old_values) {
             (Err(why), _) => return unchecked("new", why, "simplify it"),
             // These may only change in certain ways, which cannot be compared.
             (Ok(_), Err(why)) if ["HookRun", "ExecutionHook"].contains(&head.kind.kind.as_str()) => {
-                return unchecked("stored", why, "delete it and create it again");
+                return unchecked("stored", why, "delete and recreate it");
             }
             (Ok(_), Err(_)) => RawValue::NULL,
             (Ok(_), Ok(_)) => &old_object,
         };
         let value = |text: &RawValue| {
             serde_json::from_str::<Value>(text.get())
-                .map_err(|error| AdmissionDecision::Invalid(format!("the object cannot be read: {error}")))
+                .map_err(|error| AdmissionDecision::Invalid(format!("the object cannot be parsed: {error}")))
         };
         Ok(AdmissionRequest {
             object: value(&object)?,

@@ -104,7 +104,7 @@ impl Server {
             .await
             .is_err()
         {
-            tracing::warn!("closed connections that did not end in time");
+            tracing::warn!("closed connections that did not finish in time");
         }
     }
 }

@@ -81,7 +81,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
         return AdmissionDecision::Forbidden(words);
     }
     if kind == ValidatedKind::ExecutionHook && !old.is_null() && fixed_spec(object) != fixed_spec(old) {
-        let words = "spec: only terminate may be changed; create another ExecutionHook";
+        let words = "spec: only terminate may be changed; create a new ExecutionHook instead";
         return AdmissionDecision::Invalid(words.to_owned());
     }
     let joined = |problems: &[FieldError]| FieldErrors::from_iter(problems.to_vec()).to_string();
@@ -99,7 +99,7 @@ pub fn judge(request: &AdmissionRequest) -> AdmissionDecision {
         Ok(known) => {
             let known = known
                 .into_iter()
-                .map(|problem| format!("existing problem, not rejected: {problem}"));
+                .map(|problem| format!("pre-existing problem, allowed: {problem}"));
             AdmissionDecision::Allowed(known.chain(warnings(kind, request)).collect())
         }
     }
@@ -123,8 +123,8 @@ pub fn forged(request: &AdmissionRequest, operators: &[String]) -> Option<Admiss
         .filter(|_| operators.iter().all(|known| known != user))?;
     let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
     Some(AdmissionDecision::Forbidden(format!(
-        "metadata.ownerReferences: {user:?} must not set {kind} {name} as the controller: only \
-         gamedeployment-operator creates its HookRuns; remove the owner reference"
+        "metadata.ownerReferences: {user:?} is not allowed to set {kind} {name} as the controller, because only \
+         gamedeployment-operator creates HookRuns for it; remove the owner reference"
     )))
 }
 
@@ -150,8 +150,8 @@ fn edits_controlled_run(kind: ValidatedKind, object: &Value, old: &Value) -> Opt
     (fixed_spec(object) != fixed_spec(old)).then(|| {
         let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
         format!(
-            "spec: this HookRun belongs to {kind} {name}, and an edited HookRun opens no gate; edit the \
-             HookTemplate, or delete the HookRun to rerun the hook (spec.terminate may be set)"
+            "spec: this HookRun belongs to {kind} {name}, and editing it would invalidate it; edit the HookTemplate, \
+             or delete the HookRun to rerun the hook (only spec.terminate may be changed)"
         )
     })
 }
@@ -223,21 +223,21 @@ fn run_problems(object: &Value) -> Found<FieldError> {
 }
 
 fn action_problems(object: &Value) -> Found<FieldError> {
-    let action: HookAction = parse(object).map_err(|error| unreadable(&error))?;
+    let action: HookAction = parse(object).map_err(|error| unreadable("HookAction", &error))?;
     let problems = resolve_action(&action).err().unwrap_or_default();
     Ok(problems.iter().cloned().collect())
 }
 
 fn execution_problems(object: &Value) -> Found<FieldError> {
-    let hook: ExecutionHook = parse(object).map_err(|error| unreadable(&error))?;
+    let hook: ExecutionHook = parse(object).map_err(|error| unreadable("ExecutionHook", &error))?;
     let problems = resolve_hook(&hook.spec).err().unwrap_or_default();
     Ok(problems.iter().cloned().collect())
 }
 
-/// Returns the message for an object that does not parse as a HookAction or ExecutionHook.
-fn unreadable(error: &str) -> String {
+/// Returns the message for an object that does not parse as this kind.
+fn unreadable(kind: &str, error: &str) -> String {
     let error = cut(error, MAX_PARSER_BYTES);
-    format!("it cannot be read: {error}; correct the field")
+    format!("the {kind} cannot be parsed: {error}; fix the field")
 }
 
 /// Returns warnings about valid but surprising settings.

@@ -264,9 +264,9 @@ fn an_object_that_no_parser_can_follow_is_judged_by_its_text() {
             let is_allowed = decision == PendingDecision::Given(AdmissionDecision::Allowed(Vec::new()));
             assert_eq!(is_allowed, wanted, "{label}: {decision:?}");
         }
-        let refused = format!("the new object cannot be checked: {words}; simplify it");
+        let refused = format!("the new object cannot be validated: {words}; simplify it");
         let refused = AdmissionDecision::Invalid(refused);
-        let known = AdmissionDecision::Allowed(vec![format!("not checked: {words}")]);
+        let known = AdmissionDecision::Allowed(vec![format!("not validated: {words}")]);
         let (none, status) = (String::new(), deep.replacen("\"x\"", "\"status\"", 1));
         for (new, old, wanted) in [
             (&deep, &none, Some(refused)),

@@ -13,8 +13,8 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub operator: OperatorArgs,
 
-    /// Do not watch nodes: deletion costs of nodes are ignored, and hooks also run for pods whose node is gone, and,
-    /// from 30 s after the last report of their kubelet, for pods that never started
+    /// Do not watch nodes. Node deletion costs are then ignored, and hooks also run for pods whose node is gone, and for
+    /// pods that never started once their kubelet has not reported for 30s
     #[arg(long)]
     pub ignore_nodes: bool,
 

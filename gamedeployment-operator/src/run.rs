@@ -166,12 +166,12 @@ impl Loop {
             DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
             DriverOutput::Overdue(objects) => tracing::warn!(
                 objects,
-                "the watch has not shown writes in time; reading their objects directly"
+                "writes did not show up in the watch in time; reading the objects directly"
             ),
             DriverOutput::Unreadable((namespace, name), unreadable) => {
                 self.metrics.unreadable.inc();
                 let error = &unreadable.error;
-                tracing::warn!(namespace, name, error, "a GameDeployment cannot be read");
+                tracing::warn!(namespace, name, error, "a GameDeployment cannot be parsed");
             }
             DriverOutput::Unread { kind, key, error } => {
                 let (namespace, name) = key;
@@ -180,7 +180,7 @@ impl Loop {
                     name,
                     kind = kind.as_str(),
                     error,
-                    "the outcome of a write is unknown and its object cannot be read; deciding without it"
+                    "the outcome of a write is unknown and the object cannot be read; deciding without it"
                 );
             }
             DriverOutput::WorkloadDeleted(key) => self.metrics.forget(&key),

@@ -46,12 +46,12 @@ Reference of an image. A released chart has the digests of its images in annotat
 {{- $endpoint := .Values.tracing.endpoint -}}
 {{- $parts := regexFindAll "^https?://([^/?#@]*@)?(\\[[0-9A-Fa-f:.]+\\]|[^]/?#@:[\\s]+)(:[0-9]{1,5})?([/?#]|$)" $endpoint 1 -}}
 {{- if not $parts -}}
-{{- fail (printf "tracing.endpoint: %q names no port that networkPolicy.enabled could open; write it as http://collector.monitoring:4318" $endpoint) -}}
+{{- fail (printf "tracing.endpoint: %q has no port that the NetworkPolicy could allow; write it as http://collector.monitoring:4318" $endpoint) -}}
 {{- end -}}
 {{- $port := regexReplaceAll "^.*?(:([0-9]+))?[/?#]?$" (first $parts) "${2}" -}}
 {{- $port = $port | default (ternary "443" "80" (hasPrefix "https:" $endpoint)) | int -}}
 {{- if or (lt $port 1) (gt $port 65535) -}}
-{{- fail (printf "tracing.endpoint: the port of %q is not one from 1 to 65535" $endpoint) -}}
+{{- fail (printf "tracing.endpoint: the port of %q must be between 1 and 65535" $endpoint) -}}
 {{- end -}}
 {{- $port -}}
 {{- end }}

@@ -135,7 +135,7 @@ Objects of an operator: one Deployment for each of its shards, which share all n
 {{- if le $count 1 -}}
 {{ include "hookgate.program" $program }}
 {{- else -}}
-{{- if .root.Values.namespaced }}{{ fail (printf "%s: shards share all namespaces, and namespaced=true works in one: set shards to 1" .name) }}{{ end -}}
+{{- if .root.Values.namespaced }}{{ fail (printf "%s: shards divide all namespaces, but namespaced: true manages only one; set shards to 1" .name) }}{{ end -}}
 {{- range $shard := until $count -}}
 {{- $args := append $.args (printf "--shard=%d/%d" $shard $count) -}}
 {{- if $shard }}

@@ -195,7 +195,7 @@ impl ApiBackend {
         let about = reference_of("HookRun", metadata);
         self.events
             .warn(about, HookRunReason::InvalidSpec.as_str(), "Validate", &message);
-        self.patch_status::<HookRun>("refuse a HookRun", metadata, status)
+        self.patch_status::<HookRun>("mark a HookRun as invalid", metadata, status)
             .await?;
         Ok(())
     }
@@ -218,11 +218,11 @@ impl ApiBackend {
         if run.phase.is_unset() {
             status["phase"] = json!(Phase::Pending);
         }
-        self.patch_status::<HookRun>("record that a HookRun waits", &metadata, status)
+        self.patch_status::<HookRun>("record that a HookRun is waiting", &metadata, status)
             .await?;
         let note = format!(
-            "{message}. Next: kubectl game hook list -n {namespace}, then end or delete HookRuns that are no longer \
-             needed"
+            "{message}. Next: run kubectl game hook list -n {namespace}, then terminate or delete HookRuns that are no \
+             longer needed"
         );
         self.events
             .warn(reference_of("HookRun", &metadata), reason, "Measure", &note);
@@ -246,7 +246,7 @@ impl ApiBackend {
         status: &HookTemplateStatus,
     ) -> Result<(), StoreError> {
         let status = json!(status);
-        self.patch_status::<HookTemplate>("record a template's condition", metadata, status)
+        self.patch_status::<HookTemplate>("write the condition of a HookTemplate", metadata, status)
             .await?;
         Ok(())
     }
@@ -278,7 +278,7 @@ fn class_of(error: CallError) -> StoreError {
 pub(crate) fn readable<K: Resource>(step: &'static str, Parsed(read): Parsed<K>) -> Result<K, StoreError> {
     let mut object = read.map_err(|invalid| StoreError::Failed {
         step,
-        message: format!("it cannot be read: {invalid}"),
+        message: format!("the object cannot be parsed: {invalid}"),
     })?;
     object.meta_mut().managed_fields = None;
     Ok(object)
@@ -308,7 +308,7 @@ fn next_step(run: &HookRun) -> String {
             game.name,
             namespace_of(run)
         ),
-        None => "fix the cause, then delete this HookRun and create it again".to_owned(),
+        None => "fix the cause, then delete and recreate this HookRun".to_owned(),
     }
 }
 
@@ -379,7 +379,7 @@ impl ClusterProviders for ApiBackend {
             // Such a run is refused before its first measurement.
             None => Err(MeasurementFailure::new(
                 MeasurementReason::JobRefused,
-                "provider.job is not enabled",
+                "provider.job is disabled",
             )),
         }
     }
@@ -451,7 +451,8 @@ impl EventSink for ApiBackend {
 
     fn jobs_left(&self, run: &HookRun, jobs: &[String], why: &StoreError) {
         let message = format!(
-            "{why}. Next: kubectl delete job {} -n {}; otherwise they are deleted with this HookRun",
+            "{why}. To delete the Jobs now: kubectl delete job {} -n {}; otherwise they are deleted along with this \
+             HookRun",
             jobs.join(" "),
             namespace_of(run)
         );

@@ -7,7 +7,7 @@ use hook_providers::flags::Measuring;
 use operator_runtime::flags::{OperatorArgs, variable};
 use operator_runtime::leader::LeaderArgs;
 
-/// Measures the metrics of HookRuns and records their verdict.
+/// Measures the metrics of HookRuns and records their verdicts.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hook-operator", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("hook-operator", flag)))]
@@ -24,7 +24,8 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub measuring: Measuring,
 
-    /// Maximum bytes of specs of open HookRuns in memory, overall; a single namespace gets at most a quarter
+    /// Maximum total size of the specs of unfinished HookRuns in memory, in bytes; a single namespace gets at most a
+    /// quarter
     #[arg(
         long,
         default_value_t = DEFAULT_MAX_SPEC_BYTES,
@@ -37,7 +38,7 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub optional: OptionalArgs,
 
-    /// Carry out ExecutionHooks. The ServiceAccount hookgate-hooks of each namespace runs their commands in containers
+    /// Run ExecutionHooks. The ServiceAccount hookgate-hooks of each namespace runs their commands in containers
     #[arg(long)]
     pub execution_hooks: bool,
 }

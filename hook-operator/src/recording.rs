@@ -7,8 +7,8 @@ use hook_driver::StoreError;
 /// Pause between attempts.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// Records by `attempt` what is the case, for example `a HookRun cannot be read`. Retries until it is recorded, or the
-/// object has changed, as the watch will show.
+/// Records by `attempt` what is the case, for example `a HookRun cannot be parsed`. Retries until it is recorded, or
+/// the object has changed, as the watch will show.
 pub(crate) async fn until_recorded<F>(namespace: &str, name: &str, what: &str, attempt: impl Fn() -> F)
 where
     F: Future<Output = Result<(), StoreError>>,

@@ -55,9 +55,16 @@ pub(crate) async fn read(
     }
     let found = match object {
         Ok(Some(object)) => value(reference, &object, key),
-        Ok(None) => Err(format!("{reference} is in an object of more than 2 MiB")),
-        Err(CallError::Gone) => Err(format!("{reference} does not exist: there is no such object")),
-        Err(error) => Err(format!("{reference} could not be read: {error}")),
+        Ok(None) => Err(format!(
+            "failed to read {reference}: the object is larger than 2 MiB"
+        )),
+        Err(CallError::Gone) => Err(format!("{reference} does not exist: object not found")),
+        Err(CallError::Refused { message, .. } | CallError::Unknown { message, .. }) => {
+            Err(format!("failed to read {reference}: {message}"))
+        }
+        Err(error @ (CallError::Conflict | CallError::Lapsed)) => {
+            Err(format!("failed to read {reference}: {error}"))
+        }
     };
     reservation.hold_only(before);
     found.map_err(|message| MeasurementFailure::new(MeasurementReason::InvalidRequest, message))
@@ -69,15 +76,15 @@ fn value(reference: &Reference, object: &[u8], key: &str) -> Result<String, Stri
     let found = TextAt(&["data", key]).deserialize(&mut object);
     // The error could quote the object.
     let found =
-        found.map_err(|_| format!("{reference} could not be read: the response is not a valid object"))?;
-    let found = found.ok_or_else(|| format!("{reference} does not exist: the object has no such key"))?;
+        found.map_err(|_| format!("failed to read {reference}: the response is not a valid object"))?;
+    let found = found.ok_or_else(|| format!("{reference} does not exist: key not found"))?;
     match reference {
         Reference::ConfigMap { .. } => Ok(found),
         Reference::Secret { .. } => STANDARD
             .decode(found)
             .ok()
             .and_then(|bytes| String::from_utf8(bytes).ok())
-            .ok_or_else(|| format!("{reference} is not text")),
+            .ok_or_else(|| format!("{reference} is not UTF-8 text")),
     }
 }
 
@@ -148,36 +155,34 @@ mod tests {
         for (object, words) in [
             (
                 r#"{ "data": { "other": "eHh4" } }"#,
-                "does not exist: the object has no such key",
+                "does not exist: key not found",
             ),
-            (
-                r#"{ "data": null }"#,
-                "does not exist: the object has no such key",
-            ),
+            (r#"{ "data": null }"#, "does not exist: key not found"),
             (
                 r#"{ "data": { "value": null } }"#,
-                "does not exist: the object has no such key",
+                "does not exist: key not found",
             ),
-            ("{}", "does not exist: the object has no such key"),
-            (r#"{ "data": { "value": "/w==" } }"#, "is not text"),
-            (r#"{ "data": { "value": "?" } }"#, "is not text"),
-            (
-                r#"{ "data": { "value": 7 } }"#,
-                "could not be read: the response is not a valid object",
-            ),
-            (
-                r#"{ "data": "hush" }"#,
-                "could not be read: the response is not a valid object",
-            ),
-            (
-                "[\"hush\"]",
-                "could not be read: the response is not a valid object",
-            ),
-            ("hush", "could not be read: the response is not a valid object"),
+            ("{}", "does not exist: key not found"),
+            (r#"{ "data": { "value": "/w==" } }"#, "is not UTF-8 text"),
+            (r#"{ "data": { "value": "?" } }"#, "is not UTF-8 text"),
         ] {
             assert_eq!(
                 found(&secret, object),
                 Err(format!("{of_secret} {words}")),
+                "{object}"
+            );
+        }
+        for object in [
+            r#"{ "data": { "value": 7 } }"#,
+            r#"{ "data": "hush" }"#,
+            "[\"hush\"]",
+            "hush",
+        ] {
+            assert_eq!(
+                found(&secret, object),
+                Err(format!(
+                    "failed to read {of_secret}: the response is not a valid object"
+                )),
                 "{object}"
             );
         }

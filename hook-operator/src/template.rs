@@ -60,7 +60,7 @@ pub async fn drive(
                     let key = key_of(&unreadable.metadata);
                     invalid.set(key.clone(), true);
                     let name = unreadable.metadata.name.as_deref().unwrap_or_default();
-                    tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be read");
+                    tracing::warn!(name, error = unreadable.error, "a HookTemplate cannot be parsed");
                     let generation = (unreadable.metadata.uid.clone(), unreadable.metadata.generation);
                     let known = refused.insert(key.clone(), generation.clone());
                     if known.as_ref() != Some(&generation) {

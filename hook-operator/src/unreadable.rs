@@ -13,7 +13,12 @@ where
 {
     let namespace = invalid.metadata.namespace.as_deref().unwrap_or_default();
     let name = invalid.metadata.name.as_deref().unwrap_or_default();
-    tracing::warn!(namespace, name, error = invalid.error, "{object} cannot be read");
-    let what = format!("{object} cannot be read");
+    tracing::warn!(
+        namespace,
+        name,
+        error = invalid.error,
+        "{object} cannot be parsed"
+    );
+    let what = format!("{object} cannot be parsed");
     until_recorded(namespace, name, &what, attempt).await;
 }

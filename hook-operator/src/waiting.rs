@@ -126,7 +126,7 @@ impl Calls {
             // Boxed because it is large, and many wait for their turn.
             Box::pin(self.backend.record_waiting(&key, &run)).await
         };
-        until_recorded(&key.0, &key.1, "a HookRun waits for memory", attempt).await;
+        until_recorded(&key.0, &key.1, "a HookRun is waiting for memory", attempt).await;
     }
 
     /// Reads a run, as often as it takes.
@@ -141,7 +141,7 @@ impl Calls {
             match read {
                 Ok(run) => return run,
                 Err(error) => {
-                    tracing::warn!(namespace, name, %error, "failed to read a HookRun that waited; retrying");
+                    tracing::warn!(namespace, name, %error, "failed to read a waiting HookRun; retrying");
                     tokio::time::sleep(retry.fail()).await;
                 }
             }

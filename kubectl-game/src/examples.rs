@@ -4,49 +4,50 @@ use clap::Command;
 
 /// Description of each example, and the words after `kubectl game`.
 const EXAMPLES: &str = r#"
-    The tree of one workload: get arena
+    Show a GameDeployment as a tree: get arena
     Watch the tree: get arena -w
-    JSON output for a script: get arena -o json
-    In the current namespace: list
+    Print JSON for a script: get arena -o json
+    List the GameDeployments in the current namespace: list
     Watch all namespaces: list -A -w
-    Why a workload waits: why arena
-    Why one pod waits: why pod/arena-x7k2p
-    Wait for a rollout, in a pipeline: status arena --timeout 30m
+    Explain why a GameDeployment is waiting: why arena
+    Explain why a pod is waiting: why pod/arena-x7k2p
+    Wait for a rollout in a pipeline: status arena --timeout 30m
     Print the current state and exit: status arena --watch=false
-    Retry all hooks that ended without success: retry arena
+    Retry all hooks that did not succeed: retry arena
     Retry only the PreDelete hooks: retry arena --hook pre-delete
-    Run a lifecycle hook of the rollout again: retry arena --lifecycle smoke
+    Rerun a lifecycle hook of the rollout: retry arena --lifecycle smoke
     Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
-    Stop an update: pause arena
+    Pause an update: pause arena
     Resume the update: resume arena
     End the pause of the current canary step: promote arena
     Continue past a canary step whose hook failed: promote arena --despite-failure --reason 'alarm is unrelated'
-    Abort the rollout, and roll its pods back: abort arena
+    Abort the rollout and roll its pods back: abort arena
     Roll back to the previous template: undo arena
     Roll back to a specific revision: undo arena --to-revision 3
-    Restart all pods, each after its hook: restart arena
-    Set the image of the container game: set image arena game=example.com/game:2
+    Restart all pods, each after its hook succeeds: restart arena
+    Set the image of the game container: set image arena game=example.com/game:2
     Scale to two pods: scale arena --replicas 2
-    Scale only if replicas is five: scale arena --replicas 2 --current-replicas 5
-    All revisions: history arena
+    Scale only if spec.replicas is 5: scale arena --replicas 2 --current-replicas 5
+    List all revisions: history arena
     Show the template of one revision: history arena --revision 3
     Run a hook from this machine: hook run -f hook.yaml
     Print only the final status: hook run -f hook.yaml -o json
-    Validate manifests of hooks: hook lint -f hooks.yaml
+    Validate hook manifests: hook lint -f hooks.yaml
     Show the result for a given response: hook evaluate -f hook.yaml --result '{"players":0}'
-    Watch a HookRun until its verdict: hook get RUN -w
-    HookRuns without success, in all namespaces: hook list -A --failing
-    Terminate a HookRun that polls too long: hook terminate RUN
+    Watch a HookRun until it has a verdict: hook get RUN -w
+    List failing HookRuns in all namespaces: hook list -A --failing
+    Terminate a HookRun that is taking too long: hook terminate RUN
     Run an action in all containers of a workload: exec-hook run freeze -l app=arena
-    Run it in one container of two pods, within a minute: exec-hook run freeze --pod arena-0 arena-1 -c game --timeout 1m
-    Only create it, in a script: exec-hook run freeze -l 'app=arena,zone in (a,b)' --wait=false
-    ExecutionHooks of all namespaces: exec-hook get -A
-    One ExecutionHook and the containers that have not succeeded: exec-hook get freeze-x7k2p
+    Run it in two pods and wait for up to a minute: exec-hook run freeze --pod arena-0 arena-1 -c game --timeout 1m
+    Create it without waiting, in a script: exec-hook run freeze -l 'app=arena,zone in (a,b)' --wait=false
+    List the ExecutionHooks in all namespaces: exec-hook get -A
+    Show the containers in which the action has not succeeded: exec-hook get freeze-x7k2p
     Follow it until it is complete: exec-hook get freeze-x7k2p -w
     Terminate an ExecutionHook that keeps failing: exec-hook terminate freeze-x7k2p
-    Validate the manifests of a directory: lint -R -f deploy/
-    JSON output for a pipeline: lint -f game.yaml -o json
-    Check manifests of the original operators: lint --from-original -f before.yaml
+    Validate the manifests in a directory: lint -R -f deploy/
+    Print JSON for a pipeline: lint -f game.yaml -o json
+    Report what changes for the workloads in all namespaces: migrate --check -A
+    Check manifests written for the original operators: lint --from-original -f before.yaml
 "#;
 
 /// Returns the examples of one command: each with its description and the words after `kubectl game`.

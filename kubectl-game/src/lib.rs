@@ -6,7 +6,7 @@
 //! | [`command`] | the commands that use a cluster: `get`, `list`, `why`, `status`, `retry` and so on |
 //! | [`cluster`] | access to the cluster, and explanations of its errors |
 //! | [`view`] | pure: the known state of a workload, in the order in which users read it |
-//! | [`why`] | pure: why something waits, in plain words, and the command to type next |
+//! | [`why`] | pure: why something is waiting, and the command to run next |
 //! | [`rollout_state`] | pure: whether a rollout is complete, in progress, or blocked until a person acts |
 //! | [`draw`] | renders views as lines, tables, JSON and a live screen |
 //! | [`manifest`] | manifests read from files, with the position of every field |
@@ -57,38 +57,39 @@ struct Arguments {
 enum Command {
     /// Display a GameDeployment as a tree of revisions, pods and HookRuns
     ///
-    /// Each HookRun shows its progress, its last value and the time of its next measurement. Everything that
-    /// waits shows the reason. With -w, the tree is redrawn in place on a terminal; otherwise, each change is
-    /// printed as a block.
+    /// Shows the progress, the last value and the next measurement of each HookRun, and why each pod is waiting.
+    /// With -w, the tree is redrawn in place on a terminal; otherwise, each change is printed as a block.
     Get(get::Get),
     /// List GameDeployments with their current activity
     ///
-    /// STATUS is the reason of the condition that needs attention (including a hook that cannot run), or else that of
-    /// Progressing. WAITING counts the pods that are waiting for a hook.
+    /// STATUS is the reason of the condition that needs attention (including a hook that cannot run), or the reason of
+    /// Progressing if there is none. WAITING is the number of pods that are waiting for a hook.
     List(list::List),
     /// Explain why a pod or GameDeployment is waiting, and which command to run next
     Why(command::why::Why),
     /// Wait until a rollout or a scale change is complete
     ///
     /// A GameDeployment is complete when all pods covered by the update are updated, the desired number of
-    /// pods is available, no pod is waiting for a hook, and every hook can run. The command also waits while an update
-    /// is paused, and while a hook keeps failing with errors.
+    /// pods is available, no pod is waiting for a hook, and every hook can run. The command keeps waiting while an
+    /// update is paused, and while a hook keeps failing with errors.
     ///
     /// Exit code: 0 complete, 1 manual action needed (a hook failed, cannot run or cannot succeed, the rollout is
-    /// aborted, or the spec is invalid), 2 usage error or the cluster cannot be queried, 3 not complete in time.
+    /// aborted, or the spec is invalid), 2 usage error or the cluster cannot be queried, 3 not complete when the
+    /// timeout expired (or, with --watch=false, not complete yet).
     Status(status::Status),
-    /// Retry hooks that ended without success
+    /// Retry hooks that did not succeed
     ///
-    /// Without --hook and --lifecycle, retries the failed hook of a canary step, a lifecycle hook that aborted the
-    /// rollout, and each hook that ended without success for at least one pod. --lifecycle also ends the pause before
-    /// the next attempt of a lifecycle hook. Every run of the hook that ended without success is replaced by a new run.
+    /// Without --hook or --lifecycle, retries the failed hook of the current canary step, a lifecycle hook that aborted
+    /// the rollout, and each hook that did not succeed for at least one pod. With --lifecycle, a lifecycle hook that is
+    /// waiting for its next attempt is retried immediately. Each HookRun that did not succeed is replaced with a new
+    /// one.
     ///
-    /// If the pods of an aborted rollout are going back, the whole rollout begins again from its first point, not only
-    /// the lifecycle hook.
+    /// If the pods of an aborted rollout are being rolled back, the whole rollout is restarted from the beginning, not
+    /// only the lifecycle hook.
     Retry(retry::Retry),
     /// Skip the hooks of one pod
     ///
-    /// Players on the pod are disconnected. The reason is recorded on the pod and in a Warning event.
+    /// Players on the pod will be disconnected. The reason is recorded on the pod and in a Warning event.
     Skip(skip::Skip),
     /// Pause updates; pods are still created, replaced and scaled
     Pause(rollout::Rollout),
@@ -96,24 +97,24 @@ enum Command {
     Resume(rollout::Rollout),
     /// End the pause of the current canary step, or continue past its failed hook
     ///
-    /// To continue past a failed hook, --despite-failure and a reason are required. The annotation that this sets
-    /// names the failed HookRun, so it does not apply to later failures.
+    /// To continue past a failed hook, --despite-failure and --reason are required. They apply only to this failure of
+    /// the hook, not to later ones.
     Promote(promote::Promote),
-    /// Abort a rollout: roll its pods back to the last complete revision
+    /// Abort a rollout, and roll its pods back to the last completed revision
     ///
-    /// Each pod goes back as in any update, after its own hook. Lifecycle hooks and canary steps do not run.
-    /// spec.template does not change: retry begins the rollout again, undo restores the earlier template. To stop a
-    /// rollout without rolling back, use pause.
+    /// Each pod is rolled back after its own hook succeeds, as in any update. Lifecycle hooks and canary steps do not
+    /// run. spec.template is unchanged: use retry to restart the rollout, or undo to restore the earlier template. To
+    /// stop a rollout without rolling back, use pause.
     Abort(abort::Abort),
     /// Roll back to a previous template
     ///
-    /// During a rollout, the default is the template of the last complete revision; after an abort, that of the
-    /// revision that pods go back to.
+    /// The default is the template of the previous revision. During a rollout, it is the template of the last completed
+    /// revision; after an abort, it is that of the revision to which pods are being rolled back.
     Undo(template::Undo),
-    /// Restart all pods: replace them with new ones from the same template
+    /// Restart all pods by replacing them with new ones from the same template
     ///
-    /// This is an update like any other: each pod is replaced after its own hook, and lifecycle hooks and canary steps
-    /// run. Pods are not restarted in place.
+    /// This is an update like any other: each pod is replaced after its own hook succeeds, and lifecycle hooks and
+    /// canary steps run. Pods are not restarted in place.
     Restart(restart::Restart),
     /// Update fields of a GameDeployment
     #[command(subcommand)]
@@ -130,14 +131,22 @@ enum Command {
     ExecHook(exec_hook::Command),
     /// Validate manifests, and report every problem with its path and position
     ///
-    /// Reports what the API server would reject or drop in GameDeployments, HookTemplates, HookRuns, HookActions
-    /// and ExecutionHooks, and what the operators would reject, with their messages. Accepts lists such as those of
-    /// kubectl get -o yaml. Reads the .json, .yaml and .yml files of a directory. Lists the kinds of other objects,
-    /// which are not checked. If a file cannot be read, the others are still checked. Does not contact the cluster.
+    /// Checks GameDeployments, HookTemplates, HookRuns, HookActions and ExecutionHooks. Reports what the API server
+    /// would reject or drop, and what the operators would reject, with their messages. Accepts lists, such as the
+    /// output of kubectl get -o yaml. In a directory, reads the .json, .yaml and .yml files. Objects of other kinds are
+    /// counted, but not checked. If a file cannot be read, the others are still checked. Does not contact the cluster.
     ///
-    /// Exit code: 0 no problems, 1 problems found, 2 usage error, a file cannot be
-    /// read, or no object is of a known kind.
+    /// Exit code: 0 no problems, 1 problems found, 2 usage error, a file cannot be read, or there is no object of a
+    /// supported kind.
     Lint(hook::Lint),
+    /// Report what changes for hooks and workloads when hookgate replaces the original operators
+    ///
+    /// Lists each HookTemplate and GameDeployment that hookgate rejects or handles differently, and the GameDeployments
+    /// that use the template. Counts HookRuns in progress, and workloads of the original operators that hookgate does
+    /// not manage. Works with the CRDs of the original operators and changes nothing.
+    ///
+    /// Exit code: 0 nothing is affected, 1 an object is affected, 2 usage error or the cluster cannot be queried.
+    Migrate(hook::Migrate),
     /// Print a completion script for a shell
     ///
     /// For example: source <(kubectl game completion bash)
@@ -146,7 +155,7 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum Set {
-    /// Update images of containers
+    /// Update container images
     Image(template::SetImage),
 }
 
@@ -217,6 +226,7 @@ async fn in_cluster(command: Command) -> command::Outcome {
         Command::Scale(scale) => scale.main().await,
         Command::History(history) => history.main().await,
         Command::Hook(command) => command.in_cluster().await,
+        Command::Migrate(migrate) => migrate.main().await,
         Command::ExecHook(command) => command.main().await,
         // These do not use a cluster: see above.
         Command::Lint(_) | Command::Completion(_) => command::DONE,

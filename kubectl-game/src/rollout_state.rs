@@ -32,7 +32,7 @@ impl RolloutState {
             .find(|kind| strategy(game, *kind).is_some_and(retries))
         {
             return Self::Waiting(format!(
-                "the {} hooks are about to run again",
+                "the {} hooks are about to be rerun",
                 crate::view::hook_name(kind)
             ));
         }
@@ -41,9 +41,7 @@ impl RolloutState {
             return blocked;
         }
         let Some(progressing) = condition(&status, WorkloadCondition::Progressing) else {
-            return Self::Waiting(
-                "Unseen: gamedeployment-operator has not reported its state yet".to_owned(),
-            );
+            return Self::Waiting("Unseen: gamedeployment-operator has not reported a status yet".to_owned());
         };
         let words = format!("{}: {}", progressing.reason, progressing.message);
         match WorkloadReason::named(&progressing.reason) {
@@ -207,7 +205,7 @@ mod tests {
         strategy.retry = Some(true);
         assert_eq!(
             judged(&retried),
-            ("waiting", "the PreDelete hooks are about to run again".to_owned()),
+            ("waiting", "the PreDelete hooks are about to be rerun".to_owned()),
             "the status is about the run before"
         );
     }

@@ -31,7 +31,7 @@ pub enum CallError {
     #[error("the object no longer exists")]
     Gone,
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
-    #[error("it was changed in the meantime, or an object of that name already exists")]
+    #[error("the object was changed in the meantime, or an object with that name already exists")]
     Conflict,
     /// The API server rejected the call: it had no effect.
     #[error("failed to {step}: {message}")]
@@ -44,7 +44,7 @@ pub enum CallError {
         message: String,
     },
     /// The call was not sent, because what allowed it expired while it waited for its turn.
-    #[error("its deadline passed before it could be sent")]
+    #[error("the deadline passed before the request could be sent")]
     Lapsed,
     /// The outcome is unknown: the call may have taken effect.
     #[error("failed to {step}: {message}")]
@@ -118,7 +118,7 @@ impl CallLimiter {
         let took = clock::elapsed().saturating_sub(sent);
         match answer {
             Ok(Ok(_)) if took > self.timeout.saturating_add(LATE) => Err(unknown(format!(
-                "the response was read {}s after the call, later than its timeout of {}s",
+                "the response was read {}s after the call, which exceeds the timeout of {}s",
                 took.as_secs(),
                 self.timeout.as_secs()
             ))),
@@ -141,7 +141,7 @@ impl CallLimiter {
                 // A lapse would be decided again at once, over and over while the fence is closed.
                 Some(NotSent::Closed(_)) | None => unknown(root_cause(&error)),
             }),
-            Err(_) => Err(unknown(format!("no answer within {}s", self.timeout.as_secs()))),
+            Err(_) => Err(unknown(format!("no response within {}s", self.timeout.as_secs()))),
         }
     }
 }

@@ -92,10 +92,9 @@ impl ApiMeter {
     /// Registers the metrics.
     pub fn register(&self, registry: &mut Registry) {
         let help = "Requests to the API server by verb, resource and status code (error: no response; 403-policy: \
-                    refused by a quota, a policy or a webhook, not because a right is missing; 500-webhook: a webhook \
-                    failed)";
+                    denied by a quota, a policy or a webhook rather than by RBAC; 500-webhook: a webhook failed)";
         registry.register("hookgate_api_requests", help, self.requests.clone());
-        let help = "Time from a request to the API server to the headers of its response, by verb";
+        let help = "Time from sending a request to the API server to receiving the response headers, by verb";
         registry.register(
             "hookgate_api_request_duration_seconds",
             help,
@@ -177,7 +176,7 @@ impl Drop for PendingRequest<'_> {
             return;
         }
         if let Some((verb, resource)) = self.name.take() {
-            let error = format!("no answer within {}s", waited.as_secs());
+            let error = format!("no response within {}s", waited.as_secs());
             self.meter.observe(verb, resource, waited, Err(error));
         }
     }
@@ -276,7 +275,7 @@ where
             let outcome = match tokio::time::timeout(limit, call).await {
                 Ok(outcome) => outcome.map_err(Into::into),
                 Err(_) => Err(BoxError::from(format!(
-                    "the API server did not answer within {}s",
+                    "the API server did not respond within {}s",
                     limit.as_secs()
                 ))),
             };

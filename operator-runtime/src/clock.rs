@@ -111,7 +111,7 @@ pub(crate) fn warn_of(jump: Duration) {
     let seconds = jump.as_secs();
     tracing::warn!(
         seconds,
-        "the machine was suspended or its wall clock jumped ahead: {seconds}s count as passed"
+        "the machine was suspended or its clock jumped ahead; treating {seconds}s as elapsed"
     );
 }
 

@@ -28,9 +28,9 @@ struct Labels {
 impl DroppedConnections {
     /// Registers the metric.
     pub fn register(&self, registry: &mut Registry) {
-        let help = "Connections that were closed before their client was done, by listener (http, webhook) and reason \
-                    (crowded: closed to make room for another one; refused: no room; no_request: no request in time; \
-                    slow: not finished in time)";
+        let help = "Connections closed before the client had finished, by listener (http, webhook) and reason \
+                    (crowded: closed to make room for another one; refused: no room; no_request: no request received \
+                    in time; slow: not finished in time)";
         registry.register("hookgate_http_connections_dropped", help, self.counts.clone());
     }
 
@@ -48,7 +48,7 @@ impl DroppedConnections {
                 tracing::warn!(
                     listener,
                     reason,
-                    "connections are dropped: there are too many; find the clients, or restrict the port with a \
+                    "dropping connections because there are too many; find the clients, or restrict the port with a \
                      NetworkPolicy"
                 );
             }

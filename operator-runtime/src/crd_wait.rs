@@ -27,7 +27,7 @@ pub async fn wait_for(client: &Client, resources: &[&str], health: &Health, chec
         tokio::time::sleep(POLL_INTERVAL).await;
     }
     if failure.end() {
-        tracing::info!("the custom resource definitions are served");
+        tracing::info!("the custom resource definitions are installed");
     }
     health.pass(check);
 }
@@ -59,11 +59,11 @@ async fn served(client: &Client, resources: &[&str]) -> Result<(), String> {
         Err(kube::Error::Api(status)) if status.code == 404 => resources.to_vec(),
         Err(error) => {
             let why = crate::error::root_cause(&error);
-            return Err(format!("the API server does not answer: {why}"));
+            return Err(format!("failed to query the API server: {why}"));
         }
     };
     if missing.is_empty() {
         return Ok(());
     }
-    Err(format!("{} not served; apply the CRDs", missing.join(", ")))
+    Err(format!("not installed: {}; apply the CRDs", missing.join(", ")))
 }

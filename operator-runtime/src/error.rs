@@ -24,7 +24,7 @@ pub enum OperatorError {
     #[error("failed to start the leader election: {0}")]
     Election(std::io::Error),
     /// The lease was lost.
-    #[error("lost leadership: {0}; exiting, so that this process restarts as a candidate")]
+    #[error("lost leadership: {0}; exiting so that this process restarts as a candidate")]
     LostLead(String),
     /// The work ended although it never should.
     #[error("the watches ended; this is a bug, please report it")]

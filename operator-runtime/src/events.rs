@@ -120,7 +120,7 @@ impl Events {
         let lost = self.unsent.count();
         if lost > 0 {
             self.dropped.inc_by(u64::try_from(lost).unwrap_or(u64::MAX));
-            tracing::warn!(events = lost, "exiting before these events were sent");
+            tracing::warn!(events = lost, "exiting before all events were sent");
         }
     }
 }

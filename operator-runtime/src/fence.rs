@@ -16,7 +16,7 @@ pub struct Fence {
 
 /// The fence blocked a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this process is not the leader: the write was not sent")]
+#[error("this process is not the leader, so the write was not sent")]
 pub struct Closed;
 
 /// Reason why a write was not sent.
@@ -26,7 +26,7 @@ pub enum NotSent {
     #[error(transparent)]
     Closed(#[from] Closed),
     /// Its own deadline was over.
-    #[error("its deadline passed before it could be sent")]
+    #[error("the deadline passed before the request could be sent")]
     Lapsed,
 }
 

@@ -13,7 +13,7 @@ use crate::telemetry::{LogFormat, Telemetry};
 /// Flags of every long-running program.
 #[derive(Debug, Clone, Args)]
 pub struct ProcessArgs {
-    /// Address of /healthz, /readyz and /metrics
+    /// Listen address for /healthz, /readyz and /metrics
     #[arg(long, default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,
 
@@ -25,7 +25,7 @@ pub struct ProcessArgs {
     #[arg(long, default_value = "info")]
     pub log: String,
 
-    /// Timeout of a call to the API server
+    /// Timeout for a call to the API server
     #[arg(long, default_value = "10s", value_parser = humantime::parse_duration)]
     pub api_timeout: Duration,
 }
@@ -33,11 +33,11 @@ pub struct ProcessArgs {
 /// Flags of an operator.
 #[derive(Debug, Clone, Args)]
 pub struct OperatorArgs {
-    /// Work in this namespace only [default: all namespaces]
+    /// Manage only this namespace [default: all namespaces]
     #[arg(long)]
     pub namespace: Option<String>,
 
-    /// Work in this shard of all namespaces only, such as 0/3 for the first of three [default: all namespaces]
+    /// Manage only the namespaces of this shard, such as 0/3 for the first of three shards [default: all namespaces]
     #[arg(long, value_name = "INDEX/COUNT", conflicts_with = "namespace")]
     pub shard: Option<Shard>,
 
@@ -49,7 +49,7 @@ pub struct OperatorArgs {
     #[arg(long, default_value_t = 64)]
     pub api_concurrency: usize,
 
-    /// Send traces to this OpenTelemetry collector, by OTLP over HTTP, such as `http://collector:4318` [default: none are sent]
+    /// Send traces to this OpenTelemetry collector by OTLP over HTTP, such as `http://collector:4318` [default: none are sent]
     #[arg(
         long,
         env = "OTEL_EXPORTER_OTLP_ENDPOINT",
@@ -160,6 +160,6 @@ mod tests {
             "{both}"
         );
         let beyond = parsed(&["--shard=3/3"]).unwrap_err();
-        assert!(beyond.contains("the last of 3 is 2/3"), "{beyond}");
+        assert!(beyond.contains("the last shard is 2/3"), "{beyond}");
     }
 }

@@ -89,7 +89,7 @@ impl Health {
     /// Adds checks that must pass. Until they are marked as passing, they fail.
     pub fn require(&self, checks: &[&'static str]) {
         for check in checks {
-            self.fail(check, "not yet");
+            self.fail(check, "not ready yet");
         }
     }
 
@@ -126,7 +126,7 @@ impl Health {
 
     /// Registers the metric of the checks.
     pub fn register(&self, registry: &mut Registry) {
-        let help = "1 while this check of /readyz passes";
+        let help = "1 while this /readyz check passes, otherwise 0";
         registry.register("hookgate_ready", help, Readiness(self.clone()));
     }
 
@@ -243,7 +243,7 @@ pub async fn serve(
         .spawn(move || runtime.block_on(work))?;
     let address = bound
         .await
-        .unwrap_or_else(|_| Err(std::io::Error::other("the thread of the endpoints ended")))?;
+        .unwrap_or_else(|_| Err(std::io::Error::other("the endpoint thread exited")))?;
     let heartbeat = heartbeats.of("runtime");
     tokio::spawn(async move { heartbeat.keep().await });
     heartbeats.guard()?;

@@ -54,7 +54,7 @@ impl Heartbeats {
                 tracing::error!(
                     task,
                     seconds,
-                    "a task hangs; exiting, so that the process restarts"
+                    "a task is hanging; exiting so that the process is restarted"
                 );
             }
         });
@@ -68,7 +68,7 @@ impl Heartbeats {
         }
         let line = |silence: &Silence| {
             let Silence { task, seconds } = silence;
-            format!("{task} has made no progress for {seconds}s: it hangs\n")
+            format!("{task} is hanging: no progress for {seconds}s\n")
         };
         Err(silent.iter().map(line).collect())
     }
@@ -202,7 +202,7 @@ mod tests {
         beat(6);
         assert_eq!(heartbeats.report(), Ok(()));
         beat(1);
-        let said = "driver has made no progress for 30s: it hangs\n".to_owned();
+        let said = "driver is hanging: no progress for 30s\n".to_owned();
         assert_eq!(heartbeats.report(), Err(said));
         beat(5);
         election.beat();

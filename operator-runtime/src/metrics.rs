@@ -28,11 +28,11 @@ pub fn common<'r>(
     version: &'static str,
 ) -> &'r mut Registry {
     let build = Info::new([("component", component), ("version", version)]);
-    registry.register("hookgate_build", "The component and its version", build);
+    registry.register("hookgate_build", "Name and version of the component", build);
     let common = registry.sub_registry_with_label((Cow::from("component"), Cow::from(component)));
-    let help = "Seconds counted as passed because the machine was suspended or its clock jumped ahead";
+    let help = "Seconds treated as elapsed because the machine was suspended or its clock jumped ahead";
     common.register("hookgate_clock_jump_seconds", help, ClockJumps);
-    let help = "Start time of this process, in seconds since 1970";
+    let help = "Start time of this process, in seconds since the Unix epoch";
     let started: ConstGauge = ConstGauge::new(Timestamp::now().as_second());
     common.register("hookgate_start_timestamp_seconds", help, started);
     common
@@ -97,12 +97,12 @@ impl Durations {
         self.register(registry, name, help);
         registry.register(
             format!("{name}_max"),
-            format!("{help}: the longest"),
+            format!("{help} (maximum)"),
             self.longest.clone(),
         );
         registry.register(
             format!("{name}_min"),
-            format!("{help}: the shortest"),
+            format!("{help} (minimum)"),
             self.shortest.clone(),
         );
     }

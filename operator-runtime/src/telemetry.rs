@@ -11,9 +11,9 @@ use crate::traces::{self, InvalidEndpoint, TARGET};
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum LogFormat {
-    /// One readable line each.
+    /// One human-readable line per entry.
     Human,
-    /// One JSON object each.
+    /// One JSON object per entry.
     Json,
 }
 
@@ -83,7 +83,9 @@ pub fn start(telemetry: &Telemetry) -> Result<Running, InvalidTelemetry> {
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidTelemetry {
     /// Log filter that does not parse.
-    #[error("log level {filter:?}: {message}; use for example info, or info,hook_operator=debug")]
+    #[error(
+        "log level {filter:?}: {message}; use a level such as info, or a list such as info,hook_operator=debug"
+    )]
     Filter {
         /// Filter as given.
         filter: String,

@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Endpoint that cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("--otlp-endpoint {endpoint:?}: {message}; use for example http://collector:4318")]
+#[error("--otlp-endpoint {endpoint:?}: {message}; use a URL such as http://collector:4318")]
 pub struct InvalidEndpoint {
     endpoint: String,
     message: String,
@@ -42,7 +42,7 @@ pub(crate) fn provider(telemetry: &Telemetry, endpoint: &str) -> Result<SdkTrace
     };
     let url = reqwest::Url::parse(endpoint).map_err(|error| invalid(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(invalid("it is neither http nor https".to_owned()));
+        return Err(invalid("the scheme must be http or https".to_owned()));
     }
     let client = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -97,7 +97,10 @@ impl Sender {
         let failed_before = self.failing.swap(failure.is_some(), Ordering::Relaxed);
         match failure {
             Some(error) if !failed_before => {
-                tracing::warn!(error, "traces cannot be sent; they are lost until this is fixed");
+                tracing::warn!(
+                    error,
+                    "failed to send traces; traces are dropped until the collector accepts them"
+                );
             }
             None if failed_before => tracing::info!("traces are being sent again"),
             Some(_) | None => {}

@@ -1,4 +1,4 @@
-//! The ExecutionHook kind: carries out a HookAction in containers, and records the result of each.
+//! The ExecutionHook kind: runs a HookAction in containers, and records the result for each container.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use kube::{CustomResource, KubeSchema};
@@ -14,14 +14,14 @@ pub const MAX_CONTAINERS: usize = 1000;
 /// Stands in a status for all containers of a pod that has not been found yet.
 pub const ALL_CONTAINERS: &str = "*";
 
-/// Carries out a HookAction once in each selected container. Immutable, except for `terminate`.
+/// Runs a HookAction once in each selected container. Immutable, except for `terminate`.
 // No rule of the CRD says so: Kubernetes 1.20 to 1.22 refuse to apply definitions with rules on the spec itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "ExecutionHook",
-    doc = "Carries out a HookAction in running containers, and records the result of each. Off unless hook-operator runs with --execution-hooks.",
+    doc = "Runs a HookAction in running containers, and records the result for each container. Disabled unless hook-operator runs with --execution-hooks.",
     namespaced,
     status = "ExecutionHookStatus",
     shortname = "eh",
@@ -45,21 +45,21 @@ pub const ALL_CONTAINERS: &str = "*";
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookSpec {
-    /// Name of a HookAction in this namespace. The hook waits until the HookAction exists.
+    /// Name of a HookAction in the same namespace. If the HookAction does not exist yet, the hook waits for it.
     #[schemars(length(min = 1, max = 253))]
     pub action_name: String,
-    /// Pods and containers. They are selected once, before the first attempt.
+    /// Pods and containers in which to run the action. Selected once, before the first attempt.
     pub pod_selection: PodSelection,
-    /// Number of containers in which the action is carried out at a time; 64 when unset.
+    /// Maximum number of containers in which the action runs at the same time. Defaults to 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1024))]
     pub parallelism: Option<i32>,
-    /// Seconds after which a finished hook is deleted; 3600 when unset.
+    /// Time after which a finished hook is deleted, in seconds. Defaults to 3600.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 604_800))]
     pub ttl_seconds_after_finished: Option<i32>,
-    /// Terminates the hook: failed actions are not retried, and containers in which the action has not succeeded count
-    /// as failed. Commands that are already running are not stopped.
+    /// Whether to terminate the hook. Failed actions are then not retried, and containers in which the action has not
+    /// succeeded count as failed. Commands that are already running are not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
     /// Unknown fields.
@@ -72,12 +72,12 @@ pub struct ExecutionHookSpec {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodSelection {
-    /// Pods by name, with their containers. If it is set, `podContainerSelector` is not used.
+    /// Selects containers by pod name. If this is set, `podContainerSelector` is ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["podName".into()]))]
     pub pod_container_names_list: Option<Vec<PodContainerNames>>,
-    /// Pods by label, with their containers.
+    /// Selects containers by pod label.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_container_selector: Option<PodContainerSelector>,
     /// Unknown fields.
@@ -86,14 +86,14 @@ pub struct PodSelection {
     pub unknown: UnknownFields,
 }
 
-/// Containers of a pod.
+/// Containers of one pod.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodContainerNames {
     /// Name of the pod.
     #[schemars(length(min = 1, max = 253))]
     pub pod_name: String,
-    /// Names of its containers. Unset: all of its containers, except for init containers.
+    /// Names of the containers. Defaults to all containers of the pod, except for init containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "container_names_schema")]
     pub container_names: Option<Vec<String>>,
@@ -103,13 +103,13 @@ pub struct PodContainerNames {
     pub unknown: UnknownFields,
 }
 
-/// Containers of all pods with these labels.
+/// Containers of all pods that match a label selector.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodContainerSelector {
-    /// Labels of the pods. It must not be empty, as it would select all pods of the namespace.
+    /// Label selector for pods. Must not be empty, because an empty selector matches all pods in the namespace.
     pub pod_selector: LabelSelector,
-    /// Names of the containers. Unset: all containers of these pods, except for init containers.
+    /// Names of the containers. Defaults to all containers of the selected pods, except for init containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "container_names_schema")]
     pub container_list: Option<Vec<String>>,
@@ -119,11 +119,11 @@ pub struct PodContainerSelector {
     pub unknown: UnknownFields,
 }
 
-/// State of an ExecutionHook.
+/// Observed state of the ExecutionHook.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecutionHookStatus {
-    /// Generation of the spec that the status describes.
+    /// Generation of the spec that this status describes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
     /// Time at which the containers were selected.
@@ -132,26 +132,26 @@ pub struct ExecutionHookStatus {
     /// Time at which the last container succeeded or failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Digest of the spec, without `terminate`, from which the containers were selected.
+    /// Digest of the spec, excluding `terminate`, at the time the containers were selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_digest: Option<String>,
-    /// HookAction that is carried out. If its action changes before the hook has finished, the hook fails.
+    /// HookAction that the hook runs. If its action changes before the hook has finished, the hook fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<PinnedAction>,
     /// Number of selected containers.
     #[serde(default)]
     pub total: i32,
-    /// Number of containers in which an attempt is running. Attempts that wait for a free slot do not count.
+    /// Number of containers in which an attempt is running. Attempts waiting for a free slot do not count.
     #[serde(default)]
     pub active: i32,
     /// Number of containers in which the action succeeded.
     #[serde(default)]
     pub succeeded: i32,
-    /// Number of containers in which the action failed for good.
+    /// Number of containers in which the action failed permanently.
     #[serde(default)]
     pub failed: i32,
-    /// Conditions. `Complete` is True when every container has succeeded or failed; `Succeeded` is True when every
-    /// container has succeeded, and Unknown until the hook is complete.
+    /// Conditions of the ExecutionHook: `Complete` is True when every container has succeeded or failed; `Succeeded` is
+    /// True when every container has succeeded, and Unknown until the hook is complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// State of each selected container.
@@ -163,12 +163,12 @@ pub struct ExecutionHookStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PinnedAction {
-    /// UID.
+    /// UID of the HookAction.
     pub uid: String,
-    /// Generation at the start.
+    /// Generation of the HookAction when the hook started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// Digest of its action.
+    /// Digest of the `action` of the HookAction.
     pub digest: String,
 }
 
@@ -178,18 +178,18 @@ pub struct PinnedAction {
 pub struct ContainerHookStatus {
     /// Name of the pod.
     pub pod_name: String,
-    /// UID of the pod. Unset: the pod has not been found yet. A replacement with the same name is not used.
+    /// UID of the pod. If unset, the pod has not been found yet. A replacement pod with the same name is not used.
     #[serde(default, rename = "podUID", skip_serializing_if = "Option::is_none")]
     pub pod_uid: Option<String>,
-    /// Name of the container. `*`: all containers of a pod that has not been found yet.
+    /// Name of the container, or `*` for all containers of a pod that has not been found yet.
     pub container_name: String,
-    /// Start of the last attempt. Unset: no attempt has started.
+    /// Time at which the last attempt started. If unset, no attempt has started yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
-    /// True: the action succeeded. False: it failed for good. Unset: it has not ended, or will be retried.
+    /// Whether the action succeeded; false if it failed permanently. If unset, it has not finished, or will be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeed: Option<bool>,
-    /// Number of attempts that have ended.
+    /// Number of finished attempts.
     #[serde(default)]
     pub attempts: i32,
     /// Error of the last failed attempt.
@@ -201,25 +201,25 @@ pub struct ContainerHookStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookError {
-    /// Class of the error.
+    /// Type of the error.
     pub error_type: ErrorType,
-    /// Description, at most 250 bytes.
+    /// Description of the error, at most 250 bytes long.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Reason in one word.
+    /// One-word, machine-readable reason for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Time of the error.
+    /// Time at which the error occurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timestamp: Option<Time>,
 }
 
-/// Class of an error.
+/// Type of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ErrorType {
     /// An attempt, or all attempts together, took too long.
     Timeout,
-    /// The API server refuses the command.
+    /// The API server or the egress policy rejected the call.
     Forbidden,
     /// The pod or the container does not exist.
     NotFound,

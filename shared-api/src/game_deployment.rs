@@ -46,16 +46,16 @@ use crate::time::Time;
 )]
 #[serde(rename_all = "camelCase")]
 pub struct GameDeploymentSpec {
-    /// Number of desired pods. Unset: 1.
+    /// Desired number of pods. Defaults to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "replicas_schema")]
     pub replicas: Option<i32>,
     /// Label selector for the pods of this workload. It must match the template's labels.
     pub selector: LabelSelector,
-    /// Template of the pods to create. It is stored as written, regardless of the version of the API server.
+    /// Template for new pods. It is stored as written, regardless of the API server's version.
     #[schemars(schema_with = "template_schema")]
     pub template: JsonText,
-    /// Strategy for selecting and creating pods when `replicas` changes.
+    /// Strategy for creating pods, and for selecting pods to delete, when `replicas` changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale_strategy: Option<ScaleStrategy>,
     /// Strategy for updating existing pods to a new template.
@@ -70,35 +70,35 @@ pub struct GameDeploymentSpec {
     /// Hook that runs after a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post_inplace_update_strategy: Option<HookStrategy>,
-    /// Hooks that run at points of a rollout.
+    /// Hooks that run at certain points of a rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     #[x_kube(merge_strategy = kube::core::ListMerge::Map(vec!["name".into()]))]
     pub lifecycle_hooks: Option<Vec<LifecycleHook>>,
-    /// Number of unused revisions to keep. Unset: 10.
+    /// Number of unused revisions to keep. Defaults to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision_history_limit: Option<i32>,
-    /// Seconds that a pod must be ready before it counts as available. Unset: 0.
+    /// Time for which a pod must be ready before it counts as available, in seconds. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_ready_seconds: Option<i32>,
     /// Ignored. Accepted because manifests of the original operator set it and kubectl rejects unknown
     /// fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_name: Option<String>,
-    /// Omits the readiness gate `InPlaceUpdateReady` from new pods.
+    /// Whether to omit the readiness gate `InPlaceUpdateReady` from new pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_readiness_gate: Option<bool>,
 }
 
-/// Strategy for selecting and creating pods when `replicas` changes.
+/// Strategy for creating pods, and for selecting pods to delete, when `replicas` changes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ScaleStrategy {
     /// Names of the pods to delete first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pods_to_delete: Option<Vec<String>>,
-    /// Maximum number of new pods that have not become ready yet; a number or a percentage of `replicas`.
-    /// More pods are created as these become ready. Unset: no limit.
+    /// Maximum number of new pods that may be unready at a time; a number or a percentage of `replicas`. If unset,
+    /// there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub create_batch: Option<IntOrString>,
@@ -108,26 +108,25 @@ pub struct ScaleStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateStrategy {
-    /// Type of update: `RollingUpdate` (the default), `InplaceUpdate`, `HotPatchUpdate`, `OnDelete` or
-    /// `Recreate`. `Recreate` deletes all old pods, each gated by its hook, before it creates the first new one.
+    /// Type of update: `RollingUpdate`, `InplaceUpdate`, `HotPatchUpdate`, `OnDelete` or `Recreate`. `Recreate` deletes
+    /// all old pods, each gated by its hook, before it creates the first new one. Defaults to `RollingUpdate`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "update_type_schema")]
     pub type_: Option<String>,
-    /// Number of pods that stay at old revisions; a number or a percentage of `replicas`. Unset: 0.
+    /// Number of pods that stay at old revisions; a number or a percentage of `replicas`. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub partition: Option<IntOrString>,
-    /// Maximum number of pods that may be unavailable during an update; a number or a percentage of
-    /// `replicas`. Unset: 20%.
+    /// Maximum number of pods that may be unavailable during an update; a number or a percentage of `replicas`.
+    /// Defaults to 20%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub max_unavailable: Option<IntOrString>,
-    /// Maximum number of pods above `replicas` during an update; a number or a percentage of `replicas`.
-    /// Unset: 0.
+    /// Maximum number of pods above `replicas` during an update; a number or a percentage of `replicas`. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub max_surge: Option<IntOrString>,
-    /// Pauses updates. Pods are still created and replaced.
+    /// Whether updates are paused. Pods are still created and replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
     /// Canary rollout of a new template.
@@ -137,7 +136,7 @@ pub struct UpdateStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_place_update_strategy: Option<InPlaceUpdateStrategy>,
     /// Maximum duration of a rollout in seconds, until its last pod is available and its last lifecycle hook has ended.
-    /// Pauses and the time that pods wait for hooks do not count. Unset: no limit.
+    /// Time spent paused or waiting for hooks does not count. If unset, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
@@ -152,7 +151,7 @@ pub struct Canary {
     pub steps: Option<Vec<CanaryStep>>,
 }
 
-/// One step of a canary rollout. The step is complete when all fields that are set are satisfied.
+/// One step of a canary rollout. It is complete once every field that is set is satisfied.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryStep {
@@ -160,7 +159,7 @@ pub struct CanaryStep {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub partition: Option<IntOrString>,
-    /// Pauses the rollout.
+    /// Pause of the rollout at this step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause: Option<CanaryPause>,
     /// Hook that must succeed before the rollout continues.
@@ -168,11 +167,11 @@ pub struct CanaryStep {
     pub hook: Option<HookStep>,
 }
 
-/// Length of a pause in a canary rollout.
+/// Pause in a canary rollout.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CanaryPause {
-    /// Seconds to pause. Unset: until `paused` is set to false.
+    /// Duration of the pause, in seconds. If unset, the rollout is paused until `paused` is set to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration: Option<i32>,
 }
@@ -181,15 +180,15 @@ pub struct CanaryPause {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InPlaceUpdateStrategy {
-    /// Seconds between marking the pod as not ready and changing its images. Unset: 0.
+    /// Time between marking the pod as not ready and changing its images, in seconds. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace_period_seconds: Option<i32>,
-    /// Order in which a pod's containers are updated: `DisOrdered` (the default), `OrderedReady` or
-    /// `OrderedUpdated`.
+    /// Order in which a pod's containers are updated: `DisOrdered`, `OrderedReady` or `OrderedUpdated`. Defaults to
+    /// `DisOrdered`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Action for a pod that cannot be updated in place. `Recreate`: the pod is deleted, gated by its
-    /// `PreDelete` hook, and created again. Unset: nothing.
+    /// What to do with a pod that cannot be updated in place. `Recreate` deletes the pod, gated by its `PreDelete`
+    /// hook, and creates it again. If unset, the pod is left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<String>,
 }
@@ -198,15 +197,15 @@ pub struct InPlaceUpdateStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookStrategy {
-    /// The hook to run.
+    /// Hook to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook: Option<HookStep>,
     /// Set to true to rerun every hook of this kind that ended without success. The operator then resets it
     /// to false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<bool>,
-    /// Seconds for which a success remains valid, counted from when the operator receives it. After that the
-    /// hook runs again, because players may have joined the pod. At least 5. Unset: 30.
+    /// How long a success remains valid, in seconds, from when the operator observes it. After that, the hook is rerun,
+    /// because players may have joined in the meantime. The minimum is 5. Defaults to 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5))]
     pub fresh_for_seconds: Option<i32>,
@@ -234,44 +233,43 @@ pub struct HookArgument {
     pub value: Option<String>,
 }
 
-/// Hook that runs at a point of a rollout. Until the hook has ended, the rollout updates no pods beyond that
-/// point.
+/// Hook that runs at a certain point of a rollout. Until it has ended, no pods are updated beyond that point.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("[(has(self.execNewPod) && dyn(self.execNewPod) != null), (has(self.jobSpec) && dyn(self.jobSpec) != null), (has(self.hook) && dyn(self.hook) != null)].filter(x, x).size() == 1", "exactly one of execNewPod, jobSpec, hook must be set"))]
 #[x_kube(validation = ("!(has(self.abortAction) && dyn(self.abortAction) == 'Rollback' && has(self.failurePolicy) && dyn(self.failurePolicy) == 'Ignore')", "abortAction Rollback has no effect with failurePolicy Ignore"))]
 pub struct LifecycleHook {
-    /// Name of the hook, a DNS label.
+    /// Name of the hook. Must be a DNS label.
     #[schemars(length(min = 1, max = 40), regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"))]
     pub name: String,
     /// Point of the rollout at which the hook runs.
     pub trigger: HookTrigger,
-    /// Effect of a failure: `Abort`, `Ignore` or `Retry` (the default). `Abort`: no further pod is updated to this
-    /// revision. `Ignore`: the rollout continues. `Retry`: the hook is retried with a growing back-off until it
-    /// succeeds; after `timeoutSeconds`, the failure counts as `Abort`.
+    /// What happens if the hook fails. `Abort`: no further pods are updated to this revision. `Ignore`: the rollout
+    /// continues. `Retry`: the hook is retried with an increasing back-off until it succeeds; after `timeoutSeconds`,
+    /// the rollout is aborted as with `Abort`. Defaults to `Retry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "failure_policy_schema")]
     pub failure_policy: Option<String>,
-    /// Effect of an abort on updated pods: `Hold` (the default) leaves them at this revision. `Rollback` updates them
-    /// to the last revision whose rollout is complete, each through its own hooks.
+    /// What happens to updated pods after an abort: `Hold` leaves them at this revision; `Rollback` rolls them back to
+    /// the last completed revision, running each pod's hooks. Defaults to `Hold`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "abort_action_schema")]
     pub abort_action: Option<String>,
-    /// HookRuns and Jobs to keep until their ControllerRevision is deleted: `OnFailure` (the default) keeps those
-    /// of failed attempts, `Always` keeps all, `Never` none.
+    /// Which HookRuns and Jobs to keep until their ControllerRevision is deleted: `OnFailure` keeps those of failed
+    /// attempts, `Always` keeps all, `Never` keeps none. Defaults to `OnFailure`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "retain_policy_schema")]
     pub retain_policy: Option<String>,
-    /// Seconds from the start of the first attempt after which a hook that has not succeeded counts as failed. Unset:
-    /// no limit.
+    /// Time within which the hook must succeed, in seconds from the start of its first attempt; after that, it counts
+    /// as failed. If unset, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
-    /// Command to run in a new pod made from the template of the revision that pods are updated to. Exit code 0
-    /// is a success.
+    /// Command to run in a new pod created from the template of the revision being rolled out. Exit code 0 means
+    /// success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec_new_pod: Option<ExecNewPod>,
-    /// Spec of a Job (`batch/v1`) to run. A complete Job is a success, a failed Job a failure.
+    /// Spec of a Job (`batch/v1`) to run. The hook succeeds if the Job completes, and fails if the Job fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "template_schema")]
     pub job_spec: Option<JsonText>,
@@ -280,26 +278,26 @@ pub struct LifecycleHook {
     pub hook: Option<HookStep>,
 }
 
-/// Pod with one container, made from a container of the pod template.
+/// Pod with one container, created from a container of the pod template.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecNewPod {
-    /// Name of a container of the pod template, not an init container. The new container gets its image,
+    /// Name of a container in the pod template; must not be an init container. The new container has the same image,
     /// environment, resources, working directory and security context.
     #[schemars(length(min = 1, max = 63))]
     pub container_name: String,
-    /// Command to run. Unset: the entrypoint of the image.
+    /// Command to run. Defaults to the entrypoint of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Arguments of the command. Unset: those of the image if `command` is unset too, and otherwise none.
+    /// Arguments of the command. Defaults to those of the image if `command` is also unset, and to none otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
     /// Environment variables (`EnvVar` of `core/v1`) to add. They override those of the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "env_schema")]
     pub env: Option<Vec<JsonText>>,
-    /// Names of volumes of the pod template that the container mounts. Others are not mounted in the new pod.
-    /// Unset: none.
+    /// Names of the container's volumes to mount in the new pod. Volumes that are not listed are not mounted. Defaults
+    /// to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "volume_names_schema")]
     pub volumes: Option<Vec<String>>,
@@ -308,11 +306,12 @@ pub struct ExecNewPod {
 /// Point of a rollout at which a hook runs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("(has(self.progressAvailableParams) && dyn(self.progressAvailableParams) != null) == (!has(self.type) || dyn(self.type) == null || self.type == 'ProgressAvailable')", "progressAvailableParams must be set with type ProgressAvailable, and with no other type"))]
+#[x_kube(validation = ("(has(self.progressAvailableParams) && dyn(self.progressAvailableParams) != null) == (!has(self.type) || dyn(self.type) == null || self.type == 'ProgressAvailable')", "progressAvailableParams is required with type ProgressAvailable, and must not be set with other types"))]
 pub struct HookTrigger {
-    /// `Pre`: before the first pod is updated. `Mid`: when every old pod is gone and before the first new one is
-    /// created, with update type `Recreate` only. `ProgressAvailable` (the default): when as many updated pods are
-    /// available as `progressAvailableParams` specifies. `Post`: when every pod is updated and available.
+    /// Point of the rollout. `Pre`: before the first pod is updated. `Mid`: after all old pods are gone and before the
+    /// first new one is created; only with update type `Recreate`. `ProgressAvailable`: once the number of available
+    /// updated pods reaches `progressAvailableParams`. `Post`: once every pod is updated and available. Defaults to
+    /// `ProgressAvailable`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "trigger_type_schema")]
     pub type_: Option<String>,
@@ -325,7 +324,7 @@ pub struct HookTrigger {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProgressAvailableParams {
-    /// Number of available updated pods, or a percentage of `replicas`, rounded up. 0 means `Pre`.
+    /// Number of available updated pods, or a percentage of `replicas`, rounded up. 0 is the same as `Pre`.
     #[schemars(schema_with = "progress_point_schema")]
     pub progress_point: IntOrString,
 }
@@ -358,37 +357,37 @@ pub struct GameDeploymentStatus {
     /// Number of ready pods at the update revision.
     #[serde(default)]
     pub updated_ready_replicas: i32,
-    /// Number of pods that wait for a hook to succeed.
+    /// Number of pods waiting for a hook to succeed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hook_pending_replicas: i32,
-    /// Number of pods above `replicas` that an update created. They are kept while the update is stopped.
+    /// Number of pods above `replicas` that were created for an update. They are kept while the update is stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surge_replicas: i32,
-    /// Revision of the spec's template, which pods are updated to unless `rollback` is set.
+    /// Revision of `spec.template`. Pods are updated to it unless `rollback` is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_revision: Option<String>,
-    /// Revision that pods below the partition keep.
+    /// Revision at which pods held back by the partition stay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_revision: Option<String>,
-    /// Revision for which an update of type `Recreate` has deleted all old pods. Unset once a rollout is complete.
-    /// Until then no pod of another revision is created, because new pods and hooks may have changed data.
+    /// Revision for which an update of type `Recreate` has deleted all old pods; unset once a rollout is complete.
+    /// While it is set, no pods of other revisions are created, because new pods and hooks may have changed data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recreating_revision: Option<String>,
-    /// Rollback of an aborted rollout. Unset after a change of the template, and after a requested retry.
+    /// Rollback of an aborted rollout. Unset once the template changes or a retry is requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollback: Option<RollbackStatus>,
-    /// Time of the rollout that counts against `updateStrategy.timeoutSeconds`. Unset without a limit, and once the
+    /// How much of `updateStrategy.timeoutSeconds` the rollout has used. Unset if there is no limit, and once the
     /// rollout has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout_timer: Option<RolloutTimer>,
-    /// Text of the last handled request to abort a rollout.
+    /// Value of the last handled abort request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_abort: Option<String>,
     /// Number of hash collisions between revisions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
-    /// Conditions: `Available`, `Progressing`, `HooksResolved`, `LifecycleHooksSucceeded`, `ScaleBlocked`,
-    /// `UpdateBlocked` and `InvalidSpec`.
+    /// Conditions of the GameDeployment: `Available`, `Progressing`, `HooksResolved`, `LifecycleHooksSucceeded`,
+    /// `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec` and `SpecWarning`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Reasons why the canary rollout is paused.
@@ -406,16 +405,16 @@ pub struct GameDeploymentStatus {
     /// Progress of the canary rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canary: Option<CanaryStatus>,
-    /// Hooks of the current or last rollout.
+    /// State of the lifecycle hooks of the current or last rollout.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lifecycle_hooks: Vec<LifecycleHookStatus>,
-    /// Pods that wait for their `PreDelete` hook; at most 100.
+    /// Pods waiting for their `PreDelete` hook; at most 100 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_delete_hook_condition: Vec<HookCondition>,
-    /// Pods that wait for their `PreInplace` hook; at most 100.
+    /// Pods waiting for their `PreInplace` hook; at most 100 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pre_inplace_hook_condition: Vec<HookCondition>,
-    /// Pods whose `PostInplace` hook has not succeeded; at most 100.
+    /// Pods whose `PostInplace` hook has not succeeded yet; at most 100 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub post_inplace_hook_condition: Vec<HookCondition>,
 }
@@ -424,13 +423,13 @@ pub struct GameDeploymentStatus {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseCondition {
-    /// `PausedByCanaryPauseStep` or `PausedByStepBasedHook`.
+    /// Reason for the pause: `PausedByCanaryPauseStep` or `PausedByStepBasedHook`.
     pub reason: String,
-    /// Time at which the pause began.
+    /// Time at which the pause started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// UID of the HookRun whose failure pauses the rollout. Ending the pause reruns the hook only if this HookRun is
-    /// still the current one.
+    /// UID of the HookRun whose failure paused the rollout. Resuming reruns the hook only if this HookRun is still the
+    /// current one.
     #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
     pub hook_run_uid: Option<String>,
 }
@@ -442,7 +441,7 @@ pub struct CanaryStatus {
     /// Last revision that was rolled out completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
-    /// Never set. Part of the original operator's API.
+    /// Never set; kept for compatibility with the original operator's API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pause_start_time: Option<Time>,
     /// Name of the HookRun of the current step.
@@ -450,88 +449,88 @@ pub struct CanaryStatus {
     pub current_step_hook_run: Option<String>,
 }
 
-/// Rollback of an aborted rollout: pods are updated to an earlier revision than that of the spec's template.
+/// Rollback of an aborted rollout: pods are updated to an earlier revision than that of `spec.template`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RollbackStatus {
-    /// Revision whose rollout is aborted.
+    /// Revision whose rollout was aborted.
     pub from_revision: String,
-    /// Revision that pods are updated to: the last one whose rollout is complete.
+    /// Revision that pods are rolled back to: the last one that was fully rolled out.
     pub to_revision: String,
-    /// `LifecycleHookAborted`, `ProgressDeadlineExceeded` or `RolloutAborted`.
+    /// Reason for the abort: `LifecycleHookAborted`, `ProgressDeadlineExceeded` or `RolloutAborted`.
     pub reason: String,
     /// Time at which the rollout was aborted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// Whether a canary step had paused the rollout at that time. That pause does not apply to the rollback.
+    /// Whether a canary step had paused the rollout when it was aborted. That pause does not apply to the rollback.
     #[serde(default, skip_serializing_if = "is_false")]
     pub ignores_pause: bool,
-    /// Text of the last retry request at that time. A new request restarts the rollout.
+    /// Value of the last retry request at the time of the abort. A new request restarts the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
 }
 
-/// Time of a rollout that counts against its limit.
+/// Time that a rollout has used of its time limit.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RolloutTimer {
-    /// Revision that the rollout updates pods to.
+    /// Revision being rolled out.
     pub revision: String,
-    /// Milliseconds that have counted before `runningSince`.
+    /// Milliseconds accumulated before `runningSince`.
     #[serde(default)]
     pub elapsed_milliseconds: i64,
-    /// Time since which the timer runs. Unset while it is stopped.
+    /// Time at which the timer was last started. Unset while it is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_since: Option<Time>,
-    /// Number of updated pods when only pods kept by a partition were left to update. Until more pods are updated, the
-    /// start-up time of pods does not count.
+    /// Number of updated pods when only pods held back by a partition remained. While it stays at this number, pod
+    /// start-up time does not count toward the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resting_replicas: Option<i32>,
-    /// Time at which every pod had the revision. Pods created later do not belong to the rollout.
+    /// Time at which all pods had been updated. Pods created later are not part of the rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_time: Option<Time>,
-    /// Last retry request at the start of the timer. A new request restarts the timer.
+    /// Value of the last retry request when the timer was started. A new request restarts the timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
-    /// Reason and message of the condition `UpdateBlocked` when the time limit was reached, or of `ScaleBlocked` if a
+    /// Reason and message of the condition `UpdateBlocked` when the time limit was exceeded, or of `ScaleBlocked` if a
     /// write had failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub obstacle: Option<String>,
 }
 
-/// Hook of a rollout.
+/// State of a lifecycle hook.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LifecycleHookStatus {
     /// Name of the hook.
     pub name: String,
-    /// Revision that the rollout updates pods to.
+    /// Revision being rolled out.
     pub revision: String,
-    /// `Waiting`, `Running`, `Successful`, `Ignored`, or, if the rollout is aborted, the phase of the last
-    /// HookRun: `Failed`, `Error` or `Inconclusive`.
+    /// State of the hook: `Waiting`, `Running`, `Successful` or `Ignored`. If the hook aborted the rollout, it is the
+    /// phase of the last HookRun: `Failed`, `Error` or `Inconclusive`.
     pub phase: LifecycleHookPhase,
     /// Reason for the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Number of started attempts.
+    /// Number of attempts that have started.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub attempts: i32,
     /// Name of the HookRun of the last attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_run: Option<String>,
-    /// Digest of the spec of that HookRun.
+    /// Digest of the spec of the last attempt's HookRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spec_digest: Option<String>,
-    /// Time of the first attempt, or of the first one after a requested retry.
+    /// Time at which the first attempt started, or the first one after a requested retry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
-    /// End of the last attempt.
+    /// Time at which the last attempt ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completion_time: Option<Time>,
-    /// Text of the last handled retry request.
+    /// Value of the last handled retry request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_handled_retry: Option<String>,
-    /// Explanation of the wait, or of the outcome.
+    /// Explanation of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -613,7 +612,7 @@ impl std::fmt::Display for LifecycleHookPhase {
     }
 }
 
-/// A pod that waits for a hook.
+/// A pod waiting for a hook.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HookCondition {
@@ -622,23 +621,23 @@ pub struct HookCondition {
     /// Phase of the HookRun.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Time at which the pod began to wait.
+    /// Time at which the pod started waiting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
     /// Name of the HookRun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_run: Option<String>,
-    /// UID of the HookRun, once it ended without success or is not being measured. A hook that runs again has a
-    /// HookRun of the same name with another UID.
+    /// UID of the HookRun; set once it has ended without success, or while it is not being measured. When the hook is
+    /// rerun, the new HookRun has the same name but a different UID.
     #[serde(rename = "hookRunUID", default, skip_serializing_if = "Option::is_none")]
     pub hook_run_uid: Option<Box<str>>,
-    /// Machine-readable reason for the wait, one word. Unset while the hook runs without trouble.
+    /// One-word, machine-readable reason for the wait. Unset while the hook is running normally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Name of an existing HookRun that blocks the creation of the pod's HookRun, because both have the same name.
+    /// Name of an existing HookRun that prevents the creation of the pod's HookRun, because both have the same name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conflicting_hook_run: Option<String>,
-    /// Explanation of the wait. Remedies are in the message of the condition.
+    /// Explanation of the wait. For remedies, see the message of the condition.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! The HookAction kind: an action that ExecutionHooks carry out in containers. Its fields are at the top level, beside
+//! The HookAction kind: an action that ExecutionHooks run in containers. Its fields are at the top level, beside
 //! `metadata`.
 
 use std::borrow::Cow;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::metric::unknown_fields_schema;
 use crate::unknown_fields::UnknownFields;
 
-/// An action to carry out in running containers, and its limits.
+/// An action to run in containers, and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct HookAction {
     /// API version and kind.
@@ -76,7 +76,7 @@ impl Resource for HookAction {
     version = "v1alpha1",
     kind = "HookAction",
     root = "HookActionDefinition",
-    doc = "An action that ExecutionHooks carry out in running containers. It names no pods, so that many ExecutionHooks can use it.",
+    doc = "An action that ExecutionHooks run in running containers. It does not refer to specific pods, so many ExecutionHooks can share it.",
     namespaced,
     shortname = "ha",
     printcolumn(name = "COMMAND", type_ = "string", json_path = ".action.exec.command"),
@@ -85,20 +85,20 @@ impl Resource for HookAction {
 )]
 #[serde(rename_all = "camelCase")]
 pub struct HookActionFields {
-    /// Action. It may be carried out more than once in a container, so it must be idempotent.
+    /// Action to run. It may run more than once in a container, so it must be idempotent.
     #[serde(default)]
     pub action: Action,
-    /// Seconds for which a failed action is retried in a container, counted from its first attempt there. A restart of
-    /// hook-operator restarts the count. Unset: it is retried until it succeeds or the ExecutionHook ends.
+    /// How long a failed action is retried in a container, in seconds from its first attempt there. Restarting
+    /// hook-operator resets the timer. If unset, the action is retried until it succeeds or the ExecutionHook ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub action_timeout_seconds: Option<i32>,
-    /// Timeout of one attempt in seconds; 30 when unset. A command may keep running after it.
+    /// Timeout of one attempt, in seconds. A command may keep running after the timeout. Defaults to 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600))]
     pub call_timeout_seconds: Option<i32>,
     /// Whether error messages of ExecutionHooks quote the end of a command's output, or the beginning of an HTTP
-    /// response. Unset: they contain only its length.
+    /// response. If unset, they contain only its length.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote_answers: Option<bool>,
     /// Unknown fields.
@@ -107,17 +107,17 @@ pub struct HookActionFields {
     pub unknown: UnknownFields,
 }
 
-/// Kind of an action. Exactly one of `exec`, `httpGet` and `tcpSocket` must be set.
+/// Type of an action. Exactly one of `exec`, `httpGet` and `tcpSocket` must be set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Action {
     /// Command to run in the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<ExecAction>,
-    /// HTTP GET to send to the pod.
+    /// HTTP GET request to send to the pod's IP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_get: Option<HttpGetAction>,
-    /// TCP connection to open to the pod.
+    /// TCP connection to open to the pod's IP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp_socket: Option<TcpSocketAction>,
     /// Unknown fields.
@@ -126,11 +126,11 @@ pub struct Action {
     pub unknown: UnknownFields,
 }
 
-/// A command. Exit code 0 is a success.
+/// A command. Exit code 0 means success.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecAction {
-    /// Program and its arguments, without a shell.
+    /// Program and its arguments, run without a shell.
     #[serde(default)]
     #[schemars(length(min = 1, max = 64))]
     pub command: Vec<String>,
@@ -140,21 +140,21 @@ pub struct ExecAction {
     pub unknown: UnknownFields,
 }
 
-/// An HTTP GET to the pod's IP. A status of 200 to 299 is a success.
+/// An HTTP GET request to the pod's IP. A status from 200 to 299 means success.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HttpGetAction {
-    /// Path and query; `/` when unset.
+    /// Path and query of the request. Defaults to `/`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 4096))]
     pub path: Option<String>,
-    /// Port: a number from 1 to 65535, or the name of a port of the container.
+    /// Port number from 1 to 65535, or the name of a port of the container.
     #[schemars(schema_with = "port_schema")]
     pub port: Value,
-    /// HTTP or HTTPS; HTTP when unset. The certificate is not verified, as for probes.
+    /// Scheme of the request: `HTTP` or `HTTPS`. As with probes, certificates are not verified. Defaults to `HTTP`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scheme: Option<String>,
-    /// Headers.
+    /// Headers to send.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub http_headers: Option<Vec<ActionHeader>>,
@@ -164,13 +164,13 @@ pub struct HttpGetAction {
     pub unknown: UnknownFields,
 }
 
-/// A header of an HTTP GET.
+/// A header of an HTTP GET request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionHeader {
-    /// Name.
+    /// Name of the header.
     pub name: String,
-    /// Value; empty when unset.
+    /// Value of the header. Defaults to an empty string.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Unknown fields.
@@ -179,11 +179,11 @@ pub struct ActionHeader {
     pub unknown: UnknownFields,
 }
 
-/// A TCP connection to the pod's IP. An established connection is a success and is closed at once.
+/// A TCP connection to the pod's IP. Establishing the connection means success; it is then closed at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TcpSocketAction {
-    /// Port: a number from 1 to 65535, or the name of a port of the container.
+    /// Port number from 1 to 65535, or the name of a port of the container.
     #[schemars(schema_with = "port_schema")]
     pub port: Value,
     /// Unknown fields.

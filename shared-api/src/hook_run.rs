@@ -11,7 +11,7 @@ use crate::reason::{HookRunReason, WorkloadReason};
 use crate::time::Time;
 use crate::unknown_fields::UnknownFields;
 
-/// Measures metrics until each has a verdict. Only `status.phase: Successful` opens a gate.
+/// Metrics to measure until each of them has a verdict. Only `status.phase: Successful` opens a gate.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
@@ -43,21 +43,21 @@ pub struct HookRunSpec {
     /// Metrics to measure.
     #[schemars(length(max = 100))]
     pub metrics: Vec<Metric>,
-    /// Values for placeholders.
+    /// Arguments whose values replace the placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
-    /// Terminates the run. Metrics without a verdict become Inconclusive.
+    /// Whether to terminate the run. Metrics without a verdict then become Inconclusive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
-    /// Parallel (the default) measures all metrics at once. Ordered starts each metric after the previous one
-    /// is Successful.
+    /// Order in which metrics are measured: `Parallel` measures all metrics at once, `Ordered` starts each metric after
+    /// the previous one has succeeded. Defaults to `Parallel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
-    /// Seconds after which the finished run is deleted. Unset: the run is kept.
+    /// Time after which the finished run is deleted, in seconds. If unset, the run is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
+    /// Time after which a run without a verdict ends in Error, in seconds. If unset, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// Unknown fields.
@@ -73,10 +73,10 @@ pub struct HookRunStatus {
     /// Verdict of the run, or its progress.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Explanation of the phase: value, condition, HTTP status code.
+    /// Explanation of the phase, for example with the value, the condition or the HTTP status code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Machine-readable reason for the phase, one word.
+    /// One-word, machine-readable reason for the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Time at which the operator started the run.
@@ -105,10 +105,10 @@ pub struct MetricResult {
     /// Explanation of the phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The 10 newest measurements, oldest first.
+    /// The 10 most recent measurements, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measurements: Vec<Measurement>,
-    /// Number of measurements that ended Successful, Failed or Inconclusive; errors do not count.
+    /// Number of measurements that ended Successful, Failed or Inconclusive, not counting errors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub count: i64,
     /// Number of measurements that ended Successful.
@@ -123,10 +123,10 @@ pub struct MetricResult {
     /// Number of measurements that ended in Error.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: i64,
-    /// Number of consecutive errors up to the newest measurement.
+    /// Current number of consecutive errors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_error: i64,
-    /// Number of consecutive successes up to the newest measurement.
+    /// Current number of consecutive successes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub consecutive_successful: i64,
 }
@@ -135,13 +135,13 @@ pub struct MetricResult {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Measurement {
-    /// Successful, Failed, Inconclusive or Error.
+    /// Outcome of the measurement: Successful, Failed, Inconclusive or Error.
     #[serde(default, skip_serializing_if = "Phase::is_unset")]
     pub phase: Phase,
-    /// Machine-readable reason why no condition decided the phase, one word; absent if a condition did.
+    /// One-word, machine-readable reason why no condition decided the phase. Unset if a condition decided it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Explanation of the phase; absent if the value alone explains it.
+    /// Explanation of the phase. Unset if the value alone explains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Time at which the request was sent.
@@ -150,7 +150,7 @@ pub struct Measurement {
     /// Time at which the response was evaluated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Time>,
-    /// Never set. Part of the original operator's API.
+    /// Never set; kept for compatibility with the original operator's API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resume_at: Option<Time>,
     /// Measured value as text, truncated to 1 KiB.

@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::metric::{Argument, Metric, unknown_fields_schema};
 use crate::unknown_fields::UnknownFields;
 
-/// Metrics that decide whether a pod may be deleted or updated. A HookTemplate measures nothing itself;
-/// HookRuns are created from it.
+/// Metrics that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements itself; HookRuns
+/// are created from it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, CustomResource, JsonSchema)]
 #[kube(
     group = "tkex.tencent.com",
     version = "v1alpha1",
     kind = "HookTemplate",
-    doc = "Metrics, conditions and arguments that decide whether a pod may be deleted or updated. A HookTemplate measures nothing itself; HookRuns are created from it.",
+    doc = "Metrics, conditions and arguments that decide whether a pod may be deleted or updated. A HookTemplate takes no measurements itself; HookRuns are created from it.",
     namespaced,
     status = "HookTemplateStatus",
     shortname = "ht",
@@ -31,20 +31,20 @@ pub struct HookTemplateSpec {
     /// Metrics to measure.
     #[schemars(length(max = 100))]
     pub metrics: Vec<Metric>,
-    /// Declared arguments. The creator of a run must supply every argument that has no value here.
+    /// Arguments for placeholders. The creator of a HookRun must supply a value for each argument that has none here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub args: Option<Vec<Argument>>,
-    /// Parallel (the default) measures all metrics at once. Ordered starts each metric after the previous one
-    /// is Successful.
+    /// Order in which metrics are measured: `Parallel` measures all metrics at once, `Ordered` starts each metric after
+    /// the previous one has succeeded. Defaults to `Parallel`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "policy_schema")]
     pub policy: Option<String>,
-    /// Seconds after which a finished run is deleted. Ignored for the runs of a GameDeployment, which
-    /// gamedeployment-operator deletes when it no longer needs them. Unset: the run is kept.
+    /// Time after which a finished HookRun is deleted, in seconds. Ignored for HookRuns of a GameDeployment, which
+    /// gamedeployment-operator deletes when it no longer needs them. If unset, the HookRun is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_seconds_after_finished: Option<i64>,
-    /// Seconds after which a run without a verdict ends in Error. Unset: no limit.
+    /// Time after which a HookRun without a verdict ends in Error, in seconds. If unset, there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// Unknown fields.
@@ -68,8 +68,8 @@ pub struct HookTemplateStatus {
     /// Generation of the spec that the conditions describe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// Conditions. `Valid` reports whether every condition, path, placeholder and duration of the template
-    /// compiles.
+    /// Conditions of the HookTemplate: `Valid` reports whether every condition, path, placeholder and duration in the
+    /// template is valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }

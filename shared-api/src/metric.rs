@@ -12,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use crate::json_text::JsonText;
 use crate::unknown_fields::UnknownFields;
 
-/// A value to measure, and the rules that judge its measurements.
+/// A value to measure, and the rules for evaluating it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!(has(self.count) && dyn(self.count) != null) || self.count <= 1 || ((has(self.interval) && dyn(self.interval) != null) && self.interval != '')", "interval must be set when count is greater than 1"))]
-#[x_kube(validation = ("!(has(self.count) && dyn(self.count) != null) || self.count >= 0", "count must not be negative"))]
-#[x_kube(validation = ("!(has(self.failureLimit) && dyn(self.failureLimit) != null) || self.failureLimit >= -1", "failureLimit must be -1 (unlimited), 0 or greater"))]
-#[x_kube(validation = ("!(has(self.successfulLimit) && dyn(self.successfulLimit) != null) || self.successfulLimit >= 0", "successfulLimit must not be negative"))]
-#[x_kube(validation = ("!(has(self.inconclusiveLimit) && dyn(self.inconclusiveLimit) != null) || self.inconclusiveLimit >= 0", "inconclusiveLimit must not be negative"))]
-#[x_kube(validation = ("!(has(self.consecutiveErrorLimit) && dyn(self.consecutiveErrorLimit) != null) || self.consecutiveErrorLimit >= 0", "consecutiveErrorLimit must not be negative"))]
-#[x_kube(validation = ("!(has(self.consecutiveSuccessfulLimit) && dyn(self.consecutiveSuccessfulLimit) != null) || self.consecutiveSuccessfulLimit >= 1", "consecutiveSuccessfulLimit must be at least 1"))]
+#[x_kube(validation = ("!(has(self.count) && dyn(self.count) != null) || self.count >= 0", "count must be greater than or equal to 0"))]
+#[x_kube(validation = ("!(has(self.failureLimit) && dyn(self.failureLimit) != null) || self.failureLimit >= -1", "failureLimit must be greater than or equal to 0, or -1 for no limit"))]
+#[x_kube(validation = ("!(has(self.successfulLimit) && dyn(self.successfulLimit) != null) || self.successfulLimit >= 0", "successfulLimit must be greater than or equal to 0"))]
+#[x_kube(validation = ("!(has(self.inconclusiveLimit) && dyn(self.inconclusiveLimit) != null) || self.inconclusiveLimit >= 0", "inconclusiveLimit must be greater than or equal to 0"))]
+#[x_kube(validation = ("!(has(self.consecutiveErrorLimit) && dyn(self.consecutiveErrorLimit) != null) || self.consecutiveErrorLimit >= 0", "consecutiveErrorLimit must be greater than or equal to 0"))]
+#[x_kube(validation = ("!(has(self.consecutiveSuccessfulLimit) && dyn(self.consecutiveSuccessfulLimit) != null) || self.consecutiveSuccessfulLimit >= 1", "consecutiveSuccessfulLimit must be greater than or equal to 1"))]
 pub struct Metric {
     /// Name of the metric, unique within its template.
     pub name: String,
-    /// Time from the end of one measurement to the start of the next, for example `30s` or `1m30s`; at least
-    /// 100ms. Unset: one measurement.
+    /// Time from the end of one measurement to the start of the next, for example `30s` or `1m30s`. The minimum is
+    /// `100ms`. If unset, the metric is measured once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<String>,
-    /// Delay before the first measurement, counted from the moment the metric may start.
+    /// Delay before the first measurement, counted from the time at which the metric may start. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_delay: Option<String>,
-    /// Number of measurements to take; errors do not count. Unset or 0: one without `interval`, unlimited
-    /// with it.
+    /// Number of measurements to take, not counting errors; 0 means the same as unset. Defaults to 1 without
+    /// `interval`, and to no limit with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<i32>,
     /// Expression that makes a measurement Successful if it is true. `result` is the measured value.
@@ -42,30 +42,30 @@ pub struct Metric {
     /// Expression that makes a measurement Failed if it is true. `result` is the measured value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_condition: Option<String>,
-    /// Number of failed measurements that the metric tolerates before it is Failed. Unset: 0, or no limit
-    /// where a success limit is set. -1: no limit.
+    /// Number of failed measurements that the metric tolerates before it is Failed; -1 means no limit. Defaults to 0,
+    /// or to no limit if a success limit is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_limit: Option<i32>,
     /// Number of successful measurements at which the metric is Successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub successful_limit: Option<i32>,
-    /// Number of inconclusive measurements that the metric tolerates before it is Inconclusive. Unset: 0.
+    /// Number of inconclusive measurements that the metric tolerates before it is Inconclusive. Defaults to 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inconclusive_limit: Option<i32>,
-    /// Number of consecutive errors that the metric tolerates before it ends in Error. Unset: 4, or no limit
-    /// where a success limit is set.
+    /// Number of consecutive errors that the metric tolerates before it ends in Error. Defaults to 4, or to no limit if
+    /// a success limit is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consecutive_error_limit: Option<i32>,
     /// Number of consecutive successful measurements at which the metric is Successful.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub consecutive_successful_limit: Option<i32>,
-    /// Phase of a measurement whose response contains no data, unless a condition handles that case: Error
-    /// (the default), Failed, Inconclusive or Successful.
+    /// Phase of a measurement whose response contains no data, unless a condition handles that case: `Error`, `Failed`,
+    /// `Inconclusive` or `Successful`. Defaults to `Error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "no_data_schema")]
     pub on_no_data: Option<String>,
-    /// Shows responses in status and events even if the request carries a Secret. The text of the Secret is
-    /// masked where it occurs. Unset: such responses are not shown.
+    /// Whether to show responses in status and events even if the request contains a Secret. Occurrences of the
+    /// Secret's value are masked. If unset, such responses are not shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote_answers: Option<bool>,
     /// Source of the value. Exactly one of its fields must be set.
@@ -81,19 +81,20 @@ pub struct Metric {
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("[(has(self.web) && dyn(self.web) != null), (has(self.prometheus) && dyn(self.prometheus) != null), (has(self.job) && dyn(self.job) != null), (has(self.kubernetes) && dyn(self.kubernetes) != null), (has(self.exec) && dyn(self.exec) != null)].filter(x, x).size() == 1", "exactly one of web, prometheus, job, kubernetes, exec must be set"))]
 pub struct Provider {
-    /// Web endpoint.
+    /// Web endpoint to call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub web: Option<WebProvider>,
-    /// Prometheus server.
+    /// Prometheus server to query.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prometheus: Option<PrometheusProvider>,
-    /// Job to run. Off unless hook-operator runs with `--provider-job`.
+    /// Job to run. Disabled unless hook-operator runs with `--provider-job`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<Box<JobProvider>>,
-    /// Object of the run's namespace to read or annotate. Off unless hook-operator runs with `--provider-kubernetes`.
+    /// Object in the run's namespace to read or annotate. Disabled unless hook-operator runs with
+    /// `--provider-kubernetes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<Box<KubernetesProvider>>,
-    /// Command in a container of the run's pod. Off unless hook-operator runs with `--provider-exec`.
+    /// Command to run in a container of the run's pod. Disabled unless hook-operator runs with `--provider-exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exec: Option<Box<ExecProvider>>,
     /// Unknown fields.
@@ -105,11 +106,11 @@ pub struct Provider {
 /// A web endpoint that returns JSON or text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = ("!(has(self.body) && dyn(self.body) != null) || ((has(self.method) && dyn(self.method) != null) && self.method != 'GET')", "a body needs method POST or PUT"))]
+#[x_kube(validation = ("!(has(self.body) && dyn(self.body) != null) || ((has(self.method) && dyn(self.method) != null) && self.method != 'GET')", "body requires method POST or PUT"))]
 pub struct WebProvider {
-    /// Absolute URL, `http` or `https`; may contain placeholders such as `{{ args.PodIP }}`.
+    /// Absolute `http` or `https` URL; may contain placeholders such as `{{ args.PodIP }}`.
     pub url: String,
-    /// HTTP method: GET (the default), POST or PUT.
+    /// HTTP method: `GET`, `POST` or `PUT`. Defaults to `GET`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "method_schema")]
     pub method: Option<String>,
@@ -125,16 +126,16 @@ pub struct WebProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "any_json_schema")]
     pub json_body: Option<JsonText>,
-    /// Timeout of the whole exchange in seconds, at most 3600; 10 when unset or 0.
+    /// Timeout of the whole exchange, in seconds, at most 3600; 0 means the default. Defaults to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// JSON path of the value in a JSON response, for example `{$.age}`. Unset: the whole body.
+    /// JSON path of the value in a JSON response, for example `{$.age}`. Defaults to the whole body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub json_path: Option<String>,
-    /// Skips verification of the server's certificate.
+    /// Whether to skip verification of the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,
-    /// PEM certificates to trust instead of the system's, at most 64 KiB.
+    /// CA certificates to trust instead of the system's, in PEM format, at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ca_bundle: Option<String>,
     /// Unknown fields.
@@ -153,7 +154,7 @@ pub struct Header {
     /// Value of the header; may contain placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Source in the run's namespace from which the value is read at measurement time.
+    /// Secret key in the run's namespace to read the value from at measurement time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<HeaderSource>,
     /// Unknown fields.
@@ -177,7 +178,7 @@ pub struct HeaderSource {
 pub struct KeyRef {
     /// Name of the Secret or ConfigMap.
     pub name: String,
-    /// Key within it.
+    /// Key in the Secret or ConfigMap.
     pub key: String,
 }
 
@@ -185,7 +186,7 @@ pub struct KeyRef {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PrometheusProvider {
-    /// Base URL, for example `http://prometheus.monitoring:9090`.
+    /// Base URL of the server, for example `http://prometheus.monitoring:9090`.
     pub address: String,
     /// Instant query in PromQL; may contain placeholders.
     pub query: String,
@@ -193,14 +194,14 @@ pub struct PrometheusProvider {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 100))]
     pub headers: Option<Vec<Header>>,
-    /// Timeout of the whole exchange in seconds, at most 3600; 30 when unset or 0.
+    /// Timeout of the whole exchange, in seconds, at most 3600; 0 means the default. Defaults to 30.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
-    /// Accepts responses that the server marks as incomplete (`warnings`, `isPartial`). An incomplete
-    /// response without series is always an Error. Unset: an incomplete response is an Error.
+    /// Whether to accept responses that the server marks as incomplete (`warnings`, `isPartial`). An incomplete
+    /// response without series is always an Error. If unset, every incomplete response is an Error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_partial: Option<bool>,
-    /// Skips verification of the server's certificate.
+    /// Whether to skip verification of the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_verify: Option<bool>,
     /// Unknown fields.
@@ -209,20 +210,22 @@ pub struct PrometheusProvider {
     pub unknown: UnknownFields,
 }
 
-/// A Job that is created for each measurement, by the ServiceAccount `hookgate-hooks` of the run's namespace. A
-/// failed Job is a failed measurement. A complete Job is a successful one, unless conditions judge its result.
+/// A Job that the ServiceAccount `hookgate-hooks` of the run's namespace creates for each measurement. If the Job
+/// fails, so does the measurement. If it completes, the measurement succeeds, unless conditions evaluate the Job's
+/// result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobProvider {
     /// Labels and annotations of the Job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JobMetadata>,
-    /// Spec of the Job (`batch/v1`). Strings may contain placeholders, except for arguments from Secrets. The Job
-    /// is deleted with its HookRun, so `ttlSecondsAfterFinished` has no effect.
+    /// Spec of the Job (`batch/v1`). Strings may contain placeholders, but not for arguments from Secrets. The Job is
+    /// deleted with its HookRun, so `ttlSecondsAfterFinished` has no effect.
     #[serde(default)]
     #[schemars(schema_with = "unknown_fields_schema")]
     pub spec: JsonText,
-    /// Container whose termination message, as JSON or text, is `result` in conditions. Unset: the first container.
+    /// Name of the container whose termination message, as JSON or text, is `result` in conditions. Defaults to the
+    /// first container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_container: Option<String>,
     /// Unknown fields.
@@ -247,18 +250,18 @@ pub struct JobMetadata {
     pub unknown: UnknownFields,
 }
 
-/// An object of the run's namespace that is read or annotated, by default the run's pod, by the ServiceAccount
-/// `hookgate-hooks` of this namespace.
+/// An object in the run's namespace, by default the run's pod, that the ServiceAccount `hookgate-hooks` of this
+/// namespace reads or annotates.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesProvider {
-    /// `get` compares fields of the object with values, or lets conditions judge them. `patch` sets annotations of a
+    /// `get` compares fields of the object with values, or passes them to conditions. `patch` sets annotations of a
     /// pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "function_schema")]
     pub function: Option<String>,
-    /// Object. Unset: the object that the arguments `Group`, `Version`, `Kind` and `PodName` identify, by default the
-    /// pod `PodName`.
+    /// Object to access. Defaults to the one identified by the arguments `Group`, `Version`, `Kind` and `PodName`, or
+    /// to the pod `PodName` if only that argument is set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<KubernetesTarget>,
     /// Fields to read, or annotations to set; at most 32.
@@ -301,13 +304,13 @@ fn is_set(text: Option<&String>) -> bool {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesTarget {
-    /// API group. Unset: the core group.
+    /// API group of the object. Defaults to the core group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// Kind. Unset: Pod.
+    /// Kind of the object. Defaults to `Pod`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Name; may contain placeholders. Unset: the argument `PodName`.
+    /// Name of the object; may contain placeholders. Defaults to the argument `PodName`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Unknown fields.
@@ -320,10 +323,11 @@ pub struct KubernetesTarget {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KubernetesField {
-    /// Path of an annotation, `metadata.annotations.KEY`, or a JSON path in braces, for example `{.status.phase}`.
+    /// Path of the field: `metadata.annotations.KEY` for an annotation, or a JSON path in braces, for example
+    /// `{.status.phase}`.
     #[serde(default)]
     pub path: String,
-    /// Value to compare with, or to write; may contain placeholders.
+    /// Value to compare the field with, or to write; may contain placeholders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
     /// Unknown fields.
@@ -332,20 +336,20 @@ pub struct KubernetesField {
     pub unknown: UnknownFields,
 }
 
-/// A command in a container of the run's pod, run by the ServiceAccount `hookgate-hooks` of the run's namespace. Exit
-/// code 0 is a success, unless conditions judge the output.
+/// A command that the ServiceAccount `hookgate-hooks` of the run's namespace runs in a container of the run's pod. Exit
+/// code 0 means success, unless conditions evaluate the output.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ExecProvider {
     /// Name of the container, which must be running.
     #[serde(default)]
     pub container: String,
-    /// Command and its arguments, without a shell. May contain placeholders, except for arguments from Secrets.
+    /// Command and its arguments, run without a shell; may contain placeholders, but not for arguments from Secrets.
     #[serde(default)]
     #[schemars(length(max = 64))]
     pub command: Vec<String>,
-    /// Timeout of the whole measurement in seconds, at most 3600; 10 when unset or 0. The command may keep running
-    /// after it.
+    /// Timeout of the whole measurement, in seconds, at most 3600; 0 means the default. The command may keep running
+    /// after the timeout. Defaults to 10.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<i64>,
     /// Unknown fields.
@@ -354,18 +358,18 @@ pub struct ExecProvider {
     pub unknown: UnknownFields,
 }
 
-/// An argument for placeholders, with either `value` or `valueFrom`. A template may omit both, so that the
-/// creator of the run supplies the value.
+/// An argument for placeholders, with either `value` or `valueFrom`. A template may omit both; the creator of the run
+/// must then supply the value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(validation = ("!((has(self.value) && dyn(self.value) != null) && (has(self.valueFrom) && dyn(self.valueFrom) != null))", "value and valueFrom are mutually exclusive"))]
 pub struct Argument {
     /// Name of the argument, used as `{{ args.NAME }}`.
     pub name: String,
-    /// Value of the argument. If a template omits it, the creator of the run supplies it.
+    /// Value of the argument. If a template omits it, the creator of the run must supply it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<String>,
-    /// Source in the run's namespace from which the value is read at measurement time.
+    /// Secret or ConfigMap key in the run's namespace to read the value from at measurement time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_from: Option<ArgumentSource>,
     /// Unknown fields.

@@ -179,7 +179,7 @@ pub mod workload {
     /// log use it.
     pub const PROMOTE_DESPITE_FAILURE_BY: &str = "tkex.tencent.com/promote-despite-failure-by";
     /// Annotation: `lifecycle/NAME=TEXT` runs a lifecycle hook that aborted its rollout, or waits for its next
-    /// attempt, once for each text. `rollout=TEXT` begins a rollout again that was rolled back.
+    /// attempt, once for each text. `rollout=TEXT` restarts a rollout that was rolled back.
     pub const RETRY_REQUESTED: &str = "tkex.tencent.com/retry-requested";
     /// Annotation: `REVISION=TEXT` aborts the rollout to this ControllerRevision, once for each value. Its pods are
     /// updated to the last revision whose rollout is complete.

@@ -107,7 +107,7 @@ where
         // The path costs time, and most objects parse.
         let deserializer = &mut serde_json::Deserializer::from_str(text);
         match serde_path_to_error::deserialize::<_, K>(deserializer) {
-            Ok(_) => "it does not parse".to_owned(),
+            Ok(_) => "it has an unexpected structure".to_owned(),
             Err(error) => words(&error),
         }
     })

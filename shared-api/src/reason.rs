@@ -39,24 +39,27 @@ reasons! {
     HookRunReason {
         /// Measurements are being taken.
         Measuring,
-        /// The last 5 or more measurements of a metric are errors; the run recovers with the first one that is not.
+        /// The last 5 or more measurements of a metric are errors; the run recovers with the first one that is not an
+        /// error.
         HookErrors,
-        /// No measurement can make the run Successful, because a metric has neither `count` nor a success limit, or
-        /// because the egress policy forbade its address 5 times in a row; the run continues until it fails.
+        /// The run can never become Successful, because a metric has neither `count` nor a success limit, or because
+        /// the egress policy forbade its address 5 times in a row; the run continues until it fails.
         HookCannotSucceed,
-        /// No request can be sent now, because the namespace uses its full share; the run retries automatically.
+        /// No request can be sent at the moment, because the namespace uses its full share of the capacity; the run is
+        /// retried automatically.
         NotAskedYet,
-        /// The specs of other unfinished HookRuns use up the memory for specs; the run starts once some have ended.
+        /// The specs of other unfinished HookRuns use up the memory for specs; the run starts once some of them have
+        /// ended.
         NoRoomForSpec,
-        /// The Job of a measurement has not ended; the message describes the state of its pods.
+        /// The Job of a measurement has not ended yet; the message describes the state of its pods.
         JobActive,
-        /// Event: Jobs of a run that was stopped could not be deleted; they are deleted with the run at the latest.
+        /// Events only: Jobs of a stopped run could not be deleted; they will be deleted with the run at the latest.
         JobsLeft,
         /// Every metric is Successful.
         AllMetricsSuccessful,
         /// More measurements failed than `failureLimit` allows.
         FailureLimitExceeded,
-        /// A metric took `count` measurements without reaching its success limit.
+        /// A metric has taken `count` measurements without reaching its success limit.
         SuccessLimitNotReached,
         /// More measurements were inconclusive than `inconclusiveLimit` allows.
         InconclusiveLimitExceeded,
@@ -64,53 +67,54 @@ reasons! {
         ErrorLimitExceeded,
         /// The spec cannot be measured; the message lists every problem.
         InvalidSpec,
-        /// The run was created for a workload and has no owner, as after a restore from a backup; it is not measured.
+        /// The run was created for a workload but has no owner, for example after a restore from a backup; it is not
+        /// measured.
         OwnerMissing,
         /// `timeoutSeconds` elapsed without a verdict.
         TimedOut,
-        /// `spec.terminate` was set.
+        /// `spec.terminate` was set to true.
         Terminated,
-        /// Events only: the status cannot be written; the message explains why.
+        /// Events only: the status could not be written; the message explains why.
         StatusNotRecorded,
     }
 }
 
 reasons! {
-    /// Reasons of measurements without a verdict of a condition
-    /// (`status.metricResults[].measurements[].reason` of a HookRun), and of failed calls in metrics and traces.
+    /// Reasons of measurements that no condition decided (`status.metricResults[].measurements[].reason` of a HookRun),
+    /// and of failed calls in metrics and traces.
     MeasurementReason {
-        /// A placeholder, Secret or ConfigMap could not be resolved, or a rendered value is not usable.
+        /// A placeholder, Secret or ConfigMap could not be resolved, or a rendered value is invalid.
         InvalidRequest,
         /// The egress policy forbids the address.
         Forbidden,
         /// Name resolution, connection or TLS failed.
         Unreachable,
-        /// The response took longer than the timeout.
+        /// No complete response arrived within the timeout.
         Timeout,
-        /// The status of the response is not 2xx (or is a redirect that is not followed).
+        /// The HTTP status of the response is not 2xx (or is a redirect that is not followed).
         Status,
-        /// The response is too large, not JSON, or not of the expected shape.
+        /// The response is too large, is not JSON, or has an unexpected structure.
         MalformedAnswer,
         /// `jsonPath` found nothing.
         PathNotFound,
-        /// The server reports that the query failed (Prometheus).
+        /// The Prometheus server reported that the query failed.
         QueryFailed,
-        /// The server reports an incomplete response (Prometheus, Thanos, Mimir, `VictoriaMetrics`).
+        /// The server (Prometheus, Thanos, Mimir, `VictoriaMetrics`) reported that the response is incomplete.
         PartialAnswer,
         /// The response contains no data, and no condition handles that case: `onNoData` decided.
         NoData,
-        /// A condition cannot be evaluated on the response.
+        /// A condition could not be evaluated with the response.
         ConditionFailed,
-        /// The request was sent, but its response was not read because capacity ran out; the request may have changed
-        /// something, so it is not repeated at once.
+        /// The request was sent, but its response was not read because capacity ran out; because the request may have
+        /// had side effects, it is not retried immediately.
         AnswerDropped,
-        /// The API server refused the Job, or a Job of that name has another owner.
+        /// The API server rejected the Job, or a Job with the same name has another owner.
         JobRefused,
-        /// The Job was deleted before it ended, or the API server does not say how it ended.
+        /// The Job was deleted before it ended, or its outcome is not recorded.
         JobLost,
-        /// The API server refused to read or annotate the object or to run the command, or does not serve the kind.
+        /// The API server rejected reading or annotating the object or running the command, or has no such kind.
         ApiRefused,
-        /// The object does not exist, or another pod has its name.
+        /// The object does not exist, or another pod has the same name.
         ObjectGone,
         /// The command did not start, or its container is not running.
         CommandNotRun,
@@ -136,35 +140,36 @@ reasons! {
     ExecutionReason {
         /// The HookAction does not exist; the hook starts once it is created.
         ActionNotFound,
-        /// The HookAction has problems; the message lists all of them, and the hook starts once they are corrected.
+        /// The HookAction is invalid; the message lists every problem, and the hook starts once they are fixed.
         InvalidAction,
-        /// The pods cannot be listed; the message says why, and hook-operator retries.
+        /// The pods could not be listed; the message explains why, and hook-operator retries.
         PodsNotListed,
-        /// The HookAction cannot be read; the message says why, and hook-operator retries.
+        /// The HookAction could not be read; the message explains why, and hook-operator retries.
         ActionNotRead,
-        /// The action is being carried out in the selected containers.
+        /// The action is running in the selected containers.
         Executing,
         /// The action succeeded in every selected container.
         ActionSucceeded,
         /// The action failed in at least one container; see `status.hookStatuses`.
         ActionFailed,
-        /// No container is selected, so nothing was carried out.
+        /// No container is selected, so the action was not run.
         NothingSelected,
-        /// More containers are selected than one ExecutionHook may have; nothing was carried out.
+        /// More containers are selected than one ExecutionHook may have, so the action was not run.
         TooManyContainers,
-        /// The spec has problems; the message lists all of them.
+        /// The spec is invalid; the message lists every problem.
         InvalidHook,
         /// The spec was changed after the containers were selected.
         SpecChanged,
-        /// The action of the HookAction was changed, or it was replaced or deleted, before the hook had finished.
+        /// The HookAction was deleted or replaced, or its action was changed, before the hook had finished.
         ActionChanged,
-        /// `spec.terminate` was set.
+        /// `spec.terminate` was set to true.
         HookTerminated,
         /// hook-operator runs without `--execution-hooks`.
         ExecutionHooksDisabled,
-        /// Events only: the status of an ExecutionHook cannot be written; the message explains why.
+        /// Events only: the status of an ExecutionHook could not be written; the message explains why.
         HookStatusNotRecorded,
-        /// Events only: a finished ExecutionHook cannot be deleted; the message says why, and hook-operator retries.
+        /// Events only: a finished ExecutionHook could not be deleted; the message explains why, and hook-operator
+        /// retries.
         HookNotDeleted,
     }
 }
@@ -172,31 +177,31 @@ reasons! {
 reasons! {
     /// Reasons of errors of containers in `status.hookStatuses` of an ExecutionHook.
     ContainerReason {
-        /// The command exited with another code than 0.
+        /// The command exited with a code other than 0.
         ExitCode,
-        /// The program cannot be run or is not found, or the container is not running.
+        /// The program was not found or could not be run, or the container is not running.
         CommandNotRun,
-        /// The connection ended before the command, or the container ended during it.
+        /// The connection was closed or the container exited before the command had finished.
         CommandLost,
-        /// The API server, the kubelet, or the server of an `httpGet` or `tcpSocket` does not respond.
+        /// The API server, the kubelet, or the server of an `httpGet` or `tcpSocket` action did not respond.
         Unreachable,
-        /// The server of an `httpGet` returned a status other than 200 to 299.
+        /// The server of an `httpGet` action returned a status other than 200 to 299.
         HttpStatus,
-        /// The egress policy of hook-operator forbids calls to the pod's IP.
+        /// The egress policy of hook-operator forbids requests to the pod's IP.
         EgressForbidden,
-        /// The ServiceAccount `hookgate-hooks` is missing the right.
+        /// The ServiceAccount `hookgate-hooks` lacks the required permission.
         ApiRefused,
-        /// The attempt did not end within `callTimeoutSeconds`; a command may still be running.
+        /// The attempt did not finish within `callTimeoutSeconds`; a command may still be running.
         CallTimedOut,
         /// The action did not succeed within `actionTimeoutSeconds`.
         ActionTimedOut,
         /// The pod does not exist, or has no such container.
         NoSuchContainer,
-        /// The pod was deleted, has ended, or was replaced.
+        /// The pod was deleted or replaced, or has terminated.
         PodGone,
         /// Any other error of an attempt; the message describes it.
         TryFailed,
-        /// The hook ended before the action succeeded; its condition says why.
+        /// The hook ended before the action succeeded; its condition explains why.
         HookEnded,
     }
 }
@@ -204,9 +209,9 @@ reasons! {
 reasons! {
     /// Reasons of a HookTemplate's `Valid` condition.
     TemplateReason {
-        /// Everything in the template compiles.
+        /// Everything in the template is valid.
         SpecValid,
-        /// The template has problems; the message lists all of them.
+        /// The template is invalid; the message lists every problem.
         SpecInvalid,
     }
 }
@@ -220,17 +225,18 @@ reasons! {
         Available,
         /// Progress of the update.
         Progressing,
-        /// Every hook of the spec can run; reported even if no pod waits for a hook.
+        /// Every hook in the spec can run; reported even if no pod is waiting for a hook.
         HooksResolved,
-        /// Every lifecycle hook of the current or last rollout succeeded or is ignored; Unknown until they have ended.
+        /// Every lifecycle hook of the current or last rollout succeeded or was ignored; Unknown until all of them have
+        /// ended.
         LifecycleHooksSucceeded,
-        /// Scaling is blocked until a person acts.
+        /// Scaling is blocked and needs attention.
         ScaleBlocked,
-        /// The update is blocked until a person acts.
+        /// The update is blocked and needs attention.
         UpdateBlocked,
         /// The spec is invalid; the message lists every problem.
         InvalidSpec,
-        /// The spec is valid, but has an effect that few users want; the message explains it.
+        /// The spec is valid, but has an effect that is probably unintended; the message explains it.
         SpecWarning,
     }
 }
@@ -240,13 +246,13 @@ reasons! {
     WorkloadPhase {
         /// The workload matches its spec.
         Complete,
-        /// Pods are being created, deleted or updated, or wait for their hooks.
+        /// Pods are being created, deleted or updated, or are waiting for their hooks.
         Progressing,
         /// The update is paused.
         Paused,
-        /// No work is left, but pods are missing or a hook could not run.
+        /// Nothing is left to do, but pods are missing or a hook could not run.
         Degraded,
-        /// A person must act.
+        /// The workload is blocked and needs attention.
         Blocked,
     }
 }
@@ -258,87 +264,88 @@ reasons! {
         MinimumPodsAvailable,
         /// Too few pods are available.
         MinimumPodsUnavailable,
-        /// Every pod that the update covers is updated.
+        /// Every pod covered by the update has been updated.
         RolloutComplete,
         /// Pods are being updated.
         RollingOut,
-        /// `paused` is set.
+        /// The update is paused: `spec.updateStrategy.paused` is true.
         Paused,
-        /// A canary step pauses the rollout.
+        /// A canary step has paused the rollout.
         PausedByCanaryPauseStep,
-        /// The hook of a canary step has not succeeded.
+        /// The hook of a canary step did not succeed, so the rollout is paused.
         PausedByStepBasedHook,
-        /// Every hook of the spec can run.
+        /// Every hook in the spec can run.
         HooksResolved,
         /// Pods are being created or deleted.
         Scaling,
-        /// The update strategy is `OnDelete`: a pod is updated when it is deleted.
+        /// The update type is `OnDelete`: a pod is updated once it is deleted.
         WaitingForDeletion,
         /// Every lifecycle hook of the rollout succeeded.
         LifecycleHooksSucceeded,
         /// A lifecycle hook failed, and the rollout continues because its `failurePolicy` is `Ignore`.
         LifecycleHookIgnored,
-        /// A lifecycle hook is running; no pods are updated beyond its point of the rollout.
+        /// A lifecycle hook is running; no pods are updated beyond its trigger.
         LifecycleHookRunning,
-        /// A lifecycle hook waits for its point of the rollout, or for its next attempt.
+        /// A lifecycle hook is waiting for its trigger, or for its next attempt.
         LifecycleHookWaiting,
-        /// A lifecycle hook failed and ended the rollout: no further pod is updated to this revision.
+        /// A lifecycle hook failed and aborted the rollout; no further pods are updated to this revision.
         LifecycleHookAborted,
-        /// The rollout took longer than `updateStrategy.timeoutSeconds`: no further pod is updated to this revision.
+        /// The rollout exceeded `updateStrategy.timeoutSeconds`; no further pods are updated to this revision.
         ProgressDeadlineExceeded,
-        /// A person aborted the rollout: its pods are updated to the last revision whose rollout is complete.
+        /// The rollout was aborted by a user; its pods are rolled back to the last completed revision.
         RolloutAborted,
-        /// Events only: a request to abort the rollout has no effect; the message says why.
+        /// Events only: a request to abort the rollout was rejected; the message explains why.
         AbortRejected,
         /// Events only: an attempt of a lifecycle hook failed.
         LifecycleHookFailed,
-        /// Events only: the pod of a lifecycle hook does not have every volume that its `execNewPod` names.
+        /// Events only: some volumes listed in `execNewPod.volumes` of a lifecycle hook were ignored, because the
+        /// container does not mount them.
         HookVolumesIgnored,
-        /// A lifecycle hook cannot run: the pod template has no container with the name that its `execNewPod` gives.
+        /// A lifecycle hook cannot run: the pod template has no container named `execNewPod.containerName`.
         HookContainerMissing,
-        /// A hook ended without success; `retry: true` reruns it.
+        /// A hook did not succeed; set `retry: true` to rerun it.
         HookUnsuccessful,
-        /// A hook cannot run: its template does not exist or cannot be read.
+        /// A hook cannot run: its HookTemplate does not exist or cannot be parsed.
         HookTemplateMissing,
-        /// A hook cannot run: its template has problems.
+        /// A hook cannot run: its HookTemplate is invalid.
         HookTemplateInvalid,
         /// A hook cannot run: some of its arguments have no value.
         HookArgumentsUnresolved,
-        /// A hook cannot run: the name of its HookRun is already taken or invalid.
+        /// A hook cannot run: the name of its HookRun is invalid or already in use.
         HookRunNameInvalid,
         /// A hook cannot run: the pod has no IP address yet.
         PodAddressMissing,
-        /// A hook keeps failing with errors, 5 or more in a row of one metric; it recovers with the first measurement
-        /// that is not an error, for example after its HookTemplate is corrected.
+        /// A hook keeps failing with errors: the last 5 or more measurements of a metric. It recovers with the first
+        /// measurement that is not an error, for example after its HookTemplate is fixed.
         HookErrors,
         /// A hook can never succeed: it has no success limit, or its address is forbidden.
         HookCannotSucceed,
-        /// A HookRun is not being measured: hook-operator has recorded nothing for 30 s after it was due.
+        /// A HookRun is not being measured: hook-operator has recorded no progress for 30 s after it was due.
         HookNotTakenUp,
-        /// A hook's success is older than `freshForSeconds` or has no usable time: the hook runs again.
+        /// A hook's success is older than `freshForSeconds`, or has no valid time; the hook is rerun.
         HookVerdictExpired,
-        /// A HookRun of the workload was edited: it is deleted, and the hook runs again.
+        /// A HookRun of the workload was edited; it is deleted, and the hook is rerun.
         HookRunEdited,
         /// The change cannot be made in place.
         NotInPlaceUpdatable,
-        /// An in-place update does not finish.
+        /// An in-place update is not making progress.
         InPlaceStalled,
-        /// A pod needs an index and none is free.
+        /// A pod needs an index, but all of them are in use.
         IndexesExhausted,
-        /// The API server rejects a pod of the new template in a dry run: the update deletes no pods.
+        /// The API server rejected a pod of the new template in a dry run, so no pods are deleted for the update.
         PodRefused,
         /// The API server rejected a write; the message explains why.
         WriteFailed,
-        /// The ControllerRevision of the new template cannot be created; pods are replaced and scaled at the
+        /// The ControllerRevision of the new template could not be created; pods are replaced and scaled at the
         /// recorded revision.
         RevisionNotRecorded,
-        /// Pods exit within 60 s of their start; they are replaced with a back-off of 10 s to 5 minutes.
+        /// Pods exit within 60 s of starting; they are replaced with a back-off of 10 s to 5 minutes.
         PodsEndAtOnce,
-        /// A hook cannot run: its HookRun is being deleted, and a finalizer holds it.
+        /// A hook cannot run: its HookRun is stuck terminating because of a finalizer.
         HookRunTerminating,
         /// The spec is invalid.
         InvalidSpec,
-        /// The manifest sets `paused` beside canary steps: applying it again ends a pause.
+        /// The manifest sets `paused` together with canary steps, so applying it again ends a pause.
         PausedInManifest,
         /// Workload events only: pods were created.
         PodsCreated,
@@ -350,9 +357,9 @@ reasons! {
         PodsAdopted,
         /// Workload events only: pods that no longer match the selector were released; no gate protects them.
         PodsReleased,
-        /// Events of pods and ControllerRevisions only: the object cannot be read, and is left alone.
+        /// Events of pods and ControllerRevisions only: the object cannot be parsed and is left alone.
         UnreadableObject,
-        /// Events only: only some pods have a deletion cost, and those without one are deleted last.
+        /// Events only: only some pods have a deletion cost; the others are deleted last.
         DeletionCostPartial,
         /// Events only: a pod was deleted after its gate opened.
         PodDeleted,
@@ -360,10 +367,10 @@ reasons! {
         PodUpdateStarted,
         /// Events only: an in-place update of a pod finished.
         PodUpdated,
-        /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` names it.
+        /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` is set to the pod's UID.
         HookSkipped,
-        /// Events only: the rollout continued past a canary step because the annotation `promote-despite-failure` names
-        /// its failed HookRun.
+        /// Events only: a canary step was promoted despite its failed hook, because the annotation
+        /// `promote-despite-failure` is set to the UID of the HookRun.
         PromotedDespiteFailure,
     }
 }
@@ -413,7 +420,7 @@ mod tests {
         assert_eq!(TemplateReason::SpecInvalid.to_string(), "SpecInvalid");
         assert_eq!(
             TemplateReason::SpecValid.meaning(),
-            "Everything in the template compiles."
+            "Everything in the template is valid."
         );
     }
 

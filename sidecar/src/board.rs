@@ -39,10 +39,10 @@ pub(crate) struct Known {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unknown {
     /// No report since the sidecar started.
-    #[error("no report from the game server has counted since the sidecar started")]
+    #[error("no valid report received from the game server since the sidecar started")]
     NoReport,
     /// The last report is too old.
-    #[error("the last report is {:.1} s old; a report counts for {:.1} s", age.as_secs_f64(), fresh_for.as_secs_f64())]
+    #[error("the last report is {:.1}s old; reports are valid for {:.1}s", age.as_secs_f64(), fresh_for.as_secs_f64())]
     Stale {
         /// Maximum age of the report.
         age: Duration,
@@ -50,12 +50,10 @@ pub(crate) enum Unknown {
         fresh_for: Duration,
     },
     /// No process holds the game port.
-    #[error(
-        "no process listens on the game port: the game server is not running, or listens on another port"
-    )]
+    #[error("no process is listening on the game port; the game server is not running, or uses another port")]
     GameGone,
     /// The game port has other sockets than at the last report.
-    #[error("the game server has restarted, or has reopened its port, and has not reported since")]
+    #[error("the game server has restarted or reopened its port, and has not sent a report since then")]
     GameRestarted,
     /// The last report cannot be read.
     #[error("{0}")]

@@ -20,7 +20,7 @@ const REPORT_PORT: u16 = 9358;
 /// Way in which the game server reports its number of players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportSource {
-    /// Datagrams to --report-address
+    /// UDP datagrams to --report-address
     Udp,
     /// PUT /players to --report-address
     Http,
@@ -28,7 +28,7 @@ pub(crate) enum ReportSource {
     File,
 }
 
-/// Sidecar of a game server without HTTP: answers hooks with the number of players that the server reports.
+/// Sidecar for game servers without HTTP: provides hooks with the number of players that the server reports.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-sidecar", version, about, max_term_width = 100)]
 pub(crate) struct Flags {
@@ -36,17 +36,17 @@ pub(crate) struct Flags {
     #[arg(long)]
     pub(crate) source: ReportSource,
 
-    /// Port on which the game server listens, such as 7777/udp or 7777/tcp: if its sockets change, the server
-    /// has restarted, and its reports no longer count. With none, a restart is noticed only when the last
-    /// report is too old
+    /// Port on which the game server listens, such as 7777/udp or 7777/tcp. If its sockets change, the server
+    /// has restarted, and its earlier reports are no longer valid. With none, a restart is not detected until the
+    /// last report is too old
     #[arg(long, value_name = "PORT/PROTOCOL")]
     pub(crate) game_port: GamePort,
 
-    /// Age up to which a report counts, from 2s to 10m; the game server should report three times as often
+    /// How long a report is valid, from 2s to 10m; the game server should report three times as often
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = fresh_for)]
     pub(crate) fresh_for: Duration,
 
-    /// File that the game server writes, with --source file [default: /hookgate/players]
+    /// File to which the game server writes its reports, with --source file [default: /hookgate/players]
     #[arg(long, value_name = "PATH")]
     players_file: Option<PathBuf>,
 
@@ -54,7 +54,7 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     report_address: Option<SocketAddr>,
 
-    /// Address for hooks, probes and Prometheus [default: port 9357 of all addresses]
+    /// Listen address for hooks, probes and Prometheus [default: port 9357 on all addresses]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 }
@@ -64,13 +64,13 @@ impl Flags {
     pub(crate) fn checked(self) -> Result<Self, clap::Error> {
         if self.own_ports().contains(&self.game_port) {
             let message = format!(
-                "--game-port {} is a port of the sidecar itself; name the port on which the game server listens",
+                "--game-port {} is a port of the sidecar itself; set the port on which the game server listens",
                 self.game_port
             );
             return Err(Self::command().error(ErrorKind::ArgumentConflict, message));
         }
         let refuse = |flag: &str, value: String, source: &str| {
-            let message = format!("--{flag} {value} has no effect with --source {source}: remove it");
+            let message = format!("--{flag} {value} has no effect with --source {source}; remove --{flag}");
             Err(Self::command().error(ErrorKind::ArgumentConflict, message))
         };
         match (self.source, &self.players_file, self.report_address) {
@@ -112,7 +112,7 @@ fn fresh_for(text: &str) -> Result<Duration, String> {
     if (MIN_FRESH_FOR..=MAX_FRESH_FOR).contains(&duration) {
         Ok(duration)
     } else {
-        Err("must be from 2s to 10m".to_owned())
+        Err("must be between 2s and 10m".to_owned())
     }
 }
 
@@ -124,7 +124,7 @@ fn loopback(text: &str) -> Result<SocketAddr, String> {
         Ok(address)
     } else {
         Err(
-            "must be a loopback address, such as 127.0.0.1:9358: otherwise other pods could report"
+            "must be a loopback address such as 127.0.0.1:9358, so that other pods cannot send reports"
                 .to_owned(),
         )
     }
@@ -175,12 +175,12 @@ mod tests {
             (
                 "--source udp --game-port none --fresh-for 1s",
                 "--fresh-for",
-                "2s to 10m",
+                "between 2s and 10m",
             ),
             (
                 "--source udp --game-port none --fresh-for 11m",
                 "'11m'",
-                "2s to 10m",
+                "between 2s and 10m",
             ),
             (
                 "--source udp --game-port none --report-address 0.0.0.0:1",
@@ -195,17 +195,17 @@ mod tests {
             (
                 "--source udp --game-port none --players-file /x",
                 "--players-file /x",
-                "remove it",
+                "remove --",
             ),
             (
                 "--source http --game-port none --players-file /x",
                 "--players-file /x",
-                "remove it",
+                "remove --",
             ),
             (
                 "--source file --game-port none --report-address [::1]:1",
                 "[::1]:1",
-                "remove it",
+                "remove --",
             ),
         ];
         for (words, named, remedy) in table {

@@ -37,7 +37,7 @@ impl FromStr for GamePort {
             Some((number, "tcp")) => port(number).map(Self::Tcp),
             _ => None,
         };
-        parsed.ok_or_else(|| "must be PORT/udp or PORT/tcp with a port of 1 to 65535, or none".to_owned())
+        parsed.ok_or_else(|| "must be PORT/udp or PORT/tcp with a PORT from 1 to 65535, or none".to_owned())
     }
 }
 
@@ -72,7 +72,9 @@ impl GamePort {
         };
         match sockets.on(protocol, port) {
             Ok(found) => GameSockets::Watched(found.into_iter().map(|socket| socket.inode).collect()),
-            Err(error) => GameSockets::Unreadable(format!("failed to find the game port {self}: {error}")),
+            Err(error) => {
+                GameSockets::Unreadable(format!("failed to find the sockets of game port {self}: {error}"))
+            }
         }
     }
 }

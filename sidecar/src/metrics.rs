@@ -54,7 +54,7 @@ impl Snapshot {
         if let Some(age) = self.age {
             registry.register_with_unit(
                 "report_age",
-                "Maximum age of the last report; absent without one",
+                "Upper bound on the age of the last report; absent if there is none",
                 Unit::Seconds,
                 ConstGauge::new(age.as_secs_f64()),
             );
@@ -69,7 +69,7 @@ impl Snapshot {
         }
         registry.register(
             "unknown_reason",
-            "1 for the reason why the number of players is unknown, otherwise 0",
+            "1 for the current reason why the number of players is unknown, 0 for the others",
             reasons,
         );
         let reports = Family::<Label, Counter>::default();

@@ -38,14 +38,14 @@ pub(crate) enum Unreadable {
     Source(String),
     /// A report by HTTP came on a connection that was opened before that of the last report.
     #[error(
-        "a report on a newer connection was read first; wait for the response to each report, and open a connection \
-         for each report"
+        "a report from a newer connection was read first; open a new connection for each report, and wait for its \
+         response"
     )]
     Overtaken,
     /// A connection for a report ended before a report was read from it.
     #[error(
-        "an HTTP report was lost: its connection closed or timed out after 5 s before it was complete, or too many \
-         connections were open"
+        "an HTTP report was lost: its connection closed or timed out (5 s) before the report was complete, or too \
+         many connections were open"
     )]
     Incomplete,
     /// The kernel dropped datagrams, or more arrived at once than are read. The dropped ones are the newest.

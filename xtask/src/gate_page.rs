@@ -11,54 +11,55 @@ const INTRODUCTION: &str = "\
 # The gate
 
 Before the operator deletes or changes a pod that may have players, it evaluates the gate for this pod and this
-operation. Every decision evaluates it again from objects in the API server: the workload, the pod, its HookRun and the
-HookTemplate. The only state in memory is when a verdict
-arrived and since when a node has been absent; a new process decides without it.
+operation. Each decision re-evaluates the gate from objects in the API server: the workload, the pod, its HookRun and the
+HookTemplate. The only state in memory is the time at which a verdict arrived, and how long a node has been absent; a new
+process decides without it.
 
-Only *Open* permits an operation: one, on one pod, once. Every failure leads to another state, and in every other state
-the pod stays unchanged.
+Only *Open* permits an operation, and only one operation on one pod, once. Every failure leads to another state, and in
+every other state the pod stays unchanged.
 
-A test drives the gate through every event of a pod, its hook and its HookRun. It finds exactly the transitions of this
-diagram.
+A test drives the gate through every event of a pod, its hook and its HookRun, and finds exactly the transitions shown in
+this diagram.
 ";
 
 /// Returns the meaning of a state, and how users see it.
 fn about(state: GateStateKind) -> (&'static str, &'static str) {
     match state {
         GateStateKind::NotRun => (
-            "The pod is selected and its hook is set, but no HookRun for it exists.",
-            "Nothing; this state is usually brief. A pod to update can stay in it until `maxUnavailable` permits its update.",
+            "The pod is selected and has a hook, but no HookRun exists for it yet.",
+            "Nothing; this state is usually brief. A pod selected for an update can stay in it until `maxUnavailable` permits \
+             the update.",
         ),
         GateStateKind::Blocked => (
             "The HookRun cannot be created: the HookTemplate is missing, an argument has no value, the pod has no \
-             address yet, or the name of the HookRun is too long or taken.",
-            "An entry of the hook's conditions in phase Pending without a HookRun, whose message names the missing part; \
+             address yet, or the name of the HookRun is too long or already in use.",
+            "An entry of the hook's conditions in phase Pending without a HookRun, whose message shows what is missing; \
              a warning event; `ScaleBlocked` or `UpdateBlocked`.",
         ),
         GateStateKind::Running => (
-            "The HookRun has no verdict yet. The pod keeps serving.",
-            "An entry with the HookRun's name, its phase and its start time.",
+            "The HookRun has no verdict yet. The pod stays in service.",
+            "An entry with the HookRun's name, phase and start time.",
         ),
         GateStateKind::Unsuccessful => (
-            "The HookRun ended without a measured success. The pod stays unchanged and delays no other pod.",
-            "An entry with the HookRun's name and phase. Its message gives the cause and the way to run the hook again. \
-             A warning event.",
+            "The HookRun ended without a measured success. The pod stays unchanged and does not delay other pods.",
+            "An entry with the HookRun's name and phase, whose message shows the cause and how to rerun the hook; a \
+             warning event.",
         ),
         GateStateKind::Stale => (
             "A HookRun exists but does not count: it was created for another intent, another selection of the pod, \
              another hook, an earlier pod of the same name, or before a container restarted; or it was edited, is being \
              deleted, or its success is too old.",
-            "Nothing. The operator deletes the HookRun and runs the hook again. A warning event reports an edit and a \
-             success that was too old. If a finalizer holds the HookRun: an entry in phase Pending with the reason \
-             `HookRunTerminating`.",
+            "Nothing. The operator deletes the HookRun and reruns the hook. A warning event reports an edit, or a success \
+             that was too old. If a finalizer blocks the deletion of the HookRun: an entry in phase Pending with the \
+             reason `HookRunTerminating`.",
         ),
         GateStateKind::Open => (
             "The operation is permitted: the HookRun for exactly this operation ended with a recent measured success, no \
              hook applies, or the pod cannot have players. The write is not sent after the success has expired, and it \
-             carries the pod's UID and resourceVersion, which change before each new HookRun for the pod. A gone node, and a \
-             spec without a hook, are confirmed by a direct read first.",
-            "The pod is deleted or changed as soon as the budget permits. A warning event names a pod whose hook \
-             was skipped.",
+             carries the pod's UID and resourceVersion, which change before each new HookRun for the pod. If the operator \
+             relies on a missing node or on a spec without a hook, it confirms this with a direct read first.",
+            "The pod is deleted or changed as soon as the budget permits. If its hook was skipped, a warning event reports \
+             this.",
         ),
     }
 }
@@ -67,9 +68,9 @@ pub(crate) fn page() -> String {
     let sections: Vec<String> = GateStateKind::ALL.into_iter().map(section).collect();
     let drawing = mermaid();
     format!(
-        "{INTRODUCTION}\n```mermaid\n{drawing}```\n\n\"HookRun still runs\": the operator deletes HookRuns that are no longer \
-         needed, and a deletion can take a while. `hookPendingReplicas` (column HOOK_PENDING of `kubectl get -o wide`) counts \
-         the pods that are Running, Unsuccessful or Blocked.\n{}",
+        "{INTRODUCTION}\n```mermaid\n{drawing}```\n\n\"HookRun still running\": the operator deletes HookRuns that are no longer \
+         needed, and a deletion can take a while. `hookPendingReplicas` (column HOOK_PENDING of `kubectl get -o wide`) is \
+         the number of pods in the states Running, Unsuccessful and Blocked.\n{}",
         sections.concat()
     )
 }

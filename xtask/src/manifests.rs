@@ -24,6 +24,7 @@ struct Manifest {
     namespace: &'static str,
     /// Templates of the chart; empty for all.
     templates: &'static [&'static str],
+    budgets: Budgets,
     values: &'static [&'static str],
     /// Version of Kubernetes that it is rendered for.
     kubernetes: &'static str,
@@ -31,16 +32,25 @@ struct Manifest {
     makes_namespace: bool,
 }
 
+/// `PodDisruptionBudget`s of a manifest. They have a file of their own, because Kubernetes 1.20 does not serve their API version
+/// and would make `kubectl apply` of the whole file fail.
+#[derive(PartialEq)]
+enum Budgets {
+    LeftOut,
+    Alone,
+}
+
 /// Version whose manifests have no part that older versions do not know.
 const FOR_ALL: &str = "1.27.0";
 
-const MANIFESTS: [Manifest; 5] = [
+const MANIFESTS: [Manifest; 6] = [
     Manifest {
         path: "deploy/install.yaml",
-        about: "The rights, and two replicas of each operator. The CRDs are in crds.yaml: apply that file first.\n\
+        about: "The permissions, and two replicas of each operator. The CRDs are in crds.yaml: apply that file first.\n\
                 # kubectl delete -f with this file removes the operators. Games and their pods are kept.",
         namespace: NAMESPACE,
         templates: &[],
+        budgets: Budgets::LeftOut,
         // Its version depends on the cluster, so it has a file of its own.
         values: &["flowSchema.enabled=false"],
         kubernetes: FOR_ALL,
@@ -48,20 +58,22 @@ const MANIFESTS: [Manifest; 5] = [
     },
     Manifest {
         path: "deploy/rbac.yaml",
-        about: "Only the rights of install.yaml.",
+        about: "Only the permissions of install.yaml.",
         namespace: NAMESPACE,
         templates: &["rbac"],
+        budgets: Budgets::LeftOut,
         values: &[],
         kubernetes: FOR_ALL,
         makes_namespace: true,
     },
     Manifest {
         path: "deploy/rbac-namespaced.yaml",
-        about: "The rights of operators in one namespace, and none outside of it: start both with --namespace games, and\n\
+        about: "The permissions of operators in one namespace, and none outside it. Start both with --namespace games, and\n\
                 # gamedeployment-operator with --ignore-nodes. They are those of rbac.yaml without nodes. Replace games with\n\
                 # your namespace. Only the CRDs (crds.yaml) must be installed once by a cluster administrator.",
         namespace: GAMES,
         templates: &["rbac"],
+        budgets: Budgets::LeftOut,
         values: &["namespaced=true"],
         kubernetes: FOR_ALL,
         makes_namespace: false,
@@ -71,12 +83,24 @@ const MANIFESTS: [Manifest; 5] = [
         about: "Optional: hookgate-admission rejects objects that the operators would reject, before they are stored, and\n\
                 # deletions that would disconnect players. The operators do not depend on it: apply it before or after them.\n\
                 # For its scope and limits, see docs/admission.md. To uninstall it, delete the ValidatingWebhookConfiguration\n\
-                # first. On Kubernetes 1.20, replace policy/v1 with policy/v1beta1.",
+                # first.",
         namespace: NAMESPACE,
         templates: &["admission"],
+        budgets: Budgets::LeftOut,
         values: &["admission.enabled=true"],
         kubernetes: FOR_ALL,
         makes_namespace: true,
+    },
+    Manifest {
+        path: "deploy/disruption-budgets.yaml",
+        about: "Recommended with install.yaml and admission.yaml: drains evict at most one replica of each program at a time.\n\
+                # On Kubernetes 1.20, replace policy/v1 with policy/v1beta1.",
+        namespace: NAMESPACE,
+        templates: &[],
+        budgets: Budgets::Alone,
+        values: &["admission.enabled=true"],
+        kubernetes: FOR_ALL,
+        makes_namespace: false,
     },
     Manifest {
         path: "deploy/flow-schema.yaml",
@@ -85,6 +109,7 @@ const MANIFESTS: [Manifest; 5] = [
                 # with v1beta3 (1.26 to 1.28), v1beta2 (1.23 to 1.25) or v1beta1 (1.20 to 1.22).",
         namespace: NAMESPACE,
         templates: &["flow-schema"],
+        budgets: Budgets::LeftOut,
         values: &[],
         kubernetes: "1.29.0",
         makes_namespace: false,
@@ -155,10 +180,14 @@ fn rendered(manifest: &Manifest) -> Result<String, Box<dyn Error>> {
             .iter()
             .any(|prefix| line.trim_start().starts_with(prefix))
     };
-    let mut lines: Vec<&str> = text.lines().filter(own).collect();
+    let lines: Vec<&str> = text.lines().filter(own).collect();
+    let belongs = |document: &&[&str]| {
+        let is_budget = document.contains(&"kind: PodDisruptionBudget");
+        !document.is_empty() && is_budget == (manifest.budgets == Budgets::Alone)
+    };
+    let documents = lines.split(|line| *line == "---").filter(belongs);
+    let documents: Vec<String> = documents.map(|document| document.join("\n") + "\n").collect();
     // Without a namespace, the file must not start with a separator.
-    if !manifest.makes_namespace && lines.first() == Some(&"---") {
-        lines.remove(0);
-    }
-    Ok(lines.join("\n") + "\n")
+    let separator = if manifest.makes_namespace { "---\n" } else { "" };
+    Ok(separator.to_owned() + &documents.join("---\n"))
 }

@@ -52,13 +52,13 @@ pub enum CertificateError {
     #[error("failed to create a certificate: its expiry time is out of range")]
     Time,
     /// The text is not PEM.
-    #[error("it cannot be read: {0}")]
+    #[error("it cannot be parsed: {0}")]
     Pem(#[from] rustls::pki_types::pem::Error),
     /// A caller would not accept the certificate.
     #[error("clients would reject it: {0}")]
     Refused(#[from] rustls::Error),
     /// The authority cannot be used.
-    #[error("its authority cannot be used: {0}")]
+    #[error("its CA is unusable: {0}")]
     Authority(#[from] rustls::client::VerifierBuilderError),
     /// The name cannot be part of a certificate.
     #[error("{0:?} is neither a host name nor an IP address")]
@@ -78,7 +78,7 @@ impl Generation {
         let not_after = epoch + Duration::from_secs(second(until)?);
 
         let mut params = CertificateParams::default();
-        let name = format!("hookgate-admission authority of {since}");
+        let name = format!("hookgate-admission CA, {since}");
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];

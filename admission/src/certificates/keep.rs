@@ -121,7 +121,7 @@ impl CertificateController {
                 }
                 Err(trouble) => {
                     let check = trouble.check();
-                    tracing::warn!(check, error = %trouble, "a reconciliation failed; retrying");
+                    tracing::warn!(check, error = %trouble, "reconciliation failed; retrying");
                     self.health.fail(check, trouble.to_string());
                     RETRY
                 }

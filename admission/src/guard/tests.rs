@@ -76,8 +76,7 @@ fn the_refusal_says_why_and_gives_the_command() {
     let old = json!({ "metadata": { "labels": { DELETION_ALLOW: "Cascading" } } });
     let template = said(&request((GROUP, "HookTemplate"), &old));
     assert!(
-        template.contains("gates whose hooks use it would stay closed")
-            && template.contains("label hooktemplate game"),
+        template.contains("so their gates would stay closed") && template.contains("label hooktemplate game"),
         "{template}"
     );
 }

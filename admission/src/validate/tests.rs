@@ -71,8 +71,8 @@ fn execution(more: Value) -> Value {
     hook
 }
 
-const LATER: &str = r#"spec.minReadySeconds: "-1": set 0 or more seconds"#;
-const HISTORY: &str = r#"spec.revisionHistoryLimit: "-2": set 0 or more"#;
+const LATER: &str = "spec.minReadySeconds: -1 must be greater than or equal to 0";
+const HISTORY: &str = "spec.revisionHistoryLimit: -2 must be greater than or equal to 0";
 
 #[test]
 fn all_problems_are_said_at_once_in_the_operators_words() {
@@ -95,7 +95,7 @@ fn an_update_is_refused_for_what_it_makes_wrong_alone() {
     let old = game(json!({ "minReadySeconds": -1 }));
     let mut labelled = old.clone();
     labelled["metadata"]["labels"] = json!({ "a": "b" });
-    let known = [format!("existing problem, not rejected: {LATER}")];
+    let known = [format!("pre-existing problem, allowed: {LATER}")];
     assert_eq!(warnings(&request("GameDeployment", &labelled, &old)), known);
     let worse = game(json!({ "minReadySeconds": -1, "revisionHistoryLimit": -2 }));
     assert_eq!(refusal(&request("GameDeployment", &worse, &old)), HISTORY);
@@ -115,7 +115,7 @@ fn what_cannot_be_read_is_refused_unless_it_could_not_before() {
     let bad = game(json!({ "minReadySeconds": 5_000_000_000_i64 }));
     let said = refusal(&request("GameDeployment", &bad, &Value::Null));
     assert!(
-        said.starts_with("it cannot be read: ") && said.contains("5000000000"),
+        said.starts_with("the GameDeployment cannot be parsed: ") && said.contains("5000000000"),
         "{said}"
     );
     assert_eq!(warnings(&request("GameDeployment", &bad, &bad)).len(), 1);
@@ -126,11 +126,11 @@ fn what_cannot_be_read_is_refused_unless_it_could_not_before() {
     unreadable["spec"]["metrics"][0]["count"] = json!(5_000_000_000_i64);
     let said = refusal(&request("HookRun", &unreadable, &Value::Null));
     assert!(
-        said.starts_with("hook spec invalid: ") && said.ends_with("create the run again"),
+        said.starts_with("hook spec invalid: ") && said.ends_with("recreate the HookRun"),
         "{said}"
     );
     let said = refusal(&request("HookTemplate", &unreadable, &Value::Null));
-    assert!(said.starts_with("the spec cannot be read: "), "{said}");
+    assert!(said.starts_with("the spec cannot be parsed: "), "{said}");
 }
 
 #[test]
@@ -275,9 +275,9 @@ fn all_problems_of_an_action_and_an_execution_are_said_in_the_operators_words() 
     let read: HookAction = serde_json::from_value(bad).unwrap();
     assert_eq!(said, resolve_action(&read).unwrap_err().to_string());
     for words in [
-        "callTimeoutSeconds: 0 is not allowed; use a number from 1 to 3600",
+        "callTimeoutSeconds: 0 must be between 1 and 3600",
         "action.exec.comand: unknown field; did you mean command?",
-        "action.exec.command: must be set; write the program",
+        "action.exec.command: must be set; list the program",
     ] {
         assert!(said.contains(words), "{said}");
     }
@@ -286,7 +286,7 @@ fn all_problems_of_an_action_and_an_execution_are_said_in_the_operators_words() 
     let read: ExecutionHook = serde_json::from_value(bad).unwrap();
     assert_eq!(said, resolve_hook(&read.spec).unwrap_err().to_string());
     for words in [
-        "spec.parallelism: 0 is not allowed; use a number from 1 to 1024",
+        "spec.parallelism: 0 must be between 1 and 1024",
         "spec.terminat: unknown field; did you mean terminate?",
         "spec.podSelection: one of podContainerNamesList and podContainerSelector must be set",
     ] {
@@ -306,7 +306,7 @@ fn an_action_or_execution_that_was_invalid_can_be_labelled_and_ended() {
         let known = warnings(&request(kind, &labelled, &old));
         assert_eq!(known.len(), 1, "{known:?}");
         assert!(
-            known[0].starts_with("existing problem, not rejected: "),
+            known[0].starts_with("pre-existing problem, allowed: "),
             "{known:?}"
         );
     }
@@ -317,7 +317,7 @@ fn an_action_or_execution_that_was_invalid_can_be_labelled_and_ended() {
     let said = refusal(&request("ExecutionHook", &worse, &old));
     assert_eq!(
         said,
-        "spec: only terminate may be changed; create another ExecutionHook"
+        "spec: only terminate may be changed; create a new ExecutionHook instead"
     );
 }
 
@@ -335,7 +335,8 @@ fn an_action_or_execution_that_cannot_be_read_is_refused() {
     ];
     for (kind, bad) in kinds {
         let said = refusal(&request(kind, &bad, &Value::Null));
-        let is_readable = said.starts_with("it cannot be read: ") && said.ends_with("; correct the field");
+        let start = format!("the {kind} cannot be parsed: ");
+        let is_readable = said.starts_with(&start) && said.ends_with("; fix the field");
         assert!(is_readable && said.contains("5000000000"), "{said}");
         assert_eq!(warnings(&request(kind, &bad, &bad)).len(), 1);
     }

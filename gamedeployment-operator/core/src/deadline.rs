@@ -190,9 +190,9 @@ fn message(facts: &Facts<'_>, progress: RolloutProgress, lifecycle: &Lifecycle) 
     };
     let why = why.map_or_else(String::new, |why| format!("; {why}"));
     format!(
-        "spec.updateStrategy.timeoutSeconds: {limit} s have passed; {updated} of {all} pods have revision {revision}, \
-         {available} of them are available{why}; no further pods are updated; correct the template, raise the limit, \
-         or restart the timer: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
+        "the rollout exceeded spec.updateStrategy.timeoutSeconds ({limit}s): {updated} of {all} pods are at revision \
+         {revision}, {available} of them available{why}; no further pods are updated; fix the template, raise the \
+         limit, or restart the timer: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
          {RETRY_REQUESTED}=rollout=$(date +%s)",
         all = workload.replicas,
         name = workload.name,

@@ -70,7 +70,7 @@ pub fn waits_for(facts: &Facts<'_>, pods: &[GrantedPod<'_>]) -> Option<String> {
         RecreationBlock::CreationFailing => "for the API server to accept new pods".to_owned(),
         RecreationBlock::DryRunPending => {
             let update = &facts.history.update.name;
-            format!("for the API server to accept a pod of revision {update} in a dry run")
+            format!("for a dry run of a pod at revision {update}")
         }
     })
 }
@@ -80,7 +80,7 @@ pub fn refusal(facts: &Facts<'_>) -> Option<String> {
     let refused = facts.view.write_errors?.pod.as_ref()?;
     let update = &facts.history.update.name;
     Some(format!(
-        "{refused}; no pod is deleted for the update to {update} until the API server accepts a new pod; correct \
-         spec.template, or fix the cause of the rejection"
+        "{refused}; no pods will be deleted for the update to {update} until the API server accepts a new pod; fix \
+         spec.template, or the policy that rejects the pod"
     ))
 }

@@ -260,7 +260,7 @@ impl<'a> History<'a> {
         let Some(from) = self.by_name.get(pod.revision()) else {
             let revision = pod.revision();
             return Err(format!(
-                "revision {revision:?} of pod {} is no longer recorded",
+                "revision {revision:?} of pod {} no longer exists",
                 pod.name
             ));
         };

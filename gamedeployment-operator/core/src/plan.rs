@@ -197,8 +197,8 @@ impl RunRef {
             pod,
             reason: WorkloadReason::HookRunEdited,
             message: format!(
-                "HookRun {} has no owner, for example after a restore from a backup, and does not count: it is \
-                 deleted, and the hook runs again. If this repeats, find out what removes metadata.ownerReferences",
+                "HookRun {} has no owner (for example, after a restore from backup), so it does not count; deleting \
+                 it and rerunning the hook. If this recurs, find out what removes metadata.ownerReferences",
                 run.name
             ),
         };

@@ -1,4 +1,4 @@
-//! Numbers of pods in messages, with the noun and the verb in the right number.
+//! Numbers in messages, with the noun and the verb in the right number.
 
 /// Formats a number of pods: `1 pod`.
 pub(crate) fn pods(count: usize) -> String {
@@ -15,17 +15,22 @@ pub(crate) fn updated_pods_are(count: usize) -> String {
     format!("{} {}", counted(count, "updated pod"), are(count))
 }
 
-/// Formats a number of pods that go back: `1 pod goes back`.
-pub(crate) fn go_back(count: usize) -> String {
-    format!("{} {} back", pods(count), if count == 1 { "goes" } else { "go" })
+/// Formats a number of indexes: `1 index`.
+pub(crate) fn indexes(count: usize) -> String {
+    format!("{count} {}", form(count, "index", "indexes"))
+}
+
+/// Returns the form of a word that fits a number.
+pub(crate) fn form<'w>(count: usize, one: &'w str, many: &'w str) -> &'w str {
+    if count == 1 { one } else { many }
 }
 
 fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    format!("{count} {noun}{}", form(count, "", "s"))
 }
 
 fn are(count: usize) -> &'static str {
-    if count == 1 { "is" } else { "are" }
+    form(count, "is", "are")
 }
 
 #[cfg(test)]
@@ -39,15 +44,12 @@ mod tests {
                 pods(count),
                 pods_are(count),
                 updated_pods_are(count),
-                go_back(count),
+                indexes(count),
             ]
         };
-        assert_eq!(
-            words(1),
-            ["1 pod", "1 pod is", "1 updated pod is", "1 pod goes back"]
-        );
+        assert_eq!(words(1), ["1 pod", "1 pod is", "1 updated pod is", "1 index"]);
         for count in [0, 2] {
-            let expected = ["pods", "pods are", "updated pods are", "pods go back"];
+            let expected = ["pods", "pods are", "updated pods are", "indexes"];
             assert_eq!(words(count), expected.map(|words| format!("{count} {words}")));
         }
     }

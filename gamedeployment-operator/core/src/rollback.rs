@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::gate::{RolloutRun, Run};
 use crate::lifecycle::{Lifecycle, Wait};
 use crate::plan::Warning;
-use crate::plural::{go_back, updated_pods_are};
+use crate::plural::{form, pods, pods_are, updated_pods_are};
 use crate::revision::Revision;
 use crate::user_text::bounded;
 use crate::view::View;
@@ -50,12 +50,12 @@ enum Obstacle {
 impl Obstacle {
     fn as_str(self) -> &'static str {
         match self {
-            Self::OtherRevision => "pods are not updated to this revision; see status.updateRevision",
-            Self::NoCompleteRevision => "no completely rolled out revision is recorded",
-            Self::SameTemplate => "the last complete rollout had the same template",
+            Self::OtherRevision => "this is not the revision being rolled out; see status.updateRevision",
+            Self::NoCompleteRevision => "there is no completed rollout to roll back to",
+            Self::SameTemplate => "the last completed rollout used the same template",
             Self::Recreate => {
-                "with spec.updateStrategy.type Recreate the new pods may have changed data; set the earlier template, so \
-                 that its hooks run"
+                "with spec.updateStrategy.type Recreate, new pods may have changed data; restore the earlier template \
+                 instead, so that its hooks run"
             }
         }
     }
@@ -236,14 +236,14 @@ fn is_paused_by_step(facts: &Facts<'_>, canary: &CanaryState) -> bool {
 
 /// Returns the wait of a rollout in the decision that begins it again.
 fn begins_again(recorded: &RollbackStatus) -> Wait {
-    let message = format!("the rollout to revision {} begins again", recorded.from_revision);
+    let message = format!("restarting the rollout to revision {}", recorded.from_revision);
     Wait::Hook(WorkloadReason::RollingOut, message)
 }
 
 /// Adds the reason why pods stay to the message about the hook that aborted the rollout.
 fn report_hold(lifecycle: &mut Lifecycle, obstacle: Obstacle) {
     if let Some(Wait::Blocked(_, message)) = &mut lifecycle.wait {
-        *message = format!("{message}; no rollback: {}", obstacle.as_str());
+        *message = format!("{message}; not rolled back: {}", obstacle.as_str());
     }
 }
 
@@ -251,7 +251,10 @@ fn reject(request: &str, obstacle: Obstacle) -> Warning {
     Warning {
         pod: None,
         reason: WorkloadReason::AbortRejected,
-        message: format!("annotation {ABORT_REQUESTED}={request}: {}", obstacle.as_str()),
+        message: format!(
+            "ignored annotation {ABORT_REQUESTED}={request}: {}",
+            obstacle.as_str()
+        ),
     }
 }
 
@@ -276,7 +279,7 @@ fn reason_of(record: &RollbackStatus) -> WorkloadReason {
     known.unwrap_or(WorkloadReason::LifecycleHookAborted)
 }
 
-/// Describes why the rollout was aborted, which pods are left to go back, and how to begin again.
+/// Describes why the rollout was aborted, which pods are left to roll back, and how to restart it.
 fn message(facts: &Facts<'_>, lifecycle: &Lifecycle, record: &RollbackStatus) -> String {
     let (workload, to) = (facts.workload, &record.to_revision);
     let aborted = lifecycle.hooks.iter().find(|entry| entry.phase.is_aborted());
@@ -293,28 +296,32 @@ fn message(facts: &Facts<'_>, lifecycle: &Lifecycle, record: &RollbackStatus) ->
         facts.with_spec_template().count()
     };
     let exists = facts.history.revisions().any(|revision| revision.name == *to);
-    let pods = if !exists {
+    let outcome = if !exists {
         format!(
-            "revision {to} no longer exists: {} kept, and missing pods are not created",
+            "revision {to} no longer exists, so {} kept and no replacement pods are created",
             updated_pods_are(left)
         )
     } else if workload.update == UpdateType::Recreate {
         format!("{} kept: {}", updated_pods_are(left), Obstacle::Recreate.as_str())
     } else if left == 0 {
-        format!("no pods are left to go back to revision {to}")
+        format!("no pods need to be rolled back to revision {to}")
     } else if workload.paused && !record.ignores_pause {
         format!(
-            "{} to revision {to} once spec.updateStrategy.paused is false",
-            go_back(left)
+            "{} will be rolled back to revision {to} once spec.updateStrategy.paused is set to false",
+            pods(left)
         )
     } else if workload.update == UpdateType::OnDelete {
-        format!("{} to revision {to} when deleted", go_back(left))
+        let they_are = form(left, "it is", "they are");
+        format!(
+            "{} will be rolled back to revision {to} when {they_are} deleted",
+            pods(left)
+        )
     } else {
-        format!("{} to revision {to}", go_back(left))
+        format!("{} being rolled back to revision {to}", pods_are(left))
     };
     format!(
-        "{why}; {pods}; correct the template, or begin again: kubectl annotate gamedeployment {} -n {} --overwrite \
-         {RETRY_REQUESTED}=rollout=$(date +%s)",
+        "{why}; {outcome}; fix the template, or restart the rollout: kubectl annotate gamedeployment {} -n {} \
+         --overwrite {RETRY_REQUESTED}=rollout=$(date +%s)",
         workload.name, workload.namespace
     )
 }

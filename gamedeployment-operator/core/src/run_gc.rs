@@ -90,7 +90,7 @@ fn stale_warnings<'s>(findings: &'s Findings<'_>) -> BTreeMap<&'s str, Warning> 
         let warning = Warning {
             pod: Some(PodRef::of(pod)),
             reason: stale_reason.reason?,
-            message: format!("HookRun {name} does not count: {why}; the hook runs again"),
+            message: format!("HookRun {name} does not count: {why}; rerunning the hook"),
         };
         Some((run.uid.as_str(), warning))
     });

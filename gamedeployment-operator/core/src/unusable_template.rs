@@ -50,18 +50,18 @@ impl fmt::Display for TooLarge {
         match self {
             Self::Spec(bytes) => write!(
                 f,
-                "is too large: its spec has {bytes} bytes, but hooks of a GameDeployment may have at most \
-                 {MAX_TEMPLATE_BYTES}; shorten it"
+                "is too large for a GameDeployment hook: its spec is {bytes} bytes; the limit is {MAX_TEMPLATE_BYTES}"
             ),
             Self::Arguments(bytes) => write!(
                 f,
-                "is too large: its args have {bytes} bytes in total, but hooks of a GameDeployment may have at most \
-                 {MAX_ARGUMENT_BYTES}; shorten them"
+                "is too large for a GameDeployment hook: its args are {bytes} bytes in total; the limit is \
+                 {MAX_ARGUMENT_BYTES}"
             ),
             Self::Namespace(namespace) => write!(
                 f,
-                "is not loaded: the HookTemplates of namespace {namespace} take up more than \
-                 {MAX_TEMPLATE_BYTES_OF_NAMESPACE} bytes in total; delete some of them, then edit this one"
+                "is not loaded, because the HookTemplates of namespace {namespace} exceed \
+                 {MAX_TEMPLATE_BYTES_OF_NAMESPACE} bytes in total; delete some of them, then edit this HookTemplate \
+                 to have it loaded"
             ),
         }
     }
@@ -132,19 +132,16 @@ mod tests {
         let table = [
             (
                 spec(MAX_TEMPLATE_BYTES + 1),
-                "is too large: its spec has 131073 bytes, but hooks of a GameDeployment may have at most 131072; \
-                 shorten it",
+                "is too large for a GameDeployment hook: its spec is 131073 bytes; the limit is 131072",
             ),
             (
                 args(MAX_ARGUMENT_BYTES + 1),
-                "is too large: its args have 16385 bytes in total, but hooks of a GameDeployment may have at most \
-                 16384; shorten them",
+                "is too large for a GameDeployment hook: its args are 16385 bytes in total; the limit is 16384",
             ),
             // The spec counts first: shorter arguments may not be enough.
             (
                 args(MAX_TEMPLATE_BYTES),
-                "is too large: its spec has 131094 bytes, but hooks of a GameDeployment may have at most 131072; \
-                 shorten it",
+                "is too large for a GameDeployment hook: its spec is 131094 bytes; the limit is 131072",
             ),
         ];
         for (spec, words) in table {

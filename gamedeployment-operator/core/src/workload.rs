@@ -37,6 +37,10 @@ const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
 const MAX_TIMEOUT: i32 = 604_800;
 /// Default number of unused revisions to keep.
 const DEFAULT_HISTORY: usize = 10;
+/// Requirement for the name of a HookTemplate.
+const TEMPLATE_NAME: &str = "must be the name of a HookTemplate in this namespace";
+/// Requirement for numbers.
+const NOT_NEGATIVE: &str = "must be greater than or equal to 0";
 
 /// Update strategy: the way pods get a new template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,7 +166,7 @@ impl Workload {
             problems.push(FieldError::new(
                 unavailable_path,
                 "0",
-                "no pod could be updated while maxSurge is 0 as well; set one of them to at least 1",
+                "is not allowed when maxSurge is 0; set maxUnavailable or maxSurge to at least 1",
             ));
         }
         if type_ == UpdateType::Recreate {
@@ -242,7 +246,7 @@ impl Workload {
 
 fn count(path: &str, value: i64, problems: &mut Vec<FieldError>) -> usize {
     usize::try_from(value).unwrap_or_else(|_| {
-        problems.push(FieldError::new(path, &value.to_string(), "set 0 or more"));
+        problems.push(FieldError::new(path, &value.to_string(), NOT_NEGATIVE));
         0
     })
 }
@@ -250,7 +254,7 @@ fn count(path: &str, value: i64, problems: &mut Vec<FieldError>) -> usize {
 fn seconds(path: &str, value: Option<i32>, problems: &mut Vec<FieldError>) -> i64 {
     let value = i64::from(value.unwrap_or(0));
     if value < 0 {
-        problems.push(FieldError::new(path, &value.to_string(), "set 0 or more seconds"));
+        problems.push(FieldError::new(path, &value.to_string(), NOT_NEGATIVE));
     }
     value.max(0)
 }
@@ -262,7 +266,7 @@ fn timeout(path: &str, value: Option<i32>, problems: &mut Vec<FieldError>) -> Op
         problems.push(FieldError::new(
             path,
             &timeout.to_string(),
-            "set 1 to 604800 seconds, or leave it out",
+            "must be between 1 and 604800, or unset",
         ));
         return None;
     }
@@ -285,13 +289,13 @@ fn read_selector(selector: &LabelSelector, template: &Template, problems: &mut V
         problems.push(FieldError::new(
             "spec.selector",
             "",
-            "it selects every pod; name at least one label",
+            "must not be empty, because an empty selector matches all pods in the namespace",
         ));
     } else if !read.matches(&template.labels()) {
         problems.push(FieldError::new(
             "spec.template.metadata.labels",
             "",
-            format!("they do not match spec.selector ({read}); add the labels that it selects"),
+            format!("do not match spec.selector ({read}); add the missing labels"),
         ));
     }
     read
@@ -311,7 +315,7 @@ fn create_batch(spec: &GameDeploymentSpec, problems: &mut Vec<FieldError>) -> Op
         problems.push(FieldError::new(
             path,
             "0",
-            "no pod could be created; set at least 1, or leave it out",
+            "is not allowed, because no pods could be created; set it to at least 1, or remove it",
         ));
     }
     Some(batch)
@@ -325,7 +329,7 @@ fn update_type(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> Updat
         "OnDelete" => UpdateType::OnDelete,
         "Recreate" => UpdateType::Recreate,
         other => {
-            let known = "use RollingUpdate, InplaceUpdate, HotPatchUpdate, OnDelete or Recreate";
+            let known = "must be one of RollingUpdate, InplaceUpdate, HotPatchUpdate, OnDelete, Recreate";
             problems.push(FieldError::new("spec.updateStrategy.type", other, known));
             UpdateType::OnDelete
         }
@@ -353,10 +357,11 @@ fn check_recreate(update: &UpdateStrategy, problems: &mut Vec<FieldError>) {
         ("partition", update.partition.as_ref().filter(is_set).map(shown)),
         ("maxSurge", update.max_surge.as_ref().filter(is_set).map(shown)),
         ("maxUnavailable", update.max_unavailable.as_ref().map(shown)),
-        ("canary.steps", steps.map(|steps| steps.len().to_string())),
+        ("canary.steps", steps.map(|_| String::new())),
     ] {
         if let Some(value) = value {
-            let remedy = "type Recreate updates all pods together; remove this field, or use RollingUpdate";
+            let remedy = "is not supported with type Recreate, which replaces all pods at once; remove the field, or \
+                          use RollingUpdate";
             problems.push(FieldError::new(
                 &format!("spec.updateStrategy.{field}"),
                 &value,
@@ -405,7 +410,7 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> bool {
         other => problems.push(FieldError::new(
             &format!("{base}.policy"),
             other,
-            "use DisOrdered, OrderedReady or OrderedUpdated, or leave it out",
+            "must be one of DisOrdered, OrderedReady, OrderedUpdated, or unset",
         )),
     }
     match strategy.fallback.as_deref().unwrap_or_default() {
@@ -415,7 +420,7 @@ fn fallback(update: &UpdateStrategy, problems: &mut Vec<FieldError>) -> bool {
             problems.push(FieldError::new(
                 &format!("{base}.fallback"),
                 other,
-                "use Recreate or leave it out",
+                "must be Recreate, or unset",
             ));
             false
         }

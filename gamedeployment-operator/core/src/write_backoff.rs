@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::plan::{Action, Plan, WriteKind};
+use crate::plural::form;
 use crate::view::WriteErrors;
 
 /// First back-off; it doubles with every consecutive rejection.
@@ -142,7 +143,10 @@ pub fn first_of(mut messages: impl Iterator<Item = String>) -> Option<String> {
     let first = messages.next()?;
     Some(match messages.count() {
         0 => first,
-        more => format!("{first}; the same for {more} more"),
+        more => {
+            let failures = form(more, "failure", "failures");
+            format!("{first}; and {more} more {failures} of this kind")
+        }
     })
 }
 

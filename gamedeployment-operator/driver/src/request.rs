@@ -147,10 +147,10 @@ pub enum RequestError {
     #[error("the object no longer exists")]
     Gone,
     /// Conflict: the object changed since it was read, or an object of that name exists (409).
-    #[error("it was changed in the meantime, or an object of that name already exists")]
+    #[error("the object was changed in the meantime, or an object with this name already exists")]
     Conflict,
     /// The approval expired before the call could be sent.
-    #[error("its deadline passed before it could be sent")]
+    #[error("the deadline passed before the request could be sent")]
     Lapsed,
     /// The API server refused the call; its message.
     #[error("{0}")]

@@ -41,7 +41,7 @@ impl<'a> Unread<'a> {
         let runs = self.of_kind(ObjectKind::Run).map(|(name, uncertain)| {
             let cached = index.runs.get(&(namespace.to_owned(), name.to_owned())).cloned();
             let run = cached.unwrap_or_else(|| Run::unknown(name, owner));
-            run.unreadable(why(uncertain))
+            run.unreadable(format!("cannot be read: {}", why(uncertain)))
         });
         runs.collect()
     }
@@ -75,7 +75,7 @@ impl<'a> Unread<'a> {
             let objects = self.objects.iter();
             let objects = objects.filter(|((kind, _), uncertain)| wanted(*kind, uncertain.scales));
             first_of(objects.map(|((kind, name), uncertain)| {
-                format!("{} {name} cannot be read: {}", kind.as_str(), why(uncertain))
+                format!("failed to read {} {name}: {}", kind.as_str(), why(uncertain))
             }))
         };
         errors.revision = first(&|kind, _| is_revision(kind)).or(errors.revision);
@@ -88,6 +88,6 @@ impl<'a> Unread<'a> {
 fn why(uncertain: &Uncertain) -> String {
     let error = &uncertain.error;
     format!(
-        "{error}; its state after a write is unknown, and it is not changed until a read succeeds or the watch shows it"
+        "{error}; the outcome of the last write is unknown, so the object is left alone until it can be read again"
     )
 }

@@ -22,7 +22,7 @@ impl Caller {
             (
                 WorkloadReason::PodsReleased,
                 "Release",
-                "released, because the selector no longer matches them",
+                "released (no longer matched by the selector)",
             ),
         ];
         for (reason, action, verb) in kinds {

@@ -199,7 +199,7 @@ impl Caller {
             )
             .await?;
         if let Some(Finished { revision, .. }) = finished {
-            let note = format!("pod {}: updated in place to {revision}", pod.name);
+            let note = format!("updated pod {} in place to revision {revision}", pod.name);
             self.emit_on_pod(target, WorkloadReason::PodUpdated, "Update", &pod, &note);
         }
         Ok(written)
@@ -297,7 +297,7 @@ impl Caller {
         let about = (pod_reference(target, pod), 1);
         let rest = |more: usize| {
             let pods = if more == 1 { "pod" } else { "pods" };
-            format!("{more} more {pods}; the log lists each")
+            format!("{more} more {pods}; see the log for the full list")
         };
         self.emit_limited(target, (reason, action), about, note, rest);
     }

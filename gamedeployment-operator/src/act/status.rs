@@ -13,7 +13,7 @@ use operator_runtime::calls::CallError;
 use operator_runtime::patch::replacing;
 use serde_json::{Value, json};
 use shared_api::parsed::{InvalidObject, Parsed};
-use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 use shared_api::time::Time;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
@@ -58,7 +58,8 @@ impl Caller {
         .await
     }
 
-    /// Records that an object cannot be parsed as a GameDeployment. The pod counts in its status stay.
+    /// Records that an object cannot be parsed as a GameDeployment, so that tools that compare `observedGeneration` or
+    /// `phase` do not wait. The pod counts in its status stay.
     pub(super) async fn report_unreadable(
         &self,
         key: &NamespacedName,
@@ -71,6 +72,7 @@ impl Caller {
             return Ok(Response::Done);
         };
         let invalid_spec = WorkloadCondition::InvalidSpec.as_str();
+        let reason = WorkloadReason::InvalidSpec.as_str();
         let mut conditions = status["conditions"].as_array().cloned().unwrap_or_default();
         let message = workload::unreadable(&invalid.error);
         let said = |condition: &Value| {
@@ -84,13 +86,16 @@ impl Caller {
         }
         conditions.retain(|condition| condition["type"] != invalid_spec);
         conditions.push(json!({
-            "type": invalid_spec, "status": "True", "reason": WorkloadReason::InvalidSpec.as_str(),
+            "type": invalid_spec, "status": "True", "reason": reason,
             "message": message, "observedGeneration": metadata.generation,
             "lastTransitionTime": Time::new(Timestamp::now()),
         }));
         let patch = json!({
             "metadata": { "uid": metadata.uid, "resourceVersion": metadata.resource_version },
-            "status": { "conditions": conditions },
+            "status": {
+                "conditions": conditions, "observedGeneration": metadata.generation,
+                "phase": WorkloadPhase::Blocked.as_str(), "reason": reason,
+            },
         });
         let api: Api<Parsed<GameDeployment>> = Api::namespaced(self.client.clone(), &key.0);
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
@@ -99,7 +104,6 @@ impl Caller {
             .call(&key.0, "report an unreadable workload", call)
             .await?;
         let about = found.object_ref(&());
-        let reason = WorkloadReason::InvalidSpec.as_str();
         self.events.warn(about, reason, "Validate", &message);
         Ok(Response::Done)
     }

@@ -193,7 +193,7 @@ impl Metrics {
         registry.register("decision_seconds", help, self.decision_seconds.clone());
         let help = "Writes by kind and outcome (done, conflict, gone, refused, unknown)";
         registry.register("actions", help, self.actions.clone());
-        let help = "Outcomes of gates: whether a pod may be deleted, updated or confirmed, by hook";
+        let help = "Gate decisions on whether a pod may be deleted, updated or confirmed, by hook";
         registry.register("gate_decisions", help, self.gate.clone());
         let help = "Pods updated, by method (in-place, hot-patch, recreate)";
         registry.register("pods_updated", help, self.updated.clone());

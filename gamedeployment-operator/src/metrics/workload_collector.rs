@@ -57,13 +57,13 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "hook_waiting_pods",
-        "Pods waiting for a hook, by its state: asking (running), refused (did not succeed), blocked (cannot run, or \
-         is not measured), erroring (keeps failing with errors, or cannot succeed)",
+        "Pods waiting for a hook, by state of the hook: asking (running), refused (did not succeed), blocked (cannot \
+         run or is not being measured), erroring (keeps failing with errors or can never succeed)",
         |report, series| waits(report, series, |group| number(group.pods)),
     ),
     (
         "hook_waiting_since_timestamp_seconds",
-        "Unix time since which the longest-waiting pod has been waiting; 0 if no pod is waiting",
+        "Unix time at which the longest-waiting pod started waiting; 0 if no pod is waiting",
         |report, series| waits(report, series, since),
     ),
     (
@@ -73,7 +73,7 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "draining_since_timestamp_seconds",
-        "Unix time at which the first of these pods was selected or started terminating; 0 if there are none",
+        "Unix time at which the first draining pod was selected or started terminating; 0 if no pod is draining",
         |report, series| drains(report, series, since),
     ),
     (
@@ -83,7 +83,7 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "blocked",
-        "1 while the condition is True, which needs attention",
+        "1 while the condition is True and needs attention, otherwise 0",
         |report, series| {
             let mut conditions = BLOCKED.into_iter().zip(report.blocked);
             conditions.try_for_each(|(kind, holds)| series(&[("condition", kind.as_str())], holds.into()))
@@ -91,8 +91,8 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
     ),
     (
         "lifecycle_hooks",
-        "Lifecycle hooks of the current or last rollout, by state: waiting (for their point), running, retrying (an \
-         attempt failed), aborted (they failed and aborted the rollout)",
+        "Lifecycle hooks of the current or last rollout, by state: waiting (trigger not reached), running, retrying \
+         (an attempt failed), aborted (failed and aborted the rollout)",
         |report, series| {
             let mut counts = report.lifecycle_hooks.into_iter().flatten();
             counts.try_for_each(|(state, count)| series(&[("state", state)], count))

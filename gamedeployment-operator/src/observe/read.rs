@@ -59,10 +59,10 @@ pub(crate) fn run(read: Result<HookRun, InvalidObject>) -> Run {
                 namespace,
                 name,
                 error,
-                "a HookRun cannot be read and opens no gate"
+                "a HookRun cannot be parsed and will not open a gate"
             );
             let remedy = "delete it, or set retry: true for its hook";
-            Run::of_metadata(&metadata, format!("{error}; {remedy}"))
+            Run::of_metadata(&metadata, format!("cannot be parsed: {error}; {remedy}"))
         }
     }
 }

@@ -30,19 +30,19 @@ impl UnreadableObjects {
             namespace = metadata.namespace,
             name = metadata.name,
             error,
-            "a {kind} cannot be read"
+            "a {kind} cannot be parsed"
         );
         // Events of objects without a namespace are not granted.
         if metadata.namespace.is_some() {
             let about = ObjectReference {
                 api_version: Some(K::api_version(&()).into_owned()),
-                kind: Some(kind.into_owned()),
+                kind: Some(kind.to_string()),
                 name: metadata.name.clone(),
                 namespace: metadata.namespace.clone(),
                 uid: metadata.uid.clone(),
                 ..ObjectReference::default()
             };
-            let note = format!("it cannot be read: {error}; correct the field");
+            let note = format!("the {kind} cannot be parsed: {error}; fix the field");
             let reason = WorkloadReason::UnreadableObject.as_str();
             self.events.warn(about, reason, "Read", &note);
         }

@@ -13,7 +13,7 @@ use crate::value::{MetricValue, cut};
 pub const KEPT_BYTES: usize = 1024;
 
 /// Message for a metric without conditions.
-pub const NO_CONDITION: &str = "no condition is set: any 2xx response is a success";
+pub const NO_CONDITION: &str = "no condition is set, so any 2xx response is a success";
 
 /// Longest value that a message quotes, in bytes.
 const QUOTED_BYTES: usize = 120;
@@ -81,7 +81,7 @@ pub fn judge(
         Err(failure) => return because(Some(failure.kind), Phase::Error, None, failure.message.clone()),
     };
     let value = shown(result);
-    let no_data = |message: &String| format!("no data: {message} (onNoData {})", rules.on_no_data);
+    let no_data = |message: &String| format!("no data: {message} (onNoData: {})", rules.on_no_data);
     let is_no_data = Some(MeasurementReason::NoData);
     if let Some(message) = empty.filter(|_| !rules.handle_empty()) {
         return because(is_no_data, rules.on_no_data, Some(value), no_data(message));
@@ -132,7 +132,7 @@ impl Rules<'_> {
         if holds(f64::is_nan) && !self.conditions().any(Condition::mentions_is_nan) {
             Some("NaN")
         } else if holds(f64::is_infinite) && !self.conditions().any(Condition::mentions_is_inf) {
-            Some("an infinity")
+            Some("an infinite value")
         } else {
             None
         }
@@ -185,7 +185,7 @@ impl Rules<'_> {
                 let message = format!("{value} satisfies neither {success} nor failureCondition {failure}");
                 (Phase::Inconclusive, message)
             }
-            (None, None) => (Phase::Successful, format!("{value} was returned; {NO_CONDITION}")),
+            (None, None) => (Phase::Successful, format!("received {value}; {NO_CONDITION}")),
         }
     }
 }

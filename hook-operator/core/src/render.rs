@@ -311,7 +311,7 @@ impl Filler<'_> {
             );
         }
         if command.first().is_none_or(String::is_empty) {
-            return Err("command[0]: must not be empty; name a program".to_owned());
+            return Err("command[0]: must be set to the program to run".to_owned());
         }
         Ok(ExecRequest {
             pod: self.object(ObjectKind::pod(), &exec.pod)?,

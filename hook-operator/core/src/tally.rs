@@ -4,6 +4,8 @@ use shared_api::Phase;
 use shared_api::hook_run::{Measurement, MetricResult};
 use shared_api::reason::HookRunReason;
 
+use crate::value::counted;
+
 /// Number of measurements that a metric's result keeps; counters are never trimmed.
 pub const KEPT_MEASUREMENTS: usize = 10;
 
@@ -143,8 +145,12 @@ pub fn assess(limits: &MetricLimits, result: &MetricResult) -> Option<Assessment
         .filter(|limit| result.consecutive_error > *limit)
     {
         let because = format!(
-            "{} errors in a row > consecutiveErrorLimit {limit}",
-            result.consecutive_error
+            "{} > consecutiveErrorLimit {limit}",
+            counted(
+                result.consecutive_error,
+                "consecutive error",
+                "consecutive errors"
+            )
         );
         return verdict(Phase::Error, HookRunReason::ErrorLimitExceeded, because);
     }
@@ -152,8 +158,12 @@ pub fn assess(limits: &MetricLimits, result: &MetricResult) -> Option<Assessment
         .consecutive_successful
         .filter(|limit| result.consecutive_successful >= *limit)
     {
-        let in_a_row = result.consecutive_successful;
-        let because = format!("{in_a_row} successful in a row >= consecutiveSuccessfulLimit {limit}");
+        let successes = counted(
+            result.consecutive_successful,
+            "consecutive success",
+            "consecutive successes",
+        );
+        let because = format!("{successes} >= consecutiveSuccessfulLimit {limit}");
         return verdict(Phase::Successful, HookRunReason::AllMetricsSuccessful, because);
     }
     limits
@@ -169,7 +179,10 @@ fn used_up(limits: &MetricLimits, result: &MetricResult, count: i64) -> Assessme
         return Assessment {
             phase: Phase::Failed,
             reason: HookRunReason::SuccessLimitNotReached,
-            because: format!("count {count} used up with {} successful", result.successful),
+            because: format!(
+                "{} of {count} measurements successful; success limit not reached",
+                result.successful
+            ),
         };
     }
     if result.successful > 0 {
@@ -187,7 +200,7 @@ fn used_up(limits: &MetricLimits, result: &MetricResult, count: i64) -> Assessme
     Assessment {
         phase,
         reason,
-        because: format!("none of {count} measurements successful"),
+        because: format!("0 of {count} measurements successful"),
     }
 }
 

@@ -51,6 +51,15 @@ fn plain_number(number: f64) -> String {
     }
 }
 
+/// Formats a number with its noun: `1 byte`, `2 bytes`.
+pub(crate) fn counted<N>(count: N, one: &str, many: &str) -> String
+where
+    N: Copy + std::fmt::Display + PartialEq + From<u8>,
+{
+    let noun = if count == N::from(1) { one } else { many };
+    format!("{count} {noun}")
+}
+
 /// Mark that [`cut`] puts in place of missing text.
 const CUT_MARK: &str = "… (cut)";
 
@@ -103,6 +112,13 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(value.text(), text, "{value:?}");
         }
+    }
+
+    #[test]
+    fn one_is_singular() {
+        assert_eq!(counted(1_u64, "byte", "bytes"), "1 byte");
+        assert_eq!(counted(0_i64, "byte", "bytes"), "0 bytes");
+        assert_eq!(counted(2_usize, "byte", "bytes"), "2 bytes");
     }
 
     #[test]

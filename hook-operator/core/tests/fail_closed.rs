@@ -248,7 +248,7 @@ fn an_infinite_sample_is_inconclusive_unless_a_condition_asks_for_it() {
             let (phase, message) = judged(success, failure, &answer);
             assert_eq!(phase, Phase::Inconclusive, "{success} {failure}: {message}");
             assert!(
-                message.starts_with("the response contains an infinity: "),
+                message.starts_with("the response contains an infinite value: "),
                 "{message}"
             );
         }
@@ -450,14 +450,14 @@ fn errors_name_the_key_and_the_keys_that_are_there() {
         (
             "result.stat == \"busy\"",
             r#"{"id":1,"state":"busy"}"#,
-            "key \"stat\" is not found among: id, state; did you mean \"state\"?",
+            "key \"stat\" not found; existing keys: id, state; did you mean \"state\"?",
         ),
         (
             "result.data.state == \"busy\"",
             r#"{"data":{}}"#,
-            "the object has no keys",
+            "the object is empty",
         ),
-        ("first(result.l) == 1", r#"{"l":[]}"#, "first(…) has no result"),
+        ("first(result.l) == 1", r#"{"l":[]}"#, "first(…) returned nothing"),
         ("0/0 > 1", "1", "isNaN"),
     ] {
         let (phase, message) = judged(condition, "", &answer(None, body));

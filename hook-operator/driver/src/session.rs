@@ -328,7 +328,7 @@ impl Session {
                 phase: Phase::Error,
                 reason: None,
                 value: None,
-                message: Some("the measurement failed because of a bug in hook-operator; see its log".into()),
+                message: Some("internal error in hook-operator during the measurement; see its log".into()),
             },
         });
     }

@@ -167,12 +167,12 @@ impl fmt::Display for Shortage {
             } => write!(
                 f,
                 "waiting for memory: the specs of open HookRuns in namespace {namespace} use {held} of {most} \
-                 bytes; it starts when others in this namespace have ended"
+                 bytes; it will start once other HookRuns in this namespace have finished"
             ),
             Self::OfAll { held, most } => write!(
                 f,
                 "waiting for memory: the specs of open HookRuns in all namespaces use {held} of {most} bytes; it \
-                 starts when others have ended"
+                 will start once other HookRuns have finished"
             ),
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(
             budget.shortage("games", 1, false).to_string(),
             "waiting for memory: the specs of open HookRuns in namespace games use 100 of 100 bytes; it \
-             starts when others in this namespace have ended"
+             will start once other HookRuns in this namespace have finished"
         );
         budget.give_back("games", 40);
         assert!(!takes(&mut budget, "games", 41) && takes(&mut budget, "games", 40));
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(
             budget.shortage("games", 1, false).to_string(),
             "waiting for memory: the specs of open HookRuns in all namespaces use 410 of 400 bytes; it \
-             starts when others have ended"
+             will start once other HookRuns have finished"
         );
         let behind = budget.shortage("games", 1, true).to_string();
         assert!(behind.contains("in namespace games use 10 of "), "{behind}");

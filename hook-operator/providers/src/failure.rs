@@ -33,8 +33,8 @@ pub(crate) fn read_late(timeout: Duration, took: Duration, place: &str) -> Measu
     MeasurementFailure::new(
         MeasurementReason::Timeout,
         format!(
-            "the response from {place} was read {}s after the call, later than the timeout of {timeout:?}: this \
-             process or its machine was suspended, or its clock was changed",
+            "the response from {place} was read {}s after the call, past the {timeout:?} timeout; the process or its \
+             machine was probably suspended, or the clock was changed",
             took.as_secs()
         ),
     )
@@ -47,7 +47,7 @@ pub(crate) fn explain_body(error: &io::Error, url: &Url) -> MeasurementFailure {
     }
     MeasurementFailure::new(
         MeasurementReason::MalformedAnswer,
-        format!("the response body cannot be decoded: {}", root_cause(error)),
+        format!("failed to decode the response body: {}", root_cause(error)),
     )
 }
 
@@ -60,20 +60,20 @@ pub(crate) fn explain(error: &(dyn Error + 'static), url: &Url) -> MeasurementFa
         }
         if let Some(lookup) = cause.downcast_ref::<LookupFailed>() {
             let name = url.host_str().unwrap_or_default();
-            return unreachable(format!("the name {name} does not resolve: {lookup}"));
+            return unreachable(format!("failed to resolve {name}: {lookup}"));
         }
         let protocol = cause.downcast_ref::<hyper::Error>();
         if protocol.is_some_and(hyper::Error::is_parse_too_large) {
             return MeasurementFailure::new(
                 MeasurementReason::MalformedAnswer,
                 format!(
-                    "the response headers are larger than {} KiB, or more than 100",
+                    "the response has more than 100 headers, or they are larger than {} KiB",
                     MAX_HEAD_BYTES / 1024
                 ),
             );
         }
         if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
-            return unreachable(format!("TLS with {place} failed: {tls}"));
+            return unreachable(format!("TLS connection to {place} failed: {tls}"));
         }
         if let Some(io) = cause.downcast_ref::<io::Error>()
             && io.get_ref().is_none()

@@ -14,7 +14,7 @@ pub struct Measuring {
     #[arg(long, env = "HOOK_OPERATOR_MAX_IN_FLIGHT_PER_HOST", default_value_t = 256)]
     pub max_in_flight_per_host: usize,
 
-    /// Maximum bytes of requests and answers in memory, overall; a single namespace gets at most a quarter
+    /// Maximum bytes of requests and responses in memory, overall; a single namespace gets at most a quarter
     #[arg(long, env = "HOOK_OPERATOR_MAX_ANSWER_BYTES", default_value_t = 64 << 20, value_name = "BYTES")]
     pub max_answer_bytes: usize,
 
@@ -22,7 +22,7 @@ pub struct Measuring {
     #[arg(long, env = "HOOK_OPERATOR_EGRESS_ALLOW_LOOPBACK")]
     pub egress_allow_loopback: bool,
 
-    /// Allow hooks to call only these CIDRs or host names (or *.suffix); repeat or separate by commas
+    /// Allow hooks to call only these CIDRs or host names (or *.suffix); can be repeated or comma-separated
     #[arg(
         long,
         env = "HOOK_OPERATOR_EGRESS_ALLOW",

@@ -119,7 +119,7 @@ impl ProviderLimiter {
     ) -> Result<Permit, MeasurementFailure> {
         timeout_at(deadline, slots.take(namespace)).await.map_err(|_| {
             not_asked(&format!(
-                "waited {:?} for a free slot: this namespace uses its share of {in_use}",
+                "waited {:?} for a free slot, because this namespace has used up its share of {in_use}",
                 self.limits.wait
             ))
         })
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(failure.kind, MeasurementReason::NotAsked);
         assert_eq!(
             failure.message,
-            "not started yet: waited 3s for a free slot: this namespace uses its share of concurrent calls to slow:80 \
-             (limit 1)"
+            "not started yet: waited 3s for a free slot, because this namespace has used up its share of concurrent \
+             calls to slow:80 (limit 1)"
         );
         assert!(slots.take("games", "other:80").await.is_ok());
         assert_eq!((slots.in_flight(), slots.waiting()), (1, 0));

@@ -208,7 +208,8 @@ impl OutOfMemory {
 
     fn why(&self) -> String {
         format!(
-            "waited {:?} for memory for the response: this namespace uses its share of --max-answer-bytes",
+            "waited {:?} for memory for the response, because this namespace has used up its share of \
+             --max-answer-bytes",
             self.0
         )
     }
@@ -220,7 +221,7 @@ impl OutOfMemory {
             return self.into();
         }
         let message = format!(
-            "the request was sent, but its response was not read: {}",
+            "the request was sent, but the response was not read: {}",
             self.why()
         );
         MeasurementFailure::new(MeasurementReason::AnswerDropped, message)

@@ -75,7 +75,7 @@ fn calls(request: &PrometheusRequest) -> Result<(HttpCall, HttpCall), Measuremen
 fn endpoint(address: &str) -> Result<Url, MeasurementFailure> {
     let mut url = parse_url("address", address)?;
     url.path_segments_mut()
-        .map_err(|()| invalid("address must start with http:// or https:// and a host".into()))?
+        .map_err(|()| invalid("address must start with http:// or https://, followed by a host".into()))?
         .pop_if_empty()
         .extend(["api", "v1", "query"]);
     Ok(url)

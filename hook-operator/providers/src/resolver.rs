@@ -162,7 +162,7 @@ impl EgressResolver {
 fn addresses(found: io::Result<Vec<SocketAddr>>) -> LookupResult {
     let reason = match found {
         Ok(found) if !found.is_empty() => return Ok(found.into()),
-        Ok(_) => "the name has no address".into(),
+        Ok(_) => "the name has no addresses".into(),
         Err(error) => error.to_string(),
     };
     Err(LookupFailed { reason })

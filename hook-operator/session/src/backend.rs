@@ -76,7 +76,7 @@ pub trait ClusterProviders {
         _request: JobRequest,
         _active: &(dyn Fn(String) + Send + Sync),
     ) -> impl Future<Output = Result<EndedJob, MeasurementFailure>> + Send {
-        let failure = MeasurementFailure::new(MeasurementReason::JobRefused, "provider.job is not enabled");
+        let failure = MeasurementFailure::new(MeasurementReason::JobRefused, "provider.job is disabled");
         std::future::ready(Err(failure))
     }
 
@@ -122,15 +122,12 @@ pub trait ClusterProviders {
 
 /// Returns the failure of a call without its provider. Such a run is refused before its first measurement.
 pub fn kubernetes_is_off() -> MeasurementFailure {
-    MeasurementFailure::new(
-        MeasurementReason::ApiRefused,
-        "provider.kubernetes is not enabled",
-    )
+    MeasurementFailure::new(MeasurementReason::ApiRefused, "provider.kubernetes is disabled")
 }
 
 /// Returns the failure of a command without its provider. Such a run is refused before its first measurement.
 pub fn exec_is_off() -> MeasurementFailure {
-    MeasurementFailure::new(MeasurementReason::ApiRefused, "provider.exec is not enabled")
+    MeasurementFailure::new(MeasurementReason::ApiRefused, "provider.exec is disabled")
 }
 
 /// Receiver of events for users.

@@ -169,7 +169,7 @@ impl<B: Backend> SessionRunner<B> {
             } => {
                 let run = self.driver.run();
                 let name = name_of(run);
-                tracing::warn!(target: LOG, error = %why, name, tries, ?pause, "the status is not recorded yet");
+                tracing::warn!(target: LOG, error = %why, name, tries, ?pause, "failed to write the status; retrying");
                 if tell {
                     backend.unwritable(run, &why.to_string());
                 }

@@ -88,7 +88,7 @@ impl<B: Backend> Measurer<B> {
         if let Some(failure) = failure.filter(|failure| failure.kind == MeasurementReason::NotAsked) {
             self.observer.not_asked(provider);
             let why = format!(
-                "metric {}: {failure}; it starts as soon as capacity is free",
+                "metric {}: {failure}; it will start as soon as capacity is available",
                 key.metric
             );
             return Err(NotAsked { key, why });
@@ -234,7 +234,7 @@ fn check_namespace(request: &ProviderRequest, namespace: &str) -> Result<(), Mea
     match request.object().and_then(|object| object.namespace.as_deref()) {
         Some(other) if other != namespace => {
             let message =
-                format!("argument {POD_NAMESPACE} is {other:?}; hooks act only in their own namespace");
+                format!("argument {POD_NAMESPACE} is {other:?}; hooks can access only their own namespace");
             Err(MeasurementFailure::new(
                 MeasurementReason::InvalidRequest,
                 message,

@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
-use operator_runtime::calls::CallLimiter;
+use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::error::root_cause;
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use ring::rand::SystemRandom;
@@ -70,7 +70,7 @@ pub(super) async fn open(
     let path = path(namespace, request);
     if path.len() > MAX_PATH {
         let message = format!(
-            "the command is {} bytes long as part of a URL; the limit is {MAX_PATH}",
+            "the command is {} bytes long when URL-encoded; the limit is {MAX_PATH}",
             path.len()
         );
         return Err(MeasurementFailure::new(
@@ -86,14 +86,21 @@ pub(super) async fn open(
         .header(SEC_WEBSOCKET_PROTOCOL, V4)
         .body(Body::empty());
     let upgrade = upgrade.map_err(|error| {
-        let message = format!("the command cannot be sent: {error}");
+        let message = format!("the request for the command is invalid: {error}");
         MeasurementFailure::new(MeasurementReason::InvalidRequest, message)
     })?;
     // The turn ends with the head of the answer: a command may take an hour.
     let answer = limiter
         .call(namespace, "run a command in a container", client.send(upgrade))
         .await
-        .map_err(|error| unreachable(&request.to_string(), &error.to_string()))?;
+        .map_err(|error| match error {
+            CallError::Refused { message, .. } | CallError::Unknown { message, .. } => {
+                unreachable(&format!("failed to run the {request}"), &message)
+            }
+            CallError::Gone | CallError::Conflict | CallError::Lapsed => {
+                unreachable(&request.to_string(), &error.to_string())
+            }
+        })?;
     if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
         return Err(refused(request, answer).await);
     }
@@ -128,7 +135,7 @@ pub(super) async fn transcript(
     request: &ExecRequest,
 ) -> Result<Transcript, MeasurementFailure> {
     let lost = |why: &str| {
-        let message = format!("connection to the {request} ended before the exit status arrived: {why}");
+        let message = format!("the connection to the {request} ended before the exit status arrived: {why}");
         MeasurementFailure::new(MeasurementReason::CommandLost, message)
     };
     let mut transcript = Transcript::default();
@@ -137,7 +144,7 @@ pub(super) async fn transcript(
         let Ok(next) = tokio::time::timeout(PING_EVERY, socket.next()).await else {
             silent += PING_EVERY;
             if silent >= SILENT_FOR {
-                return Err(lost("no data arrived for a minute"));
+                return Err(lost("no data was received for a minute"));
             }
             let ping = socket.send(Message::Ping(Bytes::new())).await;
             ping.map_err(|error| lost(&root_cause(&error)))?;
@@ -145,7 +152,7 @@ pub(super) async fn transcript(
         };
         silent = Duration::ZERO;
         let message = match next {
-            None => return Err(lost("the API server closed it")),
+            None => return Err(lost("the API server closed the connection")),
             Some(Err(error)) => return Err(lost(&root_cause(&error))),
             Some(Ok(message)) => message,
         };
@@ -156,7 +163,7 @@ pub(super) async fn transcript(
                 }
             }
             Message::Ping(_) | Message::Pong(_) => {}
-            Message::Close(_) => return Err(lost("the kubelet closed it")),
+            Message::Close(_) => return Err(lost("the kubelet closed the connection")),
             Message::Text(_) | Message::Frame(_) => {
                 let message = "the kubelet sent an unexpected frame";
                 return Err(MeasurementFailure::new(
@@ -212,7 +219,7 @@ async fn refused(request: &ExecRequest, answer: Response<Body>) -> MeasurementFa
         429 => (MeasurementReason::Unreachable, format!("{about}: {why}")),
         401..500 => (
             MeasurementReason::ApiRefused,
-            format!("{about}: the API server refused the request of ServiceAccount {HOOKS_ACCOUNT}: {why}"),
+            format!("failed to run the {about} as ServiceAccount {HOOKS_ACCOUNT}: {why}"),
         ),
         _ => (MeasurementReason::Unreachable, format!("{about}: {why}")),
     };

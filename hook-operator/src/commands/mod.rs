@@ -70,8 +70,8 @@ impl Commands {
         let turn = tokio::time::timeout(EXEC_WAIT, self.turns.take(namespace)).await;
         let Ok(_turn) = turn else {
             let message = format!(
-                "not started yet: waited {}s for a free slot: this namespace uses its share of concurrent commands \
-                 (limit {MAX_COMMANDS})",
+                "not started yet: waited {}s for a free slot, because this namespace has used up its share of \
+                 concurrent commands (limit {MAX_COMMANDS})",
                 EXEC_WAIT.as_secs()
             );
             return Err(MeasurementFailure::new(MeasurementReason::NotAsked, message));
@@ -84,7 +84,7 @@ impl Commands {
             .await
             .unwrap_or_else(|_| {
                 let message = format!(
-                    "{request} did not end within {}s; it may still be running",
+                    "{request} did not finish within {}s; it may still be running",
                     request.timeout.as_secs()
                 );
                 Err(MeasurementFailure::new(MeasurementReason::Timeout, message))
@@ -93,8 +93,8 @@ impl Commands {
         let took = clock::elapsed().saturating_sub(begun);
         if measured.is_ok() && took > request.timeout.saturating_add(LATE) {
             let message = format!(
-                "the exit status of the {request} was read {}s after its start, later than its timeout of {}s: this \
-                 process or its machine was suspended, or its clock was changed",
+                "the exit status of the {request} was read {}s after its start, past the {}s timeout; hook-operator or \
+                 its machine was probably suspended, or the clock was changed",
                 took.as_secs(),
                 request.timeout.as_secs()
             );
@@ -167,7 +167,7 @@ impl Commands {
         // The typed client would log a body that it cannot parse, with the environment of the pod.
         text.and_then(|text| parsed::parse(std::str::from_utf8(&text).ok()?).0.ok())
             .ok_or_else(|| {
-                let message = format!("the API server did not return a valid {pod}");
+                let message = format!("the API server returned an invalid {pod}");
                 MeasurementFailure::new(MeasurementReason::MalformedAnswer, message)
             })
     }

@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Client, Resource as _, ResourceExt as _};
-use operator_runtime::calls::CallLimiter;
+use operator_runtime::calls::{CallError, CallLimiter};
 use operator_runtime::patch::replacing;
 use runtime_core::backoff::Backoff;
 use serde::Deserialize;
@@ -115,7 +115,7 @@ impl Calls {
     }
 
     pub(super) async fn action(&self, hook: &ExecutionHook, name: &str) -> Result<HookAction, StoreError> {
-        let step = "read it";
+        let step = "read a HookAction";
         let action = self.backend.get(namespace_of(hook), step, name).await?;
         readable(step, action)
     }
@@ -138,11 +138,15 @@ impl Calls {
             let call = client.request_text(request);
             let text = self.limiter.call(namespace, "list pods", call).await;
             let text = text.map_err(|error| {
-                let error = cut(&error.to_string(), QUOTED_BYTES);
-                format!("as ServiceAccount {HOOKS_ACCOUNT}: {error}")
+                let why = match error {
+                    CallError::Refused { message, .. } | CallError::Unknown { message, .. } => message,
+                    CallError::Gone | CallError::Conflict | CallError::Lapsed => error.to_string(),
+                };
+                let why = cut(&why, QUOTED_BYTES);
+                format!("failed to list pods as ServiceAccount {HOOKS_ACCOUNT}: {why}")
             })?;
             let page: Page =
-                serde_json::from_str(&text).map_err(|_| "the API server did not return a list of pods")?;
+                serde_json::from_str(&text).map_err(|_| "the API server returned an invalid list of pods")?;
             for Parsed(pod) in page.items.into_iter().flatten() {
                 // The error could quote the environment of the pod.
                 let pod = pod.map_err(|InvalidObject { metadata, .. }| {
@@ -260,7 +264,8 @@ impl Calls {
             .await
             .unwrap_or_else(|_| {
                 let timeout = attempt.timeout;
-                let message = format!("{request} did not end within {timeout:.1?}; it may still be running");
+                let message =
+                    format!("{request} did not finish within {timeout:.1?}; it may still be running");
                 Err(MeasurementFailure::new(MeasurementReason::Timeout, message))
             })?;
         let after = self.pod_after(namespace, &request.pod).await?;
@@ -345,8 +350,9 @@ impl Calls {
             return Ok(());
         }
         let mut status: ExecutionHookStatus = serde_json::from_value(old.clone()).unwrap_or_default();
-        let message =
-            format!("it cannot be read: {error}; correct the field, and create another ExecutionHook");
+        let message = format!(
+            "the ExecutionHook cannot be parsed: {error}; fix the field, then create another ExecutionHook"
+        );
         let reason = ExecutionReason::InvalidHook;
         conclude(
             &mut status,
@@ -361,7 +367,7 @@ impl Calls {
             .events()
             .warn(about, reason.as_str(), "Validate", &message);
         let patch = replacing(old, json!(status));
-        let step = "refuse an ExecutionHook";
+        let step = "mark an ExecutionHook as invalid";
         self.backend
             .patch_status::<ExecutionHook>(step, metadata, patch)
             .await?;

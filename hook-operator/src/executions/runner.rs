@@ -192,7 +192,7 @@ impl Runner {
                 let mut tries = self.in_flight.iter();
                 let (id, _) = tries.find(|(_, task)| task.id() == error.id())?;
                 tracing::error!(%error, "an attempt of an ExecutionHook panicked");
-                let message = "the attempt failed because of a bug in hook-operator; see its log".to_owned();
+                let message = "internal error in hook-operator during the attempt; see its log".to_owned();
                 (*id, TryOutcome::Failed(ContainerReason::TryFailed, message))
             }
         };

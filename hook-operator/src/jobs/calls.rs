@@ -78,7 +78,7 @@ impl JobCalls {
         let run = job.labels().get(RUN_UID).cloned().unwrap_or_default();
         let params = ListParams::default().labels(&format!("{RUN_UID}={run}"));
         let call = api.list(&params);
-        let step = "list the pods of a Job";
+        let step = "list the pods of the Job";
         let pods = self.limiter.call(namespace, step, call).await?;
         let uid = job.uid();
         let is_of_job = |pod: &Parsed<Pod>| {
@@ -98,6 +98,6 @@ impl JobCalls {
 fn readable<K>(step: &'static str, Parsed(read): Parsed<K>) -> Result<K, CallError> {
     read.map_err(|invalid| CallError::Unknown {
         step,
-        message: format!("it cannot be read: {invalid}"),
+        message: format!("the object cannot be parsed: {invalid}"),
     })
 }

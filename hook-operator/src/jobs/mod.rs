@@ -132,7 +132,7 @@ impl Jobs {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let name = job_name(run, key);
         let refused = |why: String| {
-            let message = format!("ServiceAccount {HOOKS_ACCOUNT} failed to create Job {name}: {why}");
+            let message = format!("failed to create Job {name} as ServiceAccount {HOOKS_ACCOUNT}: {why}");
             MeasurementFailure::new(MeasurementReason::JobRefused, message)
         };
         let object = job_of(run, key, request);
@@ -152,7 +152,8 @@ impl Jobs {
                 }
                 Ok(_) => {
                     return Err(refused(
-                        "a Job of that name exists and has another owner; delete it".to_owned(),
+                        "a Job with this name already exists and has another owner; delete that Job"
+                            .to_owned(),
                     ));
                 }
                 Err(_) => {}
@@ -179,7 +180,7 @@ impl Jobs {
         let namespace = run.metadata.namespace.as_deref().unwrap_or_default();
         let (name, uid) = (job.name_any(), job.uid().unwrap_or_default());
         let lost = || {
-            let message = format!("Job {name} was deleted before it ended");
+            let message = format!("Job {name} was deleted before it finished");
             MeasurementFailure::new(MeasurementReason::JobLost, message)
         };
         let mut watch = self.watches.open(namespace);
@@ -198,7 +199,7 @@ impl Jobs {
                 Ok(job) if job.uid().as_deref() == Some(&uid) => job,
                 Ok(_) | Err(CallError::Gone) => return Err(lost()),
                 Err(error) => {
-                    active(format!("Job {name} cannot be read: {error}"));
+                    active(format!("the state of Job {name} is unknown: {error}"));
                     continue;
                 }
             };
@@ -207,8 +208,8 @@ impl Jobs {
             }
             lifetime.active_at = Some(asked);
             active(match self.calls.pods(namespace, &job).await {
-                Ok(pods) => format!("Job {name} has not ended: {}", pod_state(&pods)),
-                Err(error) => format!("Job {name} has not ended, and its pods cannot be read: {error}"),
+                Ok(pods) => format!("Job {name} has not finished; {}", pod_state(&pods)),
+                Err(error) => format!("Job {name} has not finished; {error}"),
             });
         }
     }
@@ -225,7 +226,10 @@ impl Jobs {
         let pods = match (&end.failure, &request.result_container) {
             (None, None) => Vec::new(),
             (None, Some(_)) => self.pods(namespace, job).await.map_err(|error| {
-                let message = format!("the result of Job {} cannot be read: {error}", job.name_any());
+                let message = format!(
+                    "Job {} is complete, but its result is unknown: {error}",
+                    job.name_any()
+                );
                 MeasurementFailure::new(MeasurementReason::JobLost, message)
             })?,
             // The Job has failed, whether its pods can be read or not.

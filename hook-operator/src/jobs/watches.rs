@@ -100,7 +100,7 @@ async fn follow(calls: JobCalls, namespace: String, states: watch::Sender<States
             Event::Apply(Parsed(job)) | Event::InitApply(Parsed(job)) => {
                 let job = job.inspect_err(|invalid| {
                     let name = invalid.metadata.name.as_deref();
-                    tracing::warn!(namespace, name, error = invalid.error, "a Job cannot be read");
+                    tracing::warn!(namespace, name, error = invalid.error, "a Job cannot be parsed");
                 });
                 if let Ok(job) = job
                     && let Some(end) = JobEnd::of(&job)

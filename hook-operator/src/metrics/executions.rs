@@ -76,9 +76,10 @@ impl ExecutionMetrics {
         registry.register("execution_commands_in_flight", help, self.in_flight.clone());
         let help = "ExecutionHooks that ended, by reason";
         registry.register("executions_completed", help, self.completed.clone());
-        let help = "Attempts of ExecutionHooks in containers: Succeeded, or the reason of the failure";
+        let help =
+            "ExecutionHook attempts in containers by outcome: Succeeded, or the reason for the failure";
         registry.register("execution_tries", help, self.tries.clone());
-        let help = "Writes of the status of ExecutionHooks: written, conflict (read again and merged), gone, failed \
+        let help = "ExecutionHook status writes by outcome: written, conflict (read again, merged), gone, failed \
                     (retried)";
         registry.register("execution_status_writes", help, self.writes.clone());
     }

@@ -169,7 +169,7 @@ impl Metrics {
             "Measurements by provider and phase",
             self.measurements.clone(),
         );
-        let help = "Measurements without a value, by provider and class of the failure";
+        let help = "Measurements without a value, by provider and kind of failure";
         registry.register("measurement_failures", help, self.failures.clone());
         let help = "Time from the start of a measurement to its verdict";
         registry.register("measurement_duration_seconds", help, self.duration.clone());
@@ -182,15 +182,14 @@ impl Metrics {
         );
         let help = "HookRuns without a verdict, or whose TTL has not expired";
         registry.register("active_runs", help, self.active_runs.clone());
-        let help = "HookRuns that wait for memory used by the specs of others";
+        let help = "HookRuns waiting for memory that is used by the specs of other HookRuns";
         registry.register("runs_waiting", help, self.runs_waiting.clone());
         registry.register(
             "runs_completed",
             "HookRuns that ended, by phase and reason",
             self.completed.clone(),
         );
-        let help =
-            "Writes of a HookRun's status: written, conflict (read again and merged), gone, failed (retried)";
+        let help = "HookRun status writes by outcome: written, conflict (read again, merged), gone, failed (retried)";
         registry.register("status_writes", help, self.writes.clone());
         let help = "HookTemplates whose Valid condition is False";
         registry.register("invalid_templates", help, self.invalid_templates.clone());

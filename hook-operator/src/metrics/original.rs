@@ -26,13 +26,13 @@ pub(super) struct Original {
 impl Original {
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("bkbcs_hook");
-        let help = "Time to record a measurement";
+        let help = "Time taken to record a measurement";
         self.reconciled
             .register(registry, "reconcile_duration_seconds", help);
-        let help = "Time of the measurement that ended a run";
+        let help = "Duration of the measurement that ended a run";
         self.executed
             .register_with_extremes(registry, "hookrun_exec_duration_seconds", help);
-        let help = "Time of a measurement";
+        let help = "Duration of a measurement";
         self.measured
             .register_with_extremes(registry, "metric_exec_duration_seconds", help);
         let kinds =

@@ -205,13 +205,13 @@ fn namespaced<'r>(kind: &ObjectKind, resource: &'r APIResource) -> Result<&'r st
     if resource.namespaced {
         return Ok(&resource.name);
     }
-    let message = format!("kind {} is not namespaced, so hooks must not read it", kind.kind);
+    let message = format!("kind {} is not namespaced, so hooks cannot read it", kind.kind);
     Err(MeasurementFailure::new(MeasurementReason::ApiRefused, message))
 }
 
 /// Returns the failure of a lookup, which the operator makes as itself.
 fn undiscovered(kind: &ObjectKind, error: &CallError) -> MeasurementFailure {
-    let message = format!("kind {} could not be looked up: {error}", kind.kind);
+    let message = format!("failed to look up kind {}: {error}", kind.kind);
     MeasurementFailure::new(MeasurementReason::Unreachable, message)
 }
 
@@ -223,7 +223,7 @@ fn unknown(kind: &ObjectKind) -> MeasurementFailure {
         (group, Some(version)) => format!("version {version} of group {group}"),
     };
     let message = format!(
-        "the API server has no kind {} in {group}; correct target, or install its CRD",
+        "the API server has no kind {} in {group}; fix target, or install the CRD",
         kind.kind
     );
     MeasurementFailure::new(MeasurementReason::ApiRefused, message)

@@ -170,14 +170,17 @@ pub(crate) async fn fetch(
 }
 
 fn another_pod(pod: &ObjectName) -> MeasurementFailure {
-    let message = format!(
-        "{pod} was not annotated: it is no longer the pod of this HookRun, or it was changed at the same time"
-    );
+    let message =
+        format!("{pod} was not annotated, because it was replaced by another pod or modified concurrently");
     MeasurementFailure::new(MeasurementReason::ObjectGone, message)
 }
 
 /// Returns the failure of a call that was made as the account of the namespace.
 pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
+    let failed_to = |step: &'static str| {
+        let verb = step.split(' ').next().unwrap_or_default();
+        format!("failed to {verb} {about}")
+    };
     match error {
         CallError::Gone => {
             let message = format!("{about} does not exist in the namespace of this HookRun");
@@ -185,18 +188,17 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
         }
         // A server that is too busy says nothing about rights.
         CallError::Refused {
-            code: 429, message, ..
-        } => unreachable(about, &message),
+            code: 429,
+            step,
+            message,
+        }
+        | CallError::Unknown { step, message } => unreachable(&failed_to(step), &message),
         CallError::Refused { step, message, .. } => {
-            let message = cut(&message, QUOTED_BYTES);
-            let message = format!(
-                "{about}: the API server refused the request of ServiceAccount {HOOKS_ACCOUNT} to {step}: {message}"
-            );
+            let (failed, message) = (failed_to(step), cut(&message, QUOTED_BYTES));
+            let message = format!("{failed} as ServiceAccount {HOOKS_ACCOUNT}: {message}");
             MeasurementFailure::new(MeasurementReason::ApiRefused, message)
         }
-        error @ (CallError::Conflict | CallError::Lapsed | CallError::Unknown { .. }) => {
-            unreachable(about, &error.to_string())
-        }
+        error @ (CallError::Conflict | CallError::Lapsed) => unreachable(about, &error.to_string()),
     }
 }
 
@@ -229,7 +231,7 @@ mod tests {
             (
                 refused(403, "no"),
                 MeasurementReason::ApiRefused,
-                "hookgate-hooks to read an object: no",
+                "failed to read Pod a as ServiceAccount hookgate-hooks: no",
             ),
             (
                 refused(422, &"x".repeat(9000)),

@@ -52,7 +52,7 @@ impl ClusterConnection {
             });
             operations.push(version);
             let operations = serde_json::from_value(Value::Array(operations))
-                .map_err(|error| Failure::Other(format!("failed to write the patch: {error}")))?;
+                .map_err(|error| Failure::Other(format!("failed to encode the patch: {error}")))?;
             match self.patch::<K>(name, &Patch::Json::<()>(operations)).await {
                 Err(Failure::Conflict(_)) if attempt < ATTEMPTS => attempt += 1,
                 outcome => return outcome.map(|()| answer),

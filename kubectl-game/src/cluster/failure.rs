@@ -8,6 +8,9 @@ pub(crate) enum Failure {
     /// The object does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// The kind is not installed.
+    #[error("{0}")]
+    NotServed(String),
     /// The object was modified concurrently.
     #[error("{0}")]
     Conflict(String),
@@ -28,7 +31,7 @@ pub(crate) struct RequestInfo<'a> {
     /// Verb as used in roles.
     pub(crate) verb: &'static str,
     /// Resource as used in roles, with its group: `hookruns.tkex.tencent.com`.
-    pub(crate) resource: &'static str,
+    pub(crate) resource: &'a str,
     /// Name of the object, if the request is for a single one.
     pub(crate) name: Option<&'a str>,
     /// Namespace; `None` for all namespaces.
@@ -39,7 +42,7 @@ impl RequestInfo<'_> {
     /// Returns the failure for an object that does not parse.
     pub(crate) fn unreadable(&self, error: &str) -> Failure {
         Failure::Other(format!(
-            "{} cannot be read: {error}; correct the field with kubectl edit",
+            "{} cannot be parsed: {error}; fix the field with kubectl edit",
             self.object()
         ))
     }
@@ -50,7 +53,7 @@ impl RequestInfo<'_> {
             kube::Error::Api(status) => self.refused(status),
             kube::Error::SerdeError(error) => self.unreadable(&error.to_string()),
             other => Failure::Other(format!(
-                "cannot reach the cluster: {}; check the context, and whether the cluster is up",
+                "failed to reach the cluster: {}; check the context and that the cluster is up",
                 root_cause(other)
             )),
         }
@@ -65,7 +68,7 @@ impl RequestInfo<'_> {
         );
         match status.code {
             401 => Failure::Other(
-                "the cluster rejected your credentials; log in again, then repeat the command".to_owned(),
+                "the cluster rejected your credentials; log in again, then run the command again".to_owned(),
             ),
             403 if is_about_rights(status) => {
                 let user = status
@@ -73,7 +76,7 @@ impl RequestInfo<'_> {
                     .split('"')
                     .skip_while(|part| !part.ends_with("User "))
                     .nth(1);
-                let user = user.map_or_else(|| "you".to_owned(), |user| format!("{user:?}"));
+                let user = user.map_or_else(|| "you are".to_owned(), |user| format!("{user:?} is"));
                 let flag = self
                     .namespace
                     .map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
@@ -84,8 +87,9 @@ impl RequestInfo<'_> {
                 );
                 let role = self.namespace.map_or("ClusterRole", |_| "Role");
                 Failure::Forbidden(format!(
-                    "{user} may not {verb} {resource} {place}; ask an administrator for a {role} that allows {verb:?} \
-                     on {resource}, and a {role}Binding. Check with: kubectl auth can-i {verb} {part} {flag}"
+                    "{user} not allowed to {verb} {resource} {place}; ask an administrator for a {role} that allows \
+                     {verb:?} on {resource}, and for a {role}Binding. To check the permission: kubectl auth can-i \
+                     {verb} {part} {flag}"
                 ))
             }
             404 if status
@@ -93,21 +97,17 @@ impl RequestInfo<'_> {
                 .as_ref()
                 .is_none_or(|details| details.name.is_empty()) =>
             {
-                Failure::Other(format!(
+                Failure::NotServed(format!(
                     "the cluster does not serve {resource}; install the CRDs (kubectl apply -f shared-api/crds), or \
                      check the context"
                 ))
             }
             404 => Failure::NotFound(format!("{} does not exist", self.object())),
             409 => Failure::Conflict(format!(
-                "{} has changed in the meantime; check it, then repeat the command",
+                "{} was modified in the meantime; check it, then run the command again",
                 self.object()
             )),
-            _ => Failure::Other(format!(
-                "the API server refused to {verb} {}: {}",
-                self.object(),
-                status.message
-            )),
+            _ => Failure::Other(format!("failed to {verb} {}: {}", self.object(), status.message)),
         }
     }
 
@@ -116,7 +116,7 @@ impl RequestInfo<'_> {
         let object = self.object();
         match error {
             kube::Error::Api(status) if status.code == 409 => Failure::Conflict(format!(
-                "{object} already exists; use another name, or check the existing one"
+                "{object} already exists; use another name, or check the existing object"
             )),
             kube::Error::Api(status) if status.code == 404 && is_about_namespace(status) => {
                 Failure::NotFound(format!(
@@ -126,7 +126,7 @@ impl RequestInfo<'_> {
             }
             kube::Error::Api(_) => self.failed(error),
             _ => Failure::Other(format!(
-                "{}; {object} may have been created anyway; check it before you repeat the command",
+                "{}. {object} may have been created anyway; check before you run the command again",
                 self.failed(error)
             )),
         }
@@ -179,14 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_is_missing_is_named_with_how_to_check_it() {
+    fn a_missing_permission_is_named_with_how_to_check_it() {
         let words = "gamedeployments.tkex.tencent.com \"arena\" is forbidden: User \"jane\" cannot patch resource \
                      \"gamedeployments\" in API group \"tkex.tencent.com\" in the namespace \"games\"";
         assert_eq!(
             REQUEST.refused(&status(403, words)).to_string(),
-            "\"jane\" may not patch gamedeployments.tkex.tencent.com in namespace games; ask an administrator for a \
-             Role that allows \"patch\" on gamedeployments.tkex.tencent.com, and a RoleBinding. Check with: kubectl \
-             auth can-i patch gamedeployments.tkex.tencent.com -n games"
+            "\"jane\" is not allowed to patch gamedeployments.tkex.tencent.com in namespace games; ask an \
+             administrator for a Role that allows \"patch\" on gamedeployments.tkex.tencent.com, and for a \
+             RoleBinding. To check the permission: kubectl auth can-i patch gamedeployments.tkex.tencent.com -n games"
         );
         let request = RequestInfo {
             namespace: None,
@@ -194,7 +194,7 @@ mod tests {
         };
         let message = request.refused(&status(403, words)).to_string();
         assert!(message.contains("for a ClusterRole that allows"), "{message}");
-        assert!(message.contains(", and a ClusterRoleBinding."), "{message}");
+        assert!(message.contains(", and for a ClusterRoleBinding."), "{message}");
     }
 
     #[test]
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(
             REQUEST.refused(&status(403, words)),
             Failure::Other(format!(
-                "the API server refused to patch gamedeployments.tkex.tencent.com arena: {words}"
+                "failed to patch gamedeployments.tkex.tencent.com arena: {words}"
             ))
         );
     }

@@ -3,9 +3,10 @@
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
-use kube::core::{NamespaceResourceScope, Selector};
+use kube::core::{ApiResource, DynamicObject, NamespaceResourceScope, Selector, TypeMeta};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use shared_api::parsed::Parsed;
 use shared_api::{ExecutionHook, GameDeployment, HookAction, HookRun};
 
@@ -274,9 +275,9 @@ impl ClusterConnection {
             .collect::<Vec<_>>()
             .join(", ");
         Failure::NotFound(match there.len() {
-            0 => format!("{missing}; none found. Use -n to select another namespace"),
-            1..=MAX_NAMES => format!("{missing}; found: {shown}"),
-            more => format!("{missing}; found: {shown} and {} more", more - MAX_NAMES),
+            0 => format!("{missing}: the namespace has no {kind}s; use -n to select another namespace"),
+            1..=MAX_NAMES => format!("{missing}; available: {shown}"),
+            more => format!("{missing}; available: {shown} and {} more", more - MAX_NAMES),
         })
     }
 
@@ -292,6 +293,35 @@ impl ClusterConnection {
         };
         let list = self.parsed::<K>(everywhere).list(parameters).await;
         Ok(ListResult::of(list.map_err(|error| request.failed(&error))?))
+    }
+
+    /// Lists the objects of a kind as they are stored.
+    pub(crate) async fn list_raw(&self, kind: ApiResource, everywhere: bool) -> Result<Vec<Value>, Failure> {
+        let request = RequestInfo {
+            verb: "list",
+            resource: &format!("{}.{}", kind.plural, kind.group),
+            name: None,
+            namespace: (!everywhere).then_some(self.namespace.as_str()),
+        };
+        let api: Api<DynamicObject> = if everywhere {
+            Api::all_with(self.client.clone(), &kind)
+        } else {
+            Api::namespaced_with(self.client.clone(), &self.namespace, &kind)
+        };
+        let list = api.list(&ListParams::default()).await;
+        let objects = list.map_err(|error| request.failed(&error))?.items.into_iter();
+        let whole = objects.map(|object| {
+            let types = TypeMeta {
+                api_version: kind.api_version.clone(),
+                kind: kind.kind.clone(),
+            };
+            serde_json::to_value(DynamicObject {
+                types: Some(types),
+                ..object
+            })
+        });
+        let whole: Result<Vec<Value>, _> = whole.collect();
+        whole.map_err(|error| request.unreadable(&error.to_string()))
     }
 
     /// Returns the revisions of a workload, oldest first.

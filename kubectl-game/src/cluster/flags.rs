@@ -110,7 +110,7 @@ impl Flags {
                         let known = if contexts.is_empty() {
                             "it has no contexts".to_owned()
                         } else {
-                            format!("its contexts: {}", contexts.join(", "))
+                            format!("available contexts: {}", contexts.join(", "))
                         };
                         Failure::Other(format!("cannot use the kubeconfig: {error}; {known}"))
                     })

@@ -43,7 +43,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Starts watching a workload, after checking that it exists and can be read.
+    /// Starts watching a workload, after checking that it exists and can be parsed.
     pub(crate) async fn of(cluster: &ClusterConnection, name: &str) -> Result<Self, Failure> {
         let snapshot = cluster.snapshot(name).await?;
         let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -80,7 +80,7 @@ impl Live {
             let Some(game) = objects.into_iter().next() else {
                 return Err(match unreadable.into_iter().next() {
                     Some(UnreadableObject { name, error, .. }) => Failure::Other(format!(
-                        "GameDeployment {name} cannot be read: {error}; correct the field with kubectl edit"
+                        "GameDeployment {name} cannot be parsed: {error}; fix the field with kubectl edit"
                     )),
                     None => Failure::NotFound(format!("GameDeployment {} no longer exists", self.name)),
                 });
@@ -148,7 +148,7 @@ async fn next(events: &mut SelectAll<Events>) -> News {
     match events.next().await {
         Some(news) => news,
         None => News::End(Failure::Other(
-            "the watch has ended; repeat the command".to_owned(),
+            "the watch has ended; run the command again".to_owned(),
         )),
     }
 }

@@ -18,7 +18,10 @@ impl ClusterConnection {
             }
         }
         let user = self.user.as_ref();
-        user.map_or_else(|| "unknown".to_owned(), |user| format!("{user} (by kubeconfig)"))
+        user.map_or_else(
+            || "unknown".to_owned(),
+            |user| format!("{user} (from kubeconfig)"),
+        )
     }
 
     async fn review(&self, version: &str) -> Option<String> {

@@ -1,4 +1,4 @@
-//! `kubectl game abort`: aborts a rollout and rolls its pods back to the last complete revision.
+//! `kubectl game abort`: aborts a rollout and rolls its pods back to the last completed revision.
 
 use clap::Args;
 use gamedeployment_core::workload::{UpdateType, Workload};
@@ -49,25 +49,25 @@ fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, 
     let outlook = Outlook::of(game, flags);
     let mut next = vec![outlook.watch(WATCH)];
     let (mut patch, pause) = if is_paused_by_step(game) {
-        let words = format!(" The pause of canary step {} ends.", step_number(game));
+        let words = format!(" The pause at canary step {} is lifted.", step_number(game));
         (resumed(), words)
     } else if is_paused(game) {
-        next.insert(0, outlook.command("resume", "let the pods go back"));
-        let words = " It is paused: no pod goes back until it is resumed.".to_owned();
+        next.insert(0, outlook.command("resume", "let the pods roll back"));
+        let words = " Updates are paused: no pod is rolled back until they are resumed.".to_owned();
         (json!({}), words)
     } else {
         (json!({}), String::new())
     };
     patch["metadata"] = json!({ "annotations": { ABORT_REQUESTED: format!("{from}={now}") } });
     let message = format!(
-        "{}: the rollout to {from} is aborted; {}; spec.template does not change.{pause}",
+        "{}: aborted the rollout to {from}; {}; spec.template is unchanged.{pause}",
         game.name_any(),
         way_back(&workload, status.updated_replicas, to)
     );
     Ok((patch, Answer { message, next }))
 }
 
-/// Returns the revision whose rollout is under way, and the revision to go back to; or why no rollout can be aborted.
+/// Returns the revision whose rollout is under way, and the revision to roll back to; or why no rollout can be aborted.
 fn revisions<'s>(
     game: &GameDeployment,
     status: &'s GameDeploymentStatus,
@@ -77,45 +77,45 @@ fn revisions<'s>(
     let name = game.name_any();
     if let Some(words) = unseen(game) {
         return Err(format!(
-            "the rollout of {name} is not known yet, so repeat the command in a moment: {words}"
+            "the state of {name}'s rollout is not known yet; try again in a moment ({words})"
         ));
     }
     let Some(from) = status.update_revision.as_deref() else {
         return Err(format!(
-            "gamedeployment-operator has not recorded a revision of {name} yet, so there is no rollout to abort; find \
-             out more with: kubectl game why gd/{name}{flags}"
+            "gamedeployment-operator has not recorded a revision of {name} yet, so there is no rollout to abort; to \
+             find out why: kubectl game why gd/{name}{flags}"
         ));
     };
     let Some(to) = complete_revision(status) else {
         return Err(format!(
-            "{name} has no complete revision to go back to: this is its first rollout; to stop it: kubectl game pause \
-             {name}{flags}"
+            "{name} has no completed revision to roll back to: this is its first rollout; to stop it: kubectl game \
+             pause {name}{flags}"
         ));
     };
     if from == to {
         return Err(format!(
-            "{name} has no rollout to abort: its rollout to {from} is complete; to go back: kubectl game undo \
+            "{name} has no rollout to abort: its rollout to {from} is complete; to roll back: kubectl game undo \
              {name}{flags}"
         ));
     }
     if update == UpdateType::Recreate {
         return Err(format!(
-            "{name} has the update type Recreate: its new pods may have changed data that old pods use; to go back by a \
-             rollout with its own hooks: kubectl game undo {name}{flags}"
+            "{name} uses update type Recreate, and its new pods may have changed data that the old pods use; to roll \
+             back with a new rollout that runs its own hooks: kubectl game undo {name}{flags}"
         ));
     }
     let requested = game.annotations().get(RETRY_REQUESTED);
-    // A retry that the operator has not handled yet would begin the rollout again.
+    // A retry that the operator has not handled yet would restart the rollout.
     if let Some(rollback) = rollback(status).filter(|known| known.last_handled_retry.as_ref() == requested) {
         return Err(format!(
-            "the rollout of {name} to {from} is already aborted, and its pods go back to {}; to begin it again: kubectl \
-             game retry {name}{flags}",
+            "the rollout of {name} to {from} is already aborted, and its pods are being rolled back to {}; to restart \
+             the rollout: kubectl game retry {name}{flags}",
             rollback.to_revision
         ));
     }
     match unrecorded(status) {
         Some(words) => Err(format!(
-            "the spec of {name} cannot be rolled out: {words}; correct it, then repeat the command"
+            "the spec of {name} cannot be rolled out: {words}; fix the spec, then run the command again"
         )),
         None => Ok((from, to)),
     }
@@ -136,20 +136,20 @@ fn is_paused_by_step(game: &GameDeployment) -> bool {
     is_paused(game) && (hook_failed(game) || waits_for_a_person)
 }
 
-/// Describes how the updated pods go back.
+/// Describes how the updated pods are rolled back.
 fn way_back(workload: &Workload, updated: i32, to: &str) -> String {
     let how = match workload.update {
-        UpdateType::OnDelete => "once a user deletes it",
+        UpdateType::OnDelete => "when a user deletes it",
         UpdateType::HotPatch if workload.recreate_fallback => {
-            "patched in service, or replaced once its hook (if any) succeeds"
+            "by a hot patch while in service, or by replacement once its hook, if any, succeeds"
         }
-        UpdateType::HotPatch => "patched in service without a hook",
-        UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => "once its hook (if any) succeeds",
+        UpdateType::HotPatch => "by a hot patch while in service, without running a hook",
+        UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => "once its hook, if any, succeeds",
     };
     match updated {
-        0 => format!("no pod has to go back to {to}"),
-        1 => format!("1 pod goes back to {to}, {how}"),
-        more => format!("{more} pods go back to {to}, each {how}"),
+        0 => format!("no pods need to be rolled back to {to}"),
+        1 => format!("1 pod will be rolled back to {to} {how}"),
+        more => format!("{more} pods will be rolled back to {to}, each {how}"),
     }
 }
 
@@ -175,8 +175,10 @@ mod tests {
         let mut commands = answer.next.iter().rev().map(ToString::to_string);
         let watch = "kubectl game get arena -w -n games  # watch";
         assert_eq!(commands.next().as_deref(), Some(watch));
-        let resume = "kubectl game resume arena -n games  # let the pods go back";
-        let is_held = answer.message.ends_with("no pod goes back until it is resumed.");
+        let resume = "kubectl game resume arena -n games  # let the pods roll back";
+        let is_held = answer
+            .message
+            .ends_with("no pod is rolled back until they are resumed.");
         assert_eq!(commands.next().as_deref(), is_held.then_some(resume));
         (patch, answer.message)
     }
@@ -202,35 +204,40 @@ mod tests {
         );
         assert_eq!(
             message,
-            "arena: the rollout to arena-7d4b9c is aborted; 2 pods go back to arena-5f6d8b, each once its hook (if any) \
-             succeeds; spec.template does not change."
+            "arena: aborted the rollout to arena-7d4b9c; 2 pods will be rolled back to arena-5f6d8b, each once its \
+             hook, if any, succeeds; spec.template is unchanged."
         );
     }
 
     #[test]
-    fn the_message_says_how_many_pods_go_back_and_when() {
+    fn the_message_says_how_many_pods_are_rolled_back_and_when() {
         let mut game = rolling_out();
         for (type_, updated, words) in [
             (
                 "InplaceUpdate",
                 1,
-                "1 pod goes back to arena-5f6d8b, once its hook (if any) succeeds;",
+                "1 pod will be rolled back to arena-5f6d8b once its hook, if any, succeeds;",
             ),
-            ("InplaceUpdate", 0, "no pod has to go back to arena-5f6d8b"),
+            (
+                "InplaceUpdate",
+                0,
+                "no pods need to be rolled back to arena-5f6d8b;",
+            ),
             (
                 "HotPatchUpdate",
                 2,
-                "2 pods go back to arena-5f6d8b, each patched in service without a hook;",
+                "2 pods will be rolled back to arena-5f6d8b, each by a hot patch while in service, without running a \
+                 hook;",
             ),
             (
                 "OnDelete",
                 2,
-                "2 pods go back to arena-5f6d8b, each once a user deletes it;",
+                "2 pods will be rolled back to arena-5f6d8b, each when a user deletes it;",
             ),
             (
                 "OnDelete",
                 1,
-                "1 pod goes back to arena-5f6d8b, once a user deletes it;",
+                "1 pod will be rolled back to arena-5f6d8b when a user deletes it;",
             ),
         ] {
             game.spec.update_strategy.get_or_insert_default().type_ = Some(type_.to_owned());
@@ -242,8 +249,8 @@ mod tests {
             json!({ "type": "HotPatchUpdate", "inPlaceUpdateStrategy": { "fallback": "Recreate" } });
         game.spec.update_strategy = serde_json::from_value(fallback).unwrap();
         let (_, message) = aborted(&game);
-        let words = "1 pod goes back to arena-5f6d8b, patched in service, or replaced once its hook (if any) \
-                     succeeds;";
+        let words = "1 pod will be rolled back to arena-5f6d8b by a hot patch while in service, or by replacement once \
+                     its hook, if any, succeeds;";
         assert!(message.contains(words), "{message}");
     }
 
@@ -255,7 +262,7 @@ mod tests {
             assert_eq!(patch["spec"], resumed()["spec"], "{reason}");
             assert!(patch["metadata"]["annotations"][ABORT_REQUESTED].is_string());
             assert!(
-                message.ends_with("spec.template does not change. The pause of canary step 2 ends."),
+                message.ends_with("spec.template is unchanged. The pause at canary step 2 is lifted."),
                 "{message}"
             );
             let (patch, _) = aborted(&under_way(samples::canary(reason, false).game));
@@ -274,29 +281,29 @@ mod tests {
             let (patch, message) = aborted(&game);
             assert_eq!(patch.get("spec"), None);
             assert!(
-                message.ends_with("It is paused: no pod goes back until it is resumed."),
+                message.ends_with("Updates are paused: no pod is rolled back until they are resumed."),
                 "{message}"
             );
         }
     }
 
     #[test]
-    fn without_a_rollout_and_a_revision_to_go_back_to_it_is_refused_with_the_remedy() {
+    fn without_a_rollout_and_a_revision_to_roll_back_to_it_is_refused_with_the_remedy() {
         let unseen = edited(|game| game.metadata.generation = Some(4));
-        let repeat = "the rollout of arena is not known yet, so repeat the command in a moment: ";
-        assert!(unseen.starts_with(repeat), "{unseen}");
+        let again = "the state of arena's rollout is not known yet; try again in a moment (";
+        assert!(unseen.starts_with(again), "{unseen}");
         let unknown = edited(|game| game.status.as_mut().unwrap().update_revision = None);
         assert!(
-            unknown.ends_with("find out more with: kubectl game why gd/arena -n games"),
+            unknown.ends_with("to find out why: kubectl game why gd/arena -n games"),
             "{unknown}"
         );
         assert_eq!(
             edited(|game| game.status.as_mut().unwrap().current_revision = None),
-            "arena has no complete revision to go back to: this is its first rollout; to stop it: kubectl game pause arena -n \
-             games"
+            "arena has no completed revision to roll back to: this is its first rollout; to stop it: kubectl game \
+             pause arena -n games"
         );
-        let complete = "arena has no rollout to abort: its rollout to arena-7d4b9c is complete; to go back: kubectl game undo \
-                        arena -n games";
+        let complete = "arena has no rollout to abort: its rollout to arena-7d4b9c is complete; to roll back: kubectl \
+                        game undo arena -n games";
         assert_eq!(refused(&samples::complete().game), complete);
         let mut of_canary = rolling_out();
         let status = of_canary.status.as_mut().unwrap();
@@ -307,7 +314,7 @@ mod tests {
             game.spec.update_strategy.as_mut().unwrap().type_ = Some("Recreate".to_owned());
         });
         assert!(
-            recreate.ends_with("with its own hooks: kubectl game undo arena -n games"),
+            recreate.ends_with("that runs its own hooks: kubectl game undo arena -n games"),
             "{recreate}"
         );
     }
@@ -316,8 +323,8 @@ mod tests {
     fn an_aborted_rollout_and_a_spec_that_cannot_be_rolled_out_are_refused() {
         assert_eq!(
             refused(&samples::rolled_back().game),
-            "the rollout of arena to arena-7d4b9c is already aborted, and its pods go back to arena-5f6d8b; to begin it again: \
-             kubectl game retry arena -n games"
+            "the rollout of arena to arena-7d4b9c is already aborted, and its pods are being rolled back to \
+             arena-5f6d8b; to restart the rollout: kubectl game retry arena -n games"
         );
         let mut retried = samples::rolled_back().game;
         let request = (RETRY_REQUESTED.to_owned(), "rollout=1".to_owned());
@@ -334,7 +341,7 @@ mod tests {
             let game = under_way(samples::with_condition(kind, "True", reason, "the cause").game);
             assert_eq!(
                 refused(&game),
-                "the spec of arena cannot be rolled out: the cause; correct it, then repeat the command"
+                "the spec of arena cannot be rolled out: the cause; fix the spec, then run the command again"
             );
         }
         let other =

@@ -56,14 +56,14 @@ pub(crate) async fn follow(mut source: impl Source, paint: Paint) -> Result<(), 
                 }
                 let Some(picture) = &picture else {
                     if let Some(words) = trouble.take() {
-                        complain(&format!("{words}; trying again"));
+                        complain(&format!("{words}; retrying"));
                     }
                     continue;
                 };
                 let draw = |style: Style| {
                     // Shows the error first, because the picture may be outdated.
                     let width = style.width.unwrap_or(usize::MAX);
-                    let trouble = trouble.iter().map(|words| clean(&format!("! {words}; trying again")));
+                    let trouble = trouble.iter().map(|words| clean(&format!("! {words}; retrying")));
                     let mut lines: Vec<String> = trouble.map(|words| cut(&words, width, "")).collect();
                     let height = style.height.map(|height| height.saturating_sub(lines.len()));
                     lines.extend(picture.lines(Style { height, ..style }));

@@ -21,7 +21,7 @@ pub(crate) struct Get {
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
-    /// List every pod, even if the terminal is too small
+    /// List every pod, even if the list does not fit on the terminal
     #[arg(long, conflicts_with = "output")]
     all_pods: bool,
 

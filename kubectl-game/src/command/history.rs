@@ -53,7 +53,7 @@ impl History {
                 .map(|revision| revision.revision.to_string())
                 .collect();
             let message = format!(
-                "{} has no revision {number}; it has {}",
+                "{} has no revision {number}; available revisions: {}",
                 self.name,
                 known.join(", ")
             );

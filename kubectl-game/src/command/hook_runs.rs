@@ -19,7 +19,7 @@ pub(crate) struct Get {
     /// Name of the HookRun
     name: String,
 
-    /// Watch for changes until the verdict or Ctrl-C
+    /// Watch for changes until the HookRun has a verdict, or until Ctrl-C
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
@@ -30,7 +30,7 @@ pub(crate) struct Get {
 /// Lists HookRuns.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct List {
-    /// List only HookRuns that ended without success, keep failing with errors, or cannot succeed
+    /// List only HookRuns that did not succeed, cannot succeed, or keep failing with errors
     #[arg(long)]
     failing: bool,
 
@@ -98,11 +98,7 @@ impl List {
         if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
-            let which = if failing {
-                "HookRun that ended without success or keeps failing with errors"
-            } else {
-                "HookRun"
-            };
+            let which = if failing { "failing HookRuns" } else { "HookRuns" };
             complain(&none_found(which, everywhere, &cluster.namespace));
         } else {
             print_lines(&RunListing::of(listed, everywhere).lines(screen::whole(paint)));
@@ -124,15 +120,15 @@ impl Terminate {
             .change(name, |run: &HookRun| {
                 let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
                 if phase.is_final() {
-                    let message = format!("{} is already {phase}; a verdict is final", run.name_any());
+                    let message = format!("{} is already {phase}, and its verdict is final", run.name_any());
                     return Err(Failure::Refused(message));
                 }
                 Ok((json!({ "spec": { "terminate": true } }), ()))
             })
             .await?;
         let text = format!(
-            "{name} is being terminated: metrics without a verdict become Inconclusive. The gate stays closed, and the \
-             pod is kept."
+            "{name} is being terminated: metrics without a verdict will become Inconclusive. The gate stays closed, \
+             and the pod is kept."
         );
         print_answer(&text, &[format!("kubectl game hook get {name}{}", cluster.flags)]);
         DONE
@@ -155,7 +151,7 @@ impl Source for One {
         Some(match found {
             Some(found) => Ok(Box::new(RunView::of(&found))),
             None => Err(Failure::NotFound(format!(
-                "HookRun {} no longer exists: its verdict was used, or its pod is no longer selected",
+                "HookRun {} no longer exists: its verdict has been processed, or its pod is no longer selected",
                 self.name
             ))),
         })

@@ -50,7 +50,7 @@ impl List {
         if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
-            complain(&none_found("GameDeployment", everywhere, &cluster.namespace));
+            complain(&none_found("GameDeployments", everywhere, &cluster.namespace));
         } else {
             print_lines(&lists::games(&listed, everywhere, screen::whole(paint)));
         }

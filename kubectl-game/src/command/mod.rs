@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`get`] | `get`: the tree of a workload |
 //! | [`list`] | `list`: all workloads |
-//! | [`why`] | `why`: why a pod or a workload waits |
+//! | [`why`] | `why`: why a pod or a workload is waiting |
 //! | [`status`] | `status`: waits until a rollout is complete |
 //! | [`retry`] | `retry`: retries hooks |
 //! | [`skip`] | `skip`: skips the hooks of one pod |
@@ -56,7 +56,7 @@ pub(crate) type Outcome = Result<ExitCode, Failure>;
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ColorArgs {
     // A doc comment would need backticks, which the terminal would show.
-    #[arg(long, help = "Disable colours [also: the environment variable NO_COLOR]")]
+    #[arg(long, help = "Disable colours [env: NO_COLOR]")]
     no_color: bool,
 }
 
@@ -100,7 +100,7 @@ impl DisplayArgs {
     }
 }
 
-/// Returns the message for an empty list. `everywhere`: the list covers all namespaces.
+/// Returns the message for an empty list. `what`: plural of the kind. `everywhere`: the list covers all namespaces.
 pub(crate) fn none_found(what: &str, everywhere: bool, namespace: &str) -> String {
     if everywhere {
         format!("no {what} in the cluster")

@@ -2,7 +2,7 @@
 //!
 //! It follows the rules of gamedeployment-operator:
 //!
-//! - Canary steps run for every new revision, except in the first rollout and on the way back to the last complete
+//! - Canary steps run for every new revision, except in the first rollout and on the way back to the last completed
 //!   revision. A rollback of a complete rollout leads to another revision, so the steps run.
 //! - While the workload is paused, no pod is updated, and `kubectl game status` waits without end.
 //! - A canary step with a pause without duration pauses the workload until the step is promoted.
@@ -110,7 +110,7 @@ impl<'g> Outlook<'g> {
             sentences.extend(self.partition_sentence(""));
         }
         if !self.workload.lifecycle_hooks.is_empty() {
-            sentences.push("Lifecycle hooks run at their points of the rollout.".to_owned());
+            sentences.push("Lifecycle hooks run at their trigger points.".to_owned());
         }
         Answer {
             message: sentences.join(" "),
@@ -122,12 +122,12 @@ impl<'g> Outlook<'g> {
     fn update_once_resumed(&self, target: Target<'_>, course: Course) -> Answer {
         let then = match course {
             Course::Direct | Course::First => String::new(),
-            Course::Back => " No canary step runs then.".to_owned(),
-            Course::Steps => format!(" Then {}.", self.steps_run("the")),
+            Course::Back => " No canary steps will run.".to_owned(),
+            Course::Steps => format!(" {} will then run first.", self.the_steps()),
         };
         let done = done(target);
         Answer {
-            message: format!("It is paused: no pod is {done} until it is resumed.{then}"),
+            message: format!("Updates are paused: no pod is {done} until they are resumed.{then}"),
             next: vec![self.command("resume", "start the update")],
         }
     }
@@ -152,8 +152,8 @@ impl<'g> Outlook<'g> {
     pub(super) fn resumed(&self, message: String) -> Answer {
         match self.next_stop() {
             NextStop::Step(step) => Answer {
-                message: format!("{message} The update pauses next at step {step}."),
-                next: vec![self.watch(&format!("watch until step {step} pauses"))],
+                message: format!("{message} The next pause is at step {step}."),
+                next: vec![self.watch(&format!("watch until the pause at step {step}"))],
             },
             NextStop::Unclear => Answer {
                 message,
@@ -206,7 +206,7 @@ impl<'g> Outlook<'g> {
         let name = self.game.name_any();
         Next::new(
             format!("kubectl patch gd {name} --type=merge -p '{patch}'{}", self.flags),
-            "roll back without canary steps: removes them and any pause from the spec",
+            "remove the canary steps and any pause from the spec, to roll back without them",
         )
     }
 
@@ -303,23 +303,24 @@ impl<'g> Outlook<'g> {
     fn steps_sentence(&self, course: Course, pause: Option<usize>) -> Option<String> {
         match course {
             Course::Direct => None,
-            Course::First => Some("This is the first rollout: no canary step runs.".to_owned()),
+            Course::First => Some("This is the first rollout, so canary steps are skipped.".to_owned()),
             Course::Back => Some(
-                "This is the last complete revision: no canary step runs on the way back to it.".to_owned(),
+                "This is the last completed revision, so rolling back to it skips canary steps.".to_owned(),
             ),
             Course::Steps => {
-                let run = self.steps_run("The");
+                let run = if self.steps().len() == 1 { "runs" } else { "run" };
                 let pauses = pause.map(|step| format!("; the update pauses at step {step}"));
-                Some(format!("{run}{}.", pauses.unwrap_or_default()))
+                let steps = self.the_steps();
+                Some(format!("{steps} {run} first{}.", pauses.unwrap_or_default()))
             }
         }
     }
 
-    /// Describes the canary steps. `the`: first word.
-    fn steps_run(&self, the: &str) -> String {
+    /// Returns the canary steps as the subject of a sentence.
+    fn the_steps(&self) -> String {
         match self.steps().len() {
-            1 => format!("{the} canary step runs first"),
-            count => format!("{the} {count} canary steps run first"),
+            1 => "The canary step".to_owned(),
+            count => format!("The {count} canary steps"),
         }
     }
 
@@ -329,16 +330,16 @@ impl<'g> Outlook<'g> {
         let is_gated = workload.pre_delete.step.is_some() || workload.pre_in_place.step.is_some();
         match (workload.update, target) {
             (UpdateType::OnDelete, _) => {
-                format!("With OnDelete, a pod is {done} when a user deletes it; no hook runs then.")
+                format!("With OnDelete, a pod is {done} only when a user deletes it, and no hook runs.")
             }
             (UpdateType::Recreate, _) if is_gated => {
-                "All pods of other revisions are deleted, each once its hook succeeds; once none is left, new pods \
-                 are created."
+                "All pods of other revisions are deleted, each once its hook succeeds; new pods are created after \
+                 the last one is gone."
                     .to_owned()
             }
             (UpdateType::Recreate, _) => {
-                "No hook runs before a pod is deleted: all pods of other revisions are deleted, and their players are \
-                 disconnected; once none is left, new pods are created."
+                "All pods of other revisions are deleted without running a hook, which disconnects their players; new \
+                 pods are created after the last one is gone."
                     .to_owned()
             }
             (UpdateType::HotPatch, Target::Known(_) | Target::OfTemplate(_)) => {
@@ -348,8 +349,7 @@ impl<'g> Outlook<'g> {
                 format!("Each pod is {done} once its hook succeeds and maxUnavailable allows it.")
             }
             (UpdateType::Rolling | UpdateType::InPlace | UpdateType::HotPatch, _) => format!(
-                "No hook runs before a pod is {done}: pods are {done} as maxUnavailable allows, and their players are \
-                 disconnected."
+                "Pods are {done} as maxUnavailable allows, without running a hook, which disconnects their players."
             ),
         }
     }
@@ -371,7 +371,7 @@ impl<'g> Outlook<'g> {
     fn commands(&self, pause: Option<usize>) -> Vec<Next> {
         match pause {
             Some(step) => {
-                let purpose = format!("continue past the pause of step {step}, once it is reached");
+                let purpose = format!("continue past the pause at step {step} once it is reached");
                 vec![self.watch(WATCH), self.command("promote", &purpose)]
             }
             None if self.workload.update == UpdateType::OnDelete => vec![self.watch(WATCH)],
@@ -390,7 +390,7 @@ fn done(target: Target<'_>) -> &'static str {
 
 /// Describes a hot patch. `replaces`: pods that cannot be patched are replaced. `is_gated`: a hook runs before that.
 fn patch_sentences(replaces: bool, is_gated: bool) -> String {
-    let patch = "No hook runs before a pod is patched: pods are patched in service, as maxUnavailable allows. A \
+    let patch = "Pods are hot-patched while in service, without running a hook, as maxUnavailable allows. A \
                  kubelet without support for hot patches restarts the container, which disconnects players.";
     let replacement = match (replaces, is_gated) {
         (false, _) => "",

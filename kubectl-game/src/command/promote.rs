@@ -29,7 +29,7 @@ pub(crate) struct Promote {
     #[arg(long, requires = "reason")]
     despite_failure: bool,
 
-    /// Why the failure is accepted; recorded on the GameDeployment, in the event and in the log
+    /// Reason for accepting the failure; recorded on the GameDeployment, in an event and in the log
     #[arg(long, value_name = "TEXT", requires = "despite_failure")]
     reason: Option<String>,
 
@@ -59,7 +59,7 @@ impl Promote {
             }
             Some(reason) if reason.trim().is_empty() => {
                 return Err(Failure::Refused(
-                    "--reason is empty: state why the failure is accepted".to_owned(),
+                    "--reason must not be empty; state why the failure is accepted".to_owned(),
                 ));
             }
             Some(reason) => {
@@ -106,7 +106,7 @@ fn failed_run(game: &GameDeployment) -> Result<String, Failure> {
         .and_then(|canary| canary.current_step_hook_run)
         .ok_or_else(|| {
             Failure::Refused(format!(
-                "no hook of a canary step of {} has failed; remove --despite-failure and --reason",
+                "no canary hook of {} has failed; remove --despite-failure and --reason",
                 game.name_any()
             ))
         })
@@ -118,7 +118,7 @@ fn past_failure(game: &GameDeployment, accepted: &Accepted, flags: &str) -> Resu
     let (name, step) = (game.name_any(), step_number(game));
     if failed_run(game)? != *run {
         let text = format!(
-            "the hook of canary step {step} of {name} has run again; check its result, then repeat the command"
+            "the hook of canary step {step} of {name} has been rerun; check its result, then run the command again"
         );
         return Err(Failure::Conflict(text));
     }
@@ -127,8 +127,8 @@ fn past_failure(game: &GameDeployment, accepted: &Accepted, flags: &str) -> Resu
         PROMOTE_DESPITE_FAILURE: uid, PROMOTE_DESPITE_FAILURE_REASON: reason, PROMOTE_DESPITE_FAILURE_BY: by
     } });
     let message = format!(
-        "{name} continues past canary step {step} despite the failure of HookRun {run}. A Warning event \
-         PromotedDespiteFailure records it with your reason and your name."
+        "{name}: continuing past canary step {step} despite the failure of HookRun {run}. A Warning event \
+         PromotedDespiteFailure will record the HookRun, your reason and your user name."
     );
     Ok((patch, Outlook::of(game, flags).resumed(message)))
 }
@@ -139,7 +139,7 @@ fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Val
     let refused = |text: String| Err(Failure::Refused(text));
     if !has_steps(game) {
         let remedy = if is_paused(game) {
-            format!("; it is paused: kubectl game resume {name}{flags}")
+            format!("; to resume its paused update: kubectl game resume {name}{flags}")
         } else {
             String::new()
         };
@@ -147,13 +147,13 @@ fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Val
     }
     if let Some(words) = unseen(game) {
         return refused(format!(
-            "the canary step of {name} is not known yet, so repeat the command in a moment: {words}"
+            "the current canary step of {name} is not known yet; try again in a moment ({words})"
         ));
     }
     let step = step_number(game);
     if hook_failed(game) {
         return refused(format!(
-            "the hook of canary step {step} of {name} failed; to run it again: kubectl game retry {name}{flags}; to \
+            "the hook of canary step {step} of {name} failed; to rerun it: kubectl game retry {name}{flags}; to \
              continue despite the failure, add --despite-failure --reason 'WHY'"
         ));
     }
@@ -171,18 +171,18 @@ fn past_pause(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Val
         (Some(pause), false) if is_timed => {
             let since = pause.start_time.map(Time::timestamp);
             refused(format!(
-                "canary step {step} of {name} pauses for a limited time, {} so far, and then continues automatically; \
-                 to continue now, remove the step from spec.updateStrategy.canary.steps: the steps then start again \
-                 from the first one",
+                "canary step {step} of {name} pauses for a limited time ({} so far) and then continues automatically; \
+                 to continue now, remove the step from spec.updateStrategy.canary.steps, which restarts the canary \
+                 from the first step",
                 age::of(since, now)
             ))
         }
         (Some(_) | None, false) if is_reached(game) => refused(format!(
-            "canary step {step} of {name} has just been reached, and its pause is not recorded yet; repeat the \
-             command in a moment"
+            "canary step {step} of {name} has just been reached, and its pause is not recorded yet; try again in \
+             a moment"
         )),
         (Some(_) | None, false) => refused(format!(
-            "nothing to promote: no canary step of {name} is waiting for promotion"
+            "nothing to promote: no canary step of {name} is waiting to be promoted"
         )),
     }
 }
@@ -229,7 +229,8 @@ mod tests {
         let text = |game: &GameDeployment| pause(game).unwrap_err();
         assert_eq!(
             text(&samples::paused().game),
-            "nothing to promote: arena has no canary steps; it is paused: kubectl game resume arena -n games"
+            "nothing to promote: arena has no canary steps; to resume its paused update: kubectl game resume arena -n \
+             games"
         );
         let paused = samples::canary("PausedByCanaryPauseStep", true).game;
         assert_eq!(pause(&paused), Ok(resumed()));
@@ -238,17 +239,17 @@ mod tests {
         assert!(remedies.iter().all(|remedy| failed.contains(remedy)), "{failed}");
         let reached = samples::canary("PausedByCanaryPauseStep", false).game;
         assert!(
-            text(&reached).contains("repeat the command"),
+            text(&reached).contains("try again in a moment"),
             "{}",
             text(&reached)
         );
         let mut changed = paused.clone();
         changed.metadata.generation = Some(4);
-        let repeat = "the canary step of arena is not known yet, so repeat the command in a moment: ";
-        assert!(text(&changed).starts_with(repeat), "{}", text(&changed));
+        let again = "the current canary step of arena is not known yet; try again in a moment (";
+        assert!(text(&changed).starts_with(again), "{}", text(&changed));
         let for_a_time = text(&timed(reached));
         assert!(
-            for_a_time.contains("pauses for a limited time, 2m so far, and then continues automatically"),
+            for_a_time.contains("pauses for a limited time (2m so far) and then continues automatically"),
             "{for_a_time}"
         );
         let mut by_hand = paused.clone();
@@ -264,7 +265,7 @@ mod tests {
         rolling.status.as_mut().unwrap().pause_conditions.clear();
         assert_eq!(
             text(&rolling),
-            "nothing to promote: no canary step of arena is waiting for promotion"
+            "nothing to promote: no canary step of arena is waiting to be promoted"
         );
     }
 
@@ -283,8 +284,8 @@ mod tests {
         let strategy = game.spec.update_strategy.as_mut().unwrap();
         let steps = strategy.canary.as_mut().unwrap().steps.as_mut().unwrap();
         steps.push(steps[1].clone());
-        let watch = "kubectl game get arena -w -n games  # watch until step 4 pauses";
-        let message = format!("{message} The update pauses next at step 4.");
+        let watch = "kubectl game get arena -w -n games  # watch until the pause at step 4";
+        let message = format!("{message} The next pause is at step 4.");
         assert_eq!(shown(&game), (message, watch.to_owned()));
     }
 
@@ -315,12 +316,9 @@ mod tests {
         let text = past_failure(&failed, &accepted("another"), "")
             .unwrap_err()
             .to_string();
-        assert!(text.contains("has run again"), "{text}");
+        assert!(text.contains("has been rerun"), "{text}");
         let paused = samples::canary("PausedByCanaryPauseStep", true).game;
         let text = failed_run(&paused).unwrap_err().to_string();
-        assert!(
-            text.contains("no hook of a canary step of arena has failed"),
-            "{text}"
-        );
+        assert!(text.contains("no canary hook of arena has failed"), "{text}");
     }
 }

@@ -42,12 +42,12 @@ fn decide(game: &GameDeployment, now: Timestamp, flags: &str) -> Result<(Value, 
     let (workload, _) = Workload::examine(game);
     if workload.update.is_in_place() && !workload.recreate_fallback {
         return Err(Failure::Refused(format!(
-            "{name} updates its pods in place, which restarts a container only if its image changes; to let the update \
-             replace pods, set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate"
+            "{name} updates its pods in place, so a container is restarted only if its image changes; to allow pods to \
+             be replaced, set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate"
         )));
     }
     let sentence =
-        format!("{name}: restart requested; pods are replaced by new ones from the same template.");
+        format!("{name}: restart requested; pods will be replaced with new ones from the same template.");
     let answer = Outlook::of(game, flags).update(Target::Restart);
     // Seconds are the precision of `kubectl rollout restart`.
     let at = Timestamp::from_second(now.as_second()).unwrap_or(now);
@@ -84,8 +84,8 @@ mod tests {
         );
         assert_eq!(
             answer.message,
-            "arena: restart requested; pods are replaced by new ones from the same template. Each pod is replaced once \
-             its hook succeeds and maxUnavailable allows it."
+            "arena: restart requested; pods will be replaced with new ones from the same template. Each pod is \
+             replaced once its hook succeeds and maxUnavailable allows it."
         );
     }
 
@@ -99,7 +99,7 @@ mod tests {
             assert!(answer.message.contains(words), "{answer:?}");
         }
         let (_, answer) = of("OnDelete", None).unwrap();
-        let words = "a pod is replaced when a user deletes it";
+        let words = "a pod is replaced only when a user deletes it";
         assert!(answer.message.contains(words), "{answer:?}");
     }
 }

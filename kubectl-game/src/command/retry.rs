@@ -1,4 +1,4 @@
-//! `kubectl game retry`: retries hooks that ended without success.
+//! `kubectl game retry`: retries hooks that did not succeed.
 
 use clap::{Args, ValueEnum};
 use gamedeployment_core::hook_kind::HookKind;
@@ -24,15 +24,15 @@ pub(crate) struct Retry {
     /// Name of the GameDeployment
     name: String,
 
-    /// Retry only this hook [default: all hooks that ended without success]
+    /// Retry only this hook [default: all hooks that did not succeed]
     #[arg(long, value_enum)]
     hook: Option<HookArg>,
 
-    /// Retry only the lifecycle hook of this name
+    /// Retry only the lifecycle hook with this name
     #[arg(long, value_name = "HOOK", conflicts_with_all = ["hook", "force"])]
     lifecycle: Option<String>,
 
-    /// Retry even if no hook ended without success
+    /// Request a retry even if no hook has failed
     #[arg(long)]
     force: bool,
 
@@ -42,11 +42,11 @@ pub(crate) struct Retry {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum HookArg {
-    /// Hook before a pod is deleted
+    /// Hook that runs before a pod is deleted
     PreDelete,
-    /// Hook before a pod is updated in place
+    /// Hook that runs before a pod is updated in place
     PreInplace,
-    /// Hook after a pod was updated in place
+    /// Hook that runs after a pod is updated in place
     PostInplace,
 }
 
@@ -127,16 +127,16 @@ fn decide(
         patch["spec"][kind.field()] = json!({ "retry": true });
         let (kind, names) = (hook_name(*kind), some(pods));
         messages.push(match pods.len() {
-            0 => format!("{name}: {kind} hooks that ended without success run again, if there are any."),
-            1 => format!("{name}: the {kind} hook of {names} runs again."),
-            _ => format!("{name}: the {kind} hooks of {names} run again."),
+            0 => format!("{name}: rerunning any {kind} hooks that did not succeed."),
+            1 => format!("{name}: rerunning the {kind} hook of {names}."),
+            _ => format!("{name}: rerunning the {kind} hooks of {names}."),
         });
     }
     Ok((patch, messages.join(" ")))
 }
 
-/// Returns the patch that retries hooks of the rollout, and its messages; `None` if no such hook ended without
-/// success. An aborted rollout whose pods go back begins again as a whole.
+/// Returns the patch that retries hooks of the rollout, and its messages; `None` if there is no such hook to retry.
+/// An aborted rollout whose pods are being rolled back is restarted as a whole.
 fn of_rollout(
     game: &GameDeployment,
     now: Timestamp,
@@ -147,7 +147,7 @@ fn of_rollout(
     if hook_failed(game) && is_paused(game) {
         patch = resumed();
         messages.push(format!(
-            "{name}: the hook of canary step {} runs again.",
+            "{name}: rerunning the hook of canary step {}.",
             step_number(game)
         ));
     }
@@ -169,7 +169,10 @@ fn of_rollout(
         let others = others.iter().map(|entry| format!("--lifecycle {}", entry.name));
         let others: Vec<String> = others.collect();
         if !others.is_empty() {
-            messages.push(format!("Retry the others one by one: {}.", others.join(", ")));
+            messages.push(format!(
+                "Retry the other hooks separately: {}.",
+                others.join(", ")
+            ));
         }
     }
     Ok((!messages.is_empty()).then_some((patch, messages)))
@@ -188,26 +191,36 @@ fn nothing(game: &GameDeployment, flags: &str) -> String {
     let in_trouble = open(&|entry: &HookCondition| entry.hook_run.is_some() && !is_running(entry));
     let blocked = open(&|entry: &HookCondition| entry.hook_run.is_none());
     let mut messages = vec![format!(
-        "nothing to retry: no hook of {name} has failed (--force sets retry anyway)"
+        "nothing to retry: no hook of {name} has failed (--force requests a retry anyway)"
     )];
     if !running.is_empty() {
-        messages.push(format!("the hook for {} is running", some(&running)));
+        messages.push(hooks_for(&running, "is running", "are running"));
     }
     if !in_trouble.is_empty() {
         messages.push(format!(
-            "the hook for {} has not ended, and continues automatically once the cause is removed: kubectl game why \
+            "{} and will continue once the problem is fixed; to find the cause: kubectl game why \
              gd/{name}{flags}",
-            some(&in_trouble)
+            hooks_for(&in_trouble, "is still running", "are still running")
         ));
     }
     if !blocked.is_empty() {
         messages.push(format!(
-            "the hook for {} cannot run, and starts automatically once the cause is removed: kubectl game why \
+            "{} and will start once the problem is fixed; to find the cause: kubectl game why \
              gd/{name}{flags}",
-            some(&blocked)
+            hooks_for(&blocked, "cannot run", "cannot run")
         ));
     }
     messages.join("; ")
+}
+
+/// Returns what the hooks for these pods do: `one` or `many`, depending on the number of pods.
+fn hooks_for(pods: &[String], one: &str, many: &str) -> String {
+    let names = some(pods);
+    if pods.len() == 1 {
+        format!("the hook for {names} {one}")
+    } else {
+        format!("the hooks for {names} {many}")
+    }
 }
 
 #[cfg(test)]
@@ -223,7 +236,7 @@ mod tests {
             patch,
             json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
         );
-        assert_eq!(message, "arena: the PreDelete hook of arena-x7k2p runs again.");
+        assert_eq!(message, "arena: rerunning the PreDelete hook of arena-x7k2p.");
     }
 
     #[test]
@@ -231,7 +244,7 @@ mod tests {
         let failed = samples::canary("PausedByStepBasedHook", true).game;
         let (patch, message) = decide(&failed, None, false, "").unwrap();
         assert_eq!(patch, resumed());
-        assert_eq!(message, "arena: the hook of canary step 2 runs again.");
+        assert_eq!(message, "arena: rerunning the hook of canary step 2.");
         let only = decide(&failed, Some(HookKind::PreDelete), false, "");
         assert!(only.unwrap_err().to_string().starts_with("nothing to retry: "));
         let mut running = failed;
@@ -259,8 +272,8 @@ mod tests {
         );
         assert_eq!(
             message,
-            "arena: lifecycle hook smoke runs again. Retry the others one by one: --lifecycle load. arena: the PreDelete \
-             hook of arena-x7k2p runs again."
+            "arena: rerunning lifecycle hook smoke. Retry the other hooks separately: --lifecycle load. arena: \
+             rerunning the PreDelete hook of arena-x7k2p."
         );
         let (patch, _) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch.get("metadata"), None);
@@ -268,7 +281,7 @@ mod tests {
 
     #[test]
     fn a_rollout_that_has_exceeded_its_time_gets_it_again() {
-        let message = "spec.updateStrategy.timeoutSeconds: 600 s have passed";
+        let message = "the rollout exceeded spec.updateStrategy.timeoutSeconds (600s)";
         let reason = "ProgressDeadlineExceeded";
         let mut game = samples::with_condition("Progressing", "False", reason, message).game;
         let entry =
@@ -280,7 +293,7 @@ mod tests {
             assert!(requested.unwrap().starts_with("rollout="), "{patch}");
             assert_eq!(
                 message,
-                "arena: the time limit of the rollout starts again, and the lifecycle hooks that it ended run again."
+                "arena: the rollout's timeout is restarted, and lifecycle hooks that it cut short will run again."
             );
         }
     }
@@ -298,7 +311,7 @@ mod tests {
             assert_eq!(patch["spec"], json!({}));
             assert_eq!(
                 message,
-                "arena: the rollout to arena-7d4b9c begins again, from its first point."
+                "arena: restarting the rollout to arena-7d4b9c from the beginning."
             );
         }
         game.spec.pre_delete_update_strategy = None;
@@ -315,10 +328,10 @@ mod tests {
         let hooks = json!({ "preDeleteUpdateStrategy": { "retry": true } });
         let (patch, message) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
         assert_eq!(patch, json!({ "spec": hooks }));
-        assert_eq!(message, "arena: the PreDelete hook of arena-x7k2p runs again.");
+        assert_eq!(message, "arena: rerunning the PreDelete hook of arena-x7k2p.");
         let (patch, message) = decide(&game, None, false, "").unwrap();
         assert_eq!(patch["spec"], hooks);
-        assert!(message.starts_with("arena: the rollout to arena-7d4b9c begins again, "));
+        assert!(message.starts_with("arena: restarting the rollout to arena-7d4b9c from the beginning. "));
         // A rollback of an earlier template is over.
         game.status.get_or_insert_default().update_revision = Some("another".to_owned());
         let (patch, _) = decide(&game, None, false, "").unwrap();
@@ -342,15 +355,15 @@ mod tests {
         let refused = |game: &GameDeployment| decide(game, None, false, "").unwrap_err().to_string();
         assert_eq!(
             refused(&samples::running().game),
-            "nothing to retry: no hook of arena has failed (--force sets retry anyway); the hook for arena-x7k2p is \
-             running"
+            "nothing to retry: no hook of arena has failed (--force requests a retry anyway); the hook for \
+             arena-x7k2p is running"
         );
         let message = refused(&samples::blocked().game);
-        let blocked = "; the hook for arena-x7k2p cannot run, and starts automatically once ";
+        let blocked = "; the hook for arena-x7k2p cannot run and will start once ";
         assert!(message.contains(blocked), "{message}");
         let erroring = samples::erroring("HookErrors", "Unreachable", "connection refused");
         let message = refused(&erroring.game);
-        let trouble = "; the hook for arena-x7k2p has not ended, and continues automatically once ";
+        let trouble = "; the hook for arena-x7k2p is still running and will continue once ";
         assert!(
             message.contains(trouble) && !message.contains("is running"),
             "{message}"

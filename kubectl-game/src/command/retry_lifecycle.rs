@@ -13,7 +13,7 @@ use crate::view::state::{condition, rollback};
 use crate::view::status_of;
 
 /// Returns the patch that requests another attempt of this hook, and its message; or why none is possible. After a
-/// rollback, the whole rollout begins again.
+/// rollback, the whole rollout is restarted.
 pub(super) fn request(
     game: &GameDeployment,
     hook: &str,
@@ -28,7 +28,7 @@ pub(super) fn request(
             format!("{name} has no lifecycle hooks")
         } else {
             format!(
-                "{name} has no lifecycle hook {hook:?}; it has {}",
+                "{name} has no lifecycle hook {hook:?}; available lifecycle hooks: {}",
                 names.join(", ")
             )
         }));
@@ -40,22 +40,24 @@ pub(super) fn request(
         let has_aborted = entry.is_some_and(|entry| entry.phase.is_aborted());
         if !has_aborted {
             return Err(Failure::Refused(format!(
-                "lifecycle hook {hook} of {name} did not abort the rollout; to begin the rollout again: kubectl game retry \
+                "lifecycle hook {hook} of {name} did not abort the rollout; to restart the rollout: kubectl game retry \
                  {name}{flags}"
             )));
         }
-        let begins = begins_again(&name, rollback);
+        let message = restarting(&name, rollback);
         return Ok((
             patch,
-            format!("{begins} Lifecycle hook {hook} runs again at its own point."),
+            format!("{message} Lifecycle hook {hook} will run again when the rollout reaches its trigger."),
         ));
     }
     let why_not = match entry.map(|entry| (entry.phase, entry.attempts)) {
         Some((Phase::Failed | Phase::Error | Phase::Inconclusive, _) | (Phase::Waiting, 1..)) => None,
-        None | Some((Phase::Waiting, _)) => Some("has not started: the rollout has not reached its point"),
+        None | Some((Phase::Waiting, _)) => {
+            Some("has not started: the rollout has not reached its trigger yet")
+        }
         Some((Phase::Running, _)) => Some("is running"),
         Some((Phase::Successful | Phase::Ignored, _)) => {
-            Some("has ended, and the rollout is past it; it runs again in the next rollout")
+            Some("has already finished; it will run again in the next rollout")
         }
     };
     if let Some(why_not) = why_not {
@@ -63,16 +65,16 @@ pub(super) fn request(
             "lifecycle hook {hook} of {name} {why_not}"
         )));
     }
-    let message = format!("{name}: lifecycle hook {hook} runs again.");
+    let message = format!("{name}: rerunning lifecycle hook {hook}.");
     Ok((patch, message))
 }
 
-/// Returns the patch that begins an aborted rollout again whose pods go back, and its message; `None` if no pods go
-/// back.
+/// Returns the patch that restarts an aborted rollout whose pods are being rolled back, and its message; `None` if no
+/// pods are being rolled back.
 pub(super) fn begin_again(game: &GameDeployment, now: Timestamp) -> Option<(Value, String)> {
     let status = status_of(game);
     let rollback = rollback(&status)?;
-    let message = begins_again(&game.name_any(), rollback);
+    let message = restarting(&game.name_any(), rollback);
     Some((requested(&format!("rollout={now}")), message))
 }
 
@@ -84,15 +86,15 @@ pub(super) fn restart_timer(game: &GameDeployment, now: Timestamp) -> Option<(Va
     let progressing = condition(&status, WorkloadCondition::Progressing);
     progressing.filter(|progressing| progressing.reason == reason)?;
     let message = format!(
-        "{}: the time limit of the rollout starts again, and the lifecycle hooks that it ended run again.",
+        "{}: the rollout's timeout is restarted, and lifecycle hooks that it cut short will run again.",
         game.name_any()
     );
     Some((requested(&format!("rollout={now}")), message))
 }
 
-fn begins_again(name: &str, rollback: &RollbackStatus) -> String {
+fn restarting(name: &str, rollback: &RollbackStatus) -> String {
     let revision = &rollback.from_revision;
-    format!("{name}: the rollout to {revision} begins again, from its first point.")
+    format!("{name}: restarting the rollout to {revision} from the beginning.")
 }
 
 /// Returns the patch with a request for a retry.
@@ -133,7 +135,7 @@ mod tests {
                 patch,
                 json!({ "metadata": { "annotations": { RETRY_REQUESTED: text } } })
             );
-            assert_eq!(message, "arena: lifecycle hook smoke runs again.");
+            assert_eq!(message, "arena: rerunning lifecycle hook smoke.");
         }
     }
 
@@ -150,8 +152,8 @@ mod tests {
         assert_eq!(patch, requested("lifecycle/smoke=2024-06-01T00:00:00Z"));
         assert_eq!(
             message,
-            "arena: the rollout to arena-7d4b9c begins again, from its first point. Lifecycle hook smoke runs again at its \
-             own point."
+            "arena: restarting the rollout to arena-7d4b9c from the beginning. Lifecycle hook smoke will run again \
+             when the rollout reaches its trigger."
         );
         let (patch, _) = begin_again(&rolled_back("Failed"), now).unwrap();
         assert_eq!(patch, requested("rollout=2024-06-01T00:00:00Z"));
@@ -161,8 +163,8 @@ mod tests {
             let refused = request(&rolled_back(phase), "smoke", now, " -n games").unwrap_err();
             assert_eq!(
                 refused.to_string(),
-                "lifecycle hook smoke of arena did not abort the rollout; to begin the rollout again: kubectl game retry arena \
-                 -n games"
+                "lifecycle hook smoke of arena did not abort the rollout; to restart the rollout: kubectl game retry \
+                 arena -n games"
             );
         }
     }
@@ -175,8 +177,8 @@ mod tests {
         };
         for (phase, words) in [
             ("Running", "is running"),
-            ("Successful", "has ended"),
-            ("Ignored", "has ended"),
+            ("Successful", "has already finished"),
+            ("Ignored", "has already finished"),
         ] {
             let message = refused(&game(phase, 1), "smoke");
             assert!(
@@ -184,12 +186,12 @@ mod tests {
                 "{message}"
             );
         }
-        let early = "has not started: the rollout has not reached its point";
+        let early = "has not started: the rollout has not reached its trigger yet";
         assert!(refused(&game("Waiting", 0), "smoke").ends_with(early));
         assert!(refused(&game("Failed", 1), "other").ends_with(early));
         assert_eq!(
             refused(&game("Failed", 1), "smok"),
-            "arena has no lifecycle hook \"smok\"; it has smoke, other"
+            "arena has no lifecycle hook \"smok\"; available lifecycle hooks: smoke, other"
         );
         assert_eq!(
             refused(&samples::refused().game, "smoke"),

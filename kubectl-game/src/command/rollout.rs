@@ -72,10 +72,13 @@ fn continued(game: &GameDeployment, outlook: &Outlook<'_>) -> String {
     let status = status_of(game);
     let is_seen = unseen(game).is_none();
     match rollback(&status).filter(|_| is_seen) {
-        Some(rollback) => format!("pods of its aborted rollout go back to {}", rollback.to_revision),
+        Some(rollback) => format!(
+            "pods of its aborted rollout are being rolled back to {}",
+            rollback.to_revision
+        ),
         None if outlook.is_complete() => "there is no update to continue".to_owned(),
         None if is_seen && hook_failed(game) => {
-            format!("the hook of canary step {} runs again", step_number(game))
+            format!("rerunning the hook of canary step {}", step_number(game))
         }
         None => "its update continues".to_owned(),
     }
@@ -116,7 +119,7 @@ mod tests {
         let mut game = samples::rolled_back().game;
         game.spec.update_strategy.get_or_insert_default().paused = Some(true);
         let expected = (
-            "arena is resumed: pods of its aborted rollout go back to arena-5f6d8b.",
+            "arena is resumed: pods of its aborted rollout are being rolled back to arena-5f6d8b.",
             "kubectl game get arena -w -n games  # watch",
         );
         let (message, next) = shown(&game, Act::Resume);
@@ -144,7 +147,7 @@ mod tests {
         changed.metadata.generation = Some(4);
         for (game, effect) in [
             (&complete, "there is no update to continue"),
-            (&failed, "the hook of canary step 2 runs again"),
+            (&failed, "rerunning the hook of canary step 2"),
             (&samples::paused().game, "its update continues"),
         ] {
             let expected = format!("arena is resumed: {effect}.");
@@ -164,8 +167,8 @@ mod tests {
         status.pause_conditions.clear();
         status.current_step_index = Some(0);
         let expected = (
-            "arena is resumed: its update continues. The update pauses next at step 2.",
-            "kubectl game get arena -w -n games  # watch until step 2 pauses",
+            "arena is resumed: its update continues. The next pause is at step 2.",
+            "kubectl game get arena -w -n games  # watch until the pause at step 2",
         );
         let (message, next) = shown(&game, Act::Resume);
         assert_eq!((message.as_str(), next.as_str()), expected);

@@ -16,11 +16,11 @@ pub(crate) struct Scale {
     /// Name of the GameDeployment
     name: String,
 
-    /// New number of pods
+    /// Desired number of pods
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(..=2_147_483_647))]
     replicas: u32,
 
-    /// Scale only if the current value of spec.replicas is this number
+    /// Scale only if spec.replicas currently has this value
     #[arg(long, value_name = "NUMBER")]
     current_replicas: Option<u32>,
 
@@ -35,8 +35,9 @@ impl Scale {
         let answer = cluster
             .scale(name, |game: &GameDeployment| {
                 let now = number(game.spec.replicas.unwrap_or(1));
-                if self.current_replicas.is_some_and(|expected| expected != now) {
-                    let words = format!("spec.replicas of {name} is {now}; nothing was changed");
+                if let Some(expected) = self.current_replicas.filter(|expected| *expected != now) {
+                    let words =
+                        format!("spec.replicas of {name} is {now}, not {expected}; nothing was changed");
                     return Err(Failure::Refused(words));
                 }
                 let answer = decide(game, now, self.replicas, &cluster.flags)?;
@@ -56,7 +57,8 @@ fn decide(game: &GameDeployment, now: u32, then: u32, flags: &str) -> Result<Ans
             "spec.replicas of {name} is already {now}"
         )));
     }
-    let message = format!("{name}: {now} → {then} pods. {}", consequence(game, now, then));
+    let pods = if then == 1 { "pod" } else { "pods" };
+    let message = format!("{name}: {now} → {then} {pods}. {}", consequence(game, now, then));
     let next = vec![Outlook::of(game, flags).progress("wait until it is complete")];
     Ok(Answer { message, next })
 }
@@ -69,7 +71,10 @@ fn consequence(game: &GameDeployment, now: u32, then: u32) -> String {
     let existing = existing(game).unwrap_or(now);
     let fewer = (now - then).min(existing.saturating_sub(then));
     let (pods, each, whose) = match fewer {
-        0 => return format!("No pod is deleted, because only {existing} of {now} exist."),
+        0 => {
+            let exist = if existing == 1 { "exists" } else { "exist" };
+            return format!("No pods will be deleted: only {existing} of {now} {exist}.");
+        }
         1 => ("1 pod will be deleted".to_owned(), "", "its"),
         fewer => (format!("{fewer} pods will be deleted"), ", each", "their"),
     };
@@ -77,17 +82,18 @@ fn consequence(game: &GameDeployment, now: u32, then: u32) -> String {
     match strategy.and_then(|strategy| strategy.hook.as_ref()) {
         // The operator runs no hook for a pod that cannot have players.
         Some(hook) => format!(
-            "{pods}{each} once its PreDelete hook (HookTemplate {}) succeeds; pods known to have never run are \
-             deleted at once.",
+            "{pods}{each} once its PreDelete hook (HookTemplate {}) succeeds; pods that are known never to \
+             have run are deleted immediately.",
             hook.template_name
         ),
-        None => format!("{pods}; no PreDelete hook is configured: {whose} players are disconnected."),
+        None => format!("{pods}. No PreDelete hook is configured, so {whose} players will be disconnected."),
     }
 }
 
 /// Describes which pods a higher number of replicas keeps.
 fn kept(game: &GameDeployment) -> String {
-    let kept = "Of the pods selected for deletion, as many as needed are kept; new pods are created only after that.";
+    let kept =
+        "Pods that are waiting to be deleted are kept first; new pods are created only if more are needed.";
     let strategy = game.spec.scale_strategy.as_ref();
     let named = strategy.and_then(|strategy| strategy.pods_to_delete.as_ref());
     if named.is_some_and(|named| !named.is_empty()) {
@@ -135,13 +141,13 @@ mod tests {
             serde_json::from_value(json!({ "podsToDelete": ["arena-x7k2p"] })).unwrap();
         let mut emptied = complete.clone();
         emptied.spec.scale_strategy = serde_json::from_value(json!({ "podsToDelete": [] })).unwrap();
-        let kept = "arena: 3 → 5 pods. Of the pods selected for deletion, as many as needed are kept; new pods are \
-                    created only after that.";
+        let kept = "arena: 3 → 5 pods. Pods that are waiting to be deleted are kept first; new pods are created only \
+                    if more are needed.";
         let still_deleted = format!("{kept} Pods in spec.scaleStrategy.podsToDelete are still deleted.");
         let one = "arena: 3 → 2 pods. 1 pod will be deleted once its PreDelete hook (HookTemplate empty) succeeds; \
-                   pods known to have never run are deleted at once.";
+                   pods that are known never to have run are deleted immediately.";
         let three = "arena: 3 → 0 pods. 3 pods will be deleted, each once its PreDelete hook (HookTemplate empty) \
-                     succeeds; pods known to have never run are deleted at once.";
+                     succeeds; pods that are known never to have run are deleted immediately.";
         for (game, replicas, expected) in [
             (&complete, 2, one),
             (&surging, 2, one),
@@ -150,18 +156,18 @@ mod tests {
             (
                 &few,
                 2,
-                "arena: 3 → 2 pods. No pod is deleted, because only 1 of 3 exist.",
+                "arena: 3 → 2 pods. No pods will be deleted: only 1 of 3 exists.",
             ),
             (
                 &samples::without_hook().game,
                 2,
-                "arena: 3 → 2 pods. 1 pod will be deleted; no PreDelete hook is configured: its players are \
+                "arena: 3 → 2 pods. 1 pod will be deleted. No PreDelete hook is configured, so its players will be \
                  disconnected.",
             ),
             (
                 &samples::without_hook().game,
                 0,
-                "arena: 3 → 0 pods. 3 pods will be deleted; no PreDelete hook is configured: their players are \
+                "arena: 3 → 0 pods. 3 pods will be deleted. No PreDelete hook is configured, so their players will be \
                  disconnected.",
             ),
             (&complete, 5, kept),

@@ -22,7 +22,7 @@ pub(crate) struct Skip {
     /// Name of the pod
     pod: String,
 
-    /// Why the hooks are skipped; recorded on the pod, in the event and in the log
+    /// Reason for skipping the hooks; recorded on the pod, in an event and in the log
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
@@ -38,7 +38,7 @@ impl Skip {
     pub(crate) async fn main(&self) -> Outcome {
         if self.reason.trim().is_empty() {
             return Err(Failure::Refused(
-                "--reason is empty: state why the hooks are skipped".to_owned(),
+                "--reason must not be empty; state why the hooks are skipped".to_owned(),
             ));
         }
         let cluster = self.flags.cluster().await?;
@@ -60,7 +60,7 @@ impl Skip {
             .change(name, |now: &Pod| {
                 if now.uid().as_ref() != Some(&uid) {
                     let message = format!(
-                        "pod {name} was replaced by another pod of this name; check it, then repeat the command"
+                        "pod {name} was replaced by a new pod with the same name; check it, then run the command again"
                     );
                     return Err(Failure::Conflict(message));
                 }
@@ -97,18 +97,19 @@ fn consequence(snapshot: &Snapshot, pod: &str) -> String {
             hook_name(kind)
         ),
         Some((kind @ HookKind::PostInplace, _)) => format!(
-            "{pod} is waiting for its {} hook: its update will count as confirmed, and the next pods will be updated.",
+            "{pod} is waiting for its {} hook: its update will be treated as confirmed, and the next pods will be \
+             updated.",
             hook_name(kind)
         ),
         None => format!("{pod} is not waiting for a hook."),
     };
-    format!("{now} The annotation also skips later hooks of this pod until it is removed.")
+    format!("{now} Later hooks of this pod will be skipped until annotation {SKIP_HOOK} is removed.")
 }
 
 fn confirm(what: &str) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
         return Err(Failure::Refused(format!(
-            "{what} Confirmation needed, but stdin is not a terminal; rerun with --yes"
+            "{what} Confirmation is required, but stdin is not a terminal; run the command again with --yes"
         )));
     }
     let mut out = std::io::stderr().lock();

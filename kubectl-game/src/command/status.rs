@@ -22,7 +22,7 @@ pub(crate) struct Status {
     /// Name of the GameDeployment
     name: String,
 
-    /// Wait until the rollout is complete or blocked; if false, print the current state
+    /// Wait until the rollout is complete or blocked; with --watch=false, print the current state and exit
     #[arg(short = 'w', long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     watch: bool,
@@ -46,7 +46,7 @@ impl Status {
         let name = name_of::<GameDeployment>(&self.name)?;
         // Reads only the workload, so that a script needs no other permission.
         let game: GameDeployment = cluster.get(name).await?;
-        let more = format!("find out more with: kubectl game why gd/{name}{}", cluster.flags);
+        let more = format!("for details: kubectl game why gd/{name}{}", cluster.flags);
         let end = if self.watch {
             self.wait(&cluster, name).await?
         } else {
@@ -109,7 +109,7 @@ async fn until_settled(mut live: LiveList<GameDeployment>, name: &str) -> Result
             () = &mut end => return Err(Failure::Other("interrupted".to_owned())),
             news = live.news() => match news {
                 News::Changed => {}
-                News::Trouble(words) => complain(&format!("{words}; trying again")),
+                News::Trouble(words) => complain(&format!("{words}; retrying")),
                 News::End(failure) => return Err(failure),
             },
         }

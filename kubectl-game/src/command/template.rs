@@ -19,8 +19,8 @@ pub(crate) struct Undo {
     /// Name of the GameDeployment
     name: String,
 
-    /// Revision to roll back to, as shown by history [default: during a rollout the last complete revision, otherwise
-    /// the previous one]
+    /// Revision to roll back to, as shown by history [default: the last completed revision during a rollout, otherwise
+    /// the previous revision]
     #[arg(long, value_name = "NUMBER")]
     to_revision: Option<i64>,
 
@@ -47,7 +47,7 @@ fn pair(text: &str) -> Result<(String, String), String> {
         Some((container, image)) if !container.is_empty() && !image.is_empty() => {
             Ok((container.to_owned(), image.to_owned()))
         }
-        _ => Err(format!("{text:?} is not CONTAINER=IMAGE")),
+        _ => Err(format!("{text:?} must have the form CONTAINER=IMAGE")),
     }
 }
 
@@ -107,20 +107,23 @@ fn undo(
             .map(|revision| revision.revision.to_string())
             .collect();
         return Err(Failure::Refused(match number {
-            Some(number) => format!("{name} has no revision {number}; it has {}", numbers.join(", ")),
+            Some(number) => format!(
+                "{name} has no revision {number}; available revisions: {}",
+                numbers.join(", ")
+            ),
             None => format!("{name} has no other revision to roll back to"),
         }));
     };
     if Template::read(&template).is_equivalent(&present) {
         let words = format!(
-            "{name} already has the template of revision {}",
+            "{name} already uses the template of revision {}",
             revision.revision
         );
         return Err(Failure::Refused(words));
     }
     let target = revision.name_any();
     let sentence = format!(
-        "{name}: spec.template is set to that of revision {} ({target}), {}.",
+        "{name}: restored spec.template from revision {} ({target}, {}).",
         revision.revision,
         images(&template).join(" "),
     );
@@ -169,7 +172,7 @@ fn set_images(
         }
     }
     if operations.is_empty() {
-        return Err(Failure::Refused(format!("{name} already has these images")));
+        return Err(Failure::Refused(format!("{name} already uses these images")));
     }
     let sentence = format!("{name}: {}.", changes.join(", "));
     let answer = Outlook::of(game, flags).update(Target::OfTemplate(&updated));
@@ -185,7 +188,7 @@ fn no_container(name: &str, template: &Value, wanted: &str) -> String {
             .collect::<Vec<_>>()
     };
     let names = [names("containers"), names("initContainers")].concat().join(", ");
-    format!("{name} has no container {wanted:?}; it has {names}")
+    format!("{name} has no container {wanted:?}; available containers: {names}")
 }
 
 #[cfg(test)]
@@ -214,8 +217,11 @@ mod tests {
             "the mark of a patch is no field of a template"
         );
         let words = |number| undo(&snapshot.revisions, number).unwrap_err().to_string();
-        assert_eq!(words(Some(2)), "arena already has the template of revision 2");
-        assert_eq!(words(Some(7)), "arena has no revision 7; it has 1, 2");
+        assert_eq!(words(Some(2)), "arena already uses the template of revision 2");
+        assert_eq!(
+            words(Some(7)),
+            "arena has no revision 7; available revisions: 1, 2"
+        );
         assert_eq!(
             undo(&snapshot.revisions[1..], None).unwrap_err().to_string(),
             "arena has no other revision to roll back to"
@@ -262,7 +268,7 @@ mod tests {
         under_way.status.as_mut().unwrap().current_revision = Some("arena-5f6d8b".to_owned());
         assert_eq!(undone(&under_way), "game:v1");
         let (_, answer) = undo(&under_way, &snapshot.revisions, None, "").unwrap();
-        let words = "arena: spec.template is set to that of revision 1 (arena-5f6d8b), game:v1. ";
+        let words = "arena: restored spec.template from revision 1 (arena-5f6d8b, game:v1). ";
         assert!(answer.message.starts_with(words), "{answer:?}");
         assert_eq!(
             images_of(undo(&under_way, &snapshot.revisions, Some(2), "")),
@@ -299,11 +305,11 @@ mod tests {
         assert_eq!(set("*", "game:v3").unwrap().0, operations);
         assert_eq!(
             set("game", "game:v2").unwrap_err().to_string(),
-            "arena already has these images"
+            "arena already uses these images"
         );
         assert_eq!(
             set("gane", "game:v3").unwrap_err().to_string(),
-            "arena has no container \"gane\"; it has game"
+            "arena has no container \"gane\"; available containers: game"
         );
     }
 }

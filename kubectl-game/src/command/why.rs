@@ -16,7 +16,7 @@ use crate::why;
 /// Explains why something waits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Why {
-    /// Pod or GameDeployment, as pod/NAME, gd/NAME, or NAME
+    /// Pod or GameDeployment: pod/NAME, gd/NAME or NAME
     name: String,
 
     #[command(flatten)]
@@ -107,10 +107,10 @@ pub(super) fn owner_of(pod: &Pod) -> Result<String, Failure> {
     ours.map(|owner| owner.name.clone()).ok_or_else(|| {
         let whose = controller.map_or_else(
             || "it has no controller".to_owned(),
-            |owner| format!("{} {} controls it", owner.kind, owner.name),
+            |owner| format!("it is controlled by {} {}", owner.kind, owner.name),
         );
         Failure::Refused(format!(
-            "pod {} does not belong to a GameDeployment: {whose}, and no hook runs for it",
+            "pod {} does not belong to a GameDeployment ({whose}), so no hooks run for it",
             pod.name_any()
         ))
     })

@@ -92,8 +92,8 @@ pub(crate) fn lines(hook: &ExecutionView, style: Style) -> Vec<String> {
 
 /// Explains a hook without a status.
 pub(crate) fn unseen() -> String {
-    "hook-operator has not seen it yet; check that it is running: kubectl get deploy,pods -A -l \
-     app.kubernetes.io/name=hook-operator"
+    "hook-operator has not observed this ExecutionHook yet; check that the operator is running: kubectl get \
+     deploy,pods -A -l app.kubernetes.io/name=hook-operator"
         .to_owned()
 }
 

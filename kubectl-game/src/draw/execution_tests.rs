@@ -68,7 +68,7 @@ fn mixed() -> ExecutionView {
         { "podName": "arena-b", "containerName": "game", "timestamp": late, "attempts": 1,
           "error": error("ExitCode", "exited with code 3", early) },
         { "podName": "arena-c", "containerName": "game", "timestamp": early, "attempts": 1,
-          "error": error("CallTimedOut", "did not end within 2s", late) },
+          "error": error("CallTimedOut", "did not finish within 2s", late) },
         { "podName": "arena-d", "containerName": "game", "timestamp": early, "attempts": 1, "succeed": true },
         { "podName": "arena-e", "containerName": "game", "timestamp": early, "attempts": 4, "succeed": false,
           "error": error("PodGone", "the pod was \u{1b}[31mdeleted, and this message is longer than the terminal", late) },
@@ -95,7 +95,7 @@ Status:     - Executing, age 5m
 
 POD      CONTAINER  STATE       ATTEMPTS  ERROR
 arena-e  game       x Failed    4         PodGone: the pod was  [31mdeleted, and this message is longer than the terminal
-arena-c  game       ! Retrying  1         CallTimedOut: did not end within 2s
+arena-c  game       ! Retrying  1         CallTimedOut: did not finish within 2s
 arena-b  game       - Running   1         ExitCode: exited with code 3
 arena-a  game       o Waiting   0"
     );
@@ -117,8 +117,9 @@ fn a_hook_that_hook_operator_has_not_seen_names_what_to_check() {
         shown[4..],
         [
             "Status:     o Unseen, age ",
-            "            hook-operator has not seen it yet; check that it",
-            "            is running: kubectl get deploy,pods -A -l",
+            "            hook-operator has not observed this",
+            "            ExecutionHook yet; check that the operator is",
+            "            running: kubectl get deploy,pods -A -l",
             "            app.kubernetes.io/name=hook-operator"
         ]
     );

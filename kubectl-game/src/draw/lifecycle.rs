@@ -397,7 +397,7 @@ mod tests {
         status.rollback = samples::rolled_back().game.status.unwrap().rollback;
         status.updated_replicas = 2;
         let expected = [
-            format!("[{}{}] 2/10 to go back", "█".repeat(8), "░".repeat(32)),
+            format!("[{}{}] 2/10 to roll back", "█".repeat(8), "░".repeat(32)),
             marks(&[(20, "✖"), (20, "○")]),
             "✖ smoke-test  50%   Failed".to_owned(),
             "  HookRun lifecycle-1 is Failed".to_owned(),

@@ -118,7 +118,10 @@ impl Screen {
         if self.last.len() > height && height > 0 {
             let hidden = self.last.len() - height + 1;
             lines.truncate(height - 1);
-            let words = format!("{hidden} more lines: make the window larger");
+            let words = match hidden {
+                1 => "1 more line; enlarge the window to see it".to_owned(),
+                _ => format!("{hidden} more lines; enlarge the window to see them"),
+            };
             lines.push(self.paint.faint(&cut(&words, width, "")));
         }
         let nothing = String::new();
@@ -192,7 +195,7 @@ mod tests {
         frame(&mut screen, &["a", "b", "c"], (24, 80));
         assert_eq!(
             frame(&mut screen, &["a", "b", "c"], (2, 80)),
-            "\x1b[2J\x1b[1;1H\x1b[Ka\x1b[2;1H\x1b[K2 more lines: make the window larger"
+            "\x1b[2J\x1b[1;1H\x1b[Ka\x1b[2;1H\x1b[K2 more lines; enlarge the window to see them"
         );
         screen.open = false;
     }

@@ -86,8 +86,8 @@ fn pods_of_an_aborted_rollout_go_back() {
     let mut snapshot = samples::rolled_back();
     let drawn = tree(&snapshot, style);
     for words in [
-        "InplaceUpdate, maxUnavailable 20%, going back to arena-5f6d8b\n",
-        "3 available, 2 to go back\n",
+        "InplaceUpdate, maxUnavailable 20%, rolling back to arena-5f6d8b\n",
+        "3 available, 2 to roll back\n",
         "✖ RolloutAborted",
         "✖ aborted",
     ] {
@@ -95,7 +95,7 @@ fn pods_of_an_aborted_rollout_go_back() {
     }
     assert_eq!(role(&drawn, "# revision 2"), Some("aborted"));
     assert_eq!(role(&drawn, "# revision 1"), Some("current"));
-    let next = "Next:\n  kubectl game retry arena  # begin the rollout again\n  kubectl game undo arena  # roll back the \
+    let next = "Next:\n  kubectl game retry arena  # restart the rollout\n  kubectl game undo arena  # roll back the \
                 template\n\nNAME";
     assert!(drawn.contains(next), "{drawn}");
     let history = lists::history(&revision::history(&snapshot), style).join("\n");
@@ -116,7 +116,7 @@ fn no_canary_step_counts_on_the_way_back() {
     status.rollback = samples::rolled_back().game.status.unwrap().rollback;
     assert_eq!(
         strategy(&game),
-        "InplaceUpdate, maxUnavailable 20%, going back to arena-5f6d8b"
+        "InplaceUpdate, maxUnavailable 20%, rolling back to arena-5f6d8b"
     );
     // A rollback of an earlier template is over.
     game.status.get_or_insert_default().update_revision = Some("another".to_owned());
@@ -560,7 +560,7 @@ fn purposes_of_commands_fit_narrow_terminals() {
         let drawn = tree(&snapshot, style(Paint::PLAIN, Some(width)));
         let (_, next) = drawn.split_once("\nNext:\n").unwrap();
         assert!(
-            next.starts_with("  kubectl edit hooktemplate empty\n    # if "),
+            next.starts_with("  kubectl edit hooktemplate empty\n    # fix "),
             "{next}"
         );
     }
@@ -582,7 +582,7 @@ fn a_run_that_cannot_be_read_is_not_left_out_in_silence() {
     )];
     let drawn = tree(&snapshot, style(Paint::PLAIN, Some(80)));
     assert!(
-        drawn.contains("! HookRun broken cannot be read: invalid type: map, expected a"),
+        drawn.contains("! HookRun broken cannot be parsed: invalid type: map, expected a"),
         "{drawn}"
     );
 }

@@ -32,8 +32,8 @@ pub(crate) struct Evaluate {
     #[command(flatten)]
     input: Input,
 
-    /// Body of the response; @FILE reads it from a file. For Prometheus, a number or a list is accepted as
-    /// well: 0.5, [1, NaN], []
+    /// Body of the response; @FILE reads it from a file. For Prometheus, a number or a list is also
+    /// accepted: 0.5, [1, NaN], []
     #[arg(long, value_name = "BODY")]
     result: String,
 
@@ -69,7 +69,7 @@ impl Evaluate {
                 .map(|metric| metric.name.as_str())
                 .collect();
             let known = known.join(", ");
-            return Err(format!("{} has no metric {name:?}; it has {known}", chosen.name).into());
+            return Err(format!("{} has no metric {name:?}; available: {known}", chosen.name).into());
         }
         let paint = self.color.paint();
         let mut worst = Phase::Successful;
@@ -174,11 +174,13 @@ fn steps(
 fn kind(result: &MetricValue) -> String {
     match result {
         MetricValue::Json(Value::Null) => "null".to_owned(),
-        MetricValue::Json(Value::Bool(_)) => "true or false".to_owned(),
+        MetricValue::Json(Value::Bool(_)) => "a boolean".to_owned(),
         MetricValue::Json(Value::Number(_)) | MetricValue::Scalar(_) => "a number".to_owned(),
-        MetricValue::Json(Value::String(_)) => "text".to_owned(),
-        MetricValue::Json(Value::Array(items)) => format!("a list of {}", items.len()),
+        MetricValue::Json(Value::String(_)) => "a string".to_owned(),
+        MetricValue::Json(Value::Array(items)) if items.len() == 1 => "a list of 1 item".to_owned(),
+        MetricValue::Json(Value::Array(items)) => format!("a list of {} items", items.len()),
         MetricValue::Json(Value::Object(_)) => "an object".to_owned(),
+        MetricValue::Vector(numbers) if numbers.len() == 1 => "a list of 1 number".to_owned(),
         MetricValue::Vector(numbers) => format!("a list of {} numbers", numbers.len()),
     }
 }

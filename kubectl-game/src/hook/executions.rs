@@ -44,9 +44,9 @@ impl Actions {
         }
         let hint = match names.iter().find(|name| is_slip(wanted, name)) {
             Some(name) => format!("did you mean {name}?"),
-            None => "the hook waits until it exists".to_owned(),
+            None => "the ExecutionHook will wait until the HookAction exists".to_owned(),
         };
-        let message = format!("these files have no HookAction {wanted}; {hint}");
+        let message = format!("these files do not contain HookAction {wanted}; {hint}");
         Some(("spec.actionName".to_owned(), message))
     }
 }

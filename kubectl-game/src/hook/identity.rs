@@ -15,7 +15,7 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     if !(metadata.is_null() || metadata.is_object()) {
         findings.push(Finding::new(
             "metadata",
-            format!("{} is not an object", shown(metadata)),
+            format!("must be an object, not {}", shown(metadata)),
         ));
         return findings;
     }
@@ -23,7 +23,7 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
     match (field("name"), field("generateName")) {
         (Some(name), _) => findings.extend(text("metadata.name", name, is_subdomain)),
         (None, Some(prefix)) => findings.extend(text("metadata.generateName", prefix, is_prefix)),
-        (None, None) => findings.push(Finding::new("metadata.name", "is missing")),
+        (None, None) => findings.push(Finding::new("metadata.name", "is required")),
     }
     if let Some(namespace) = field("namespace") {
         findings.extend(text("metadata.namespace", namespace, is_label));
@@ -37,7 +37,10 @@ pub(super) fn check(document: &Document) -> Vec<Finding> {
                     findings.extend(pair(&path, key, value, limited));
                 }
             }
-            Some(other) => findings.push(Finding::new(path, format!("{} is not an object", shown(other)))),
+            Some(other) => findings.push(Finding::new(
+                path,
+                format!("must be an object, not {}", shown(other)),
+            )),
         }
     }
     findings
@@ -49,34 +52,34 @@ fn version(document: &Document) -> Option<Finding> {
     if document.api_version() == served {
         return None;
     }
-    let given = match document.value.get("apiVersion") {
-        None => "is missing".to_owned(),
-        Some(given) => format!("{} is not served", shown(given)),
+    let message = match document.value.get("apiVersion") {
+        None => format!("is required; write {served}"),
+        Some(given) => format!("must be {served}, not {}", shown(given)),
     };
-    Some(Finding::new("apiVersion", format!("{given}; write {served}")))
+    Some(Finding::new("apiVersion", message))
 }
 
 /// Suggests a known kind for an unknown kind of our group; `None` if none is similar.
 pub(super) fn unknown_kind(document: &Document) -> Option<Vec<Finding>> {
     let meant = did_you_mean(document.kind(), KINDS.into_iter());
-    let kind = || Finding::new("kind", format!("{:?} is not served{meant}", document.kind()));
+    let kind = || Finding::new("kind", format!("unknown kind {:?}{meant}", document.kind()));
     (!meant.is_empty()).then(|| version(document).into_iter().chain([kind()]).collect())
 }
 
-/// A rule for a text; the error describes what the text must be.
+/// A rule for a text; the error describes the rule, after the word "must".
 type Rule = fn(&str) -> Result<(), &'static str>;
 
 fn text(path: &str, value: &Value, rule: Rule) -> Option<Finding> {
     let Some(text) = value.as_str() else {
         return Some(Finding::new(
             path,
-            format!("{} is not text; put it in quotes", shown(value)),
+            format!("must be a string, not {}; put it in quotes", shown(value)),
         ));
     };
     let why = rule(text).err()?;
     Some(Finding::new(
         path,
-        format!("{} is not allowed; {why}", shown(value)),
+        format!("{} is invalid: must {why}", shown(value)),
     ))
 }
 
@@ -85,9 +88,7 @@ fn pair(path: &str, key: &str, value: &Value, limited: bool) -> Option<Finding> 
         .split_once('/')
         .map_or((None, key), |(prefix, name)| (Some(prefix), name));
     if name.is_empty() || !is_word(name) || prefix.is_some_and(|prefix| is_subdomain(prefix).is_err()) {
-        let message = format!(
-            "key {key:?} is not allowed; write NAME or DOMAIN/NAME, with a NAME of at most 63 {WORD}"
-        );
+        let message = format!("key {key:?} is invalid: must be NAME or DOMAIN/NAME, where NAME must {WORD}");
         return Some(Finding::new(path, message));
     }
     let path = format!("{path}.{key}");
@@ -95,20 +96,18 @@ fn pair(path: &str, key: &str, value: &Value, limited: bool) -> Option<Finding> 
         None if value.is_null() => None,
         None => Some(Finding::new(
             path,
-            format!("{} is not text; put it in quotes", shown(value)),
+            format!("must be a string, not {}; put it in quotes", shown(value)),
         )),
         Some(text) if limited && !is_word(text) => {
-            let message = format!(
-                "{} is not allowed as a label; use at most 63 {WORD}",
-                shown(value)
-            );
+            let message = format!("{} is not a valid label value: must {WORD}", shown(value));
             Some(Finding::new(path, message))
         }
         Some(_) => None,
     }
 }
 
-const WORD: &str = "letters, digits, -, _ and ., with a letter or digit at both ends";
+const WORD: &str = "be at most 63 characters long, contain only letters, digits, '-', '_' and '.', and start and end \
+                    with a letter or digit";
 
 /// Returns whether a text is a valid label value.
 fn is_word(text: &str) -> bool {
@@ -122,13 +121,15 @@ fn is_word(text: &str) -> bool {
 }
 
 fn is_label(text: &str) -> Result<(), &'static str> {
-    const WORDS: &str = "use at most 63 lowercase letters, digits and -, with a letter or digit at both ends";
+    const WORDS: &str = "be at most 63 characters long, contain only lowercase letters, digits and '-', and start and \
+                         end with a letter or digit";
     let good = text.len() <= 63 && is_part(text);
     good.then_some(()).ok_or(WORDS)
 }
 
 fn is_subdomain(text: &str) -> Result<(), &'static str> {
-    const WORDS: &str = "use at most 253 lowercase letters, digits, - and ., with a letter or digit at both ends and around each dot";
+    const WORDS: &str = "be at most 253 characters long, contain only lowercase letters, digits, '-' and '.', and have \
+                         a letter or digit at both ends and next to each '.'";
     let good = text.len() <= 253 && text.split('.').all(is_part);
     good.then_some(()).ok_or(WORDS)
 }

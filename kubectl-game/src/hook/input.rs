@@ -20,15 +20,15 @@ pub(super) struct Input {
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Name of the hook to use, if the files contain several
+    /// Name of the hook to use if the files contain several
     #[arg(long)]
     name: Option<String>,
 
-    /// Value of a placeholder, as passed by a workload; can be repeated
+    /// Value of an argument, as set by a workload; can be repeated
     #[arg(long = "arg", value_name = "NAME=VALUE")]
     args: Vec<Assignment>,
 
-    /// Value to use instead of a key of a Secret; @FILE reads it from a file; can be repeated
+    /// Value to use in place of a key in a Secret; @FILE reads it from a file; can be repeated
     #[arg(long = "secret", value_name = "NAME/KEY=VALUE")]
     // Parsed later, so that the parser's error messages cannot repeat the secret.
     secrets: Vec<String>,
@@ -37,7 +37,7 @@ pub(super) struct Input {
     #[arg(
         long = "config-map",
         value_name = "NAME/KEY=VALUE",
-        help = "Value to use instead of a key of a ConfigMap; @FILE reads it from a file; can be repeated"
+        help = "Value to use in place of a key in a ConfigMap; @FILE reads it from a file; can be repeated"
     )]
     config_maps: Vec<String>,
 }
@@ -55,7 +55,7 @@ impl FromStr for Assignment {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = text
             .split_once('=')
-            .ok_or_else(|| format!("{text:?} is not NAME=VALUE"))?;
+            .ok_or_else(|| "must have the form NAME=VALUE".to_owned())?;
         Ok(Self {
             name: name.to_owned(),
             value: value.to_owned(),
@@ -66,7 +66,7 @@ impl FromStr for Assignment {
 /// Parses `NAME/KEY=VALUE` into the key reference and its value. Errors do not repeat the value, which may be
 /// a secret.
 fn key_assignment(flag: &str, text: &str) -> Result<(KeyRef, String), String> {
-    let form = |left: &str| format!("{flag} {left:?} is not NAME/KEY=VALUE");
+    let form = |left: &str| format!("{flag} {left:?} must have the form NAME/KEY=VALUE");
     let (left, value) = text.split_once('=').ok_or_else(|| form("…"))?;
     let (name, key) = left.split_once('/').ok_or_else(|| form(left))?;
     let value = match value.strip_prefix('@') {
@@ -173,7 +173,7 @@ impl Input {
         };
         let near = self.args.iter().find(|given| is_slip(&given.name, name));
         let near = near.map_or_else(String::new, |given| format!("; you passed {}", given.name));
-        format!("{place}: {problem} (here: --arg {name}=VALUE{near})")
+        format!("{place}: {problem} (pass --arg {name}=VALUE{near})")
     }
 
     fn given(&self) -> Result<References, String> {
@@ -282,11 +282,15 @@ fn verb(method: Method) -> &'static str {
 pub(super) fn how_to_supply(reference: &Reference) -> String {
     match reference {
         Reference::Secret { name, key } => {
-            format!("{reference} is unknown: the cluster is not contacted; pass --secret {name}/{key}=VALUE")
+            format!(
+                "{reference} is unknown, because this command does not contact the cluster; pass --secret \
+                 {name}/{key}=VALUE"
+            )
         }
         Reference::ConfigMap { name, key } => {
             format!(
-                "{reference} is unknown: the cluster is not contacted; pass --config-map {name}/{key}=VALUE"
+                "{reference} is unknown, because this command does not contact the cluster; pass --config-map \
+                 {name}/{key}=VALUE"
             )
         }
     }

@@ -28,18 +28,18 @@ pub(crate) struct Lint {
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true, num_args = 1..)]
     files: Vec<PathBuf>,
 
-    /// Read subdirectories recursively
+    /// Also read the files in subdirectories
     #[arg(short = 'R', long)]
     recursive: bool,
 
     // Not a doc comment: that would need backticks, which the terminal would show.
     #[arg(
         long,
-        help = "Fail on warnings, and on objects such as AnalysisTemplates and GameStatefulSets, which are not checked"
+        help = "Also fail on warnings, and on unchecked objects such as AnalysisTemplates and GameStatefulSets"
     )]
     strict: bool,
 
-    /// Warn about hooks that behave differently than with the original operators
+    /// Warn about hooks that behaved differently with the original operators
     #[arg(long)]
     from_original: bool,
 
@@ -50,15 +50,24 @@ pub(crate) struct Lint {
 
 /// Machine-readable output formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LintFormat {
+pub(super) enum LintFormat {
     /// Every object with its problems
     Json,
 }
 
 /// Objects of the checked files that others name.
-struct KnownObjects {
-    templates: Templates,
+pub(super) struct KnownObjects {
+    pub(super) templates: Templates,
     actions: Actions,
+}
+
+impl KnownObjects {
+    pub(super) fn of(documents: &[Document]) -> Self {
+        Self {
+            templates: Templates::of(documents),
+            actions: Actions::of(documents),
+        }
+    }
 }
 
 /// Document with its problems and warnings.
@@ -76,10 +85,7 @@ impl Lint {
             documents,
             unreadable,
         } = manifest::read(&self.files, self.recursive);
-        let known = KnownObjects {
-            templates: Templates::of(&documents),
-            actions: Actions::of(&documents),
-        };
+        let known = KnownObjects::of(&documents);
         let mut checked = Vec::new();
         let mut not_checked = NotChecked::default();
         for document in &documents {
@@ -113,7 +119,8 @@ impl Lint {
         if checked.is_empty() && unreadable.is_empty() {
             let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
             let files = files.join(", ");
-            complain(&format!("nothing to check: no {} in {files}", KINDS.join(", ")));
+            let [others @ .., last] = KINDS;
+            complain(&format!("no {} or {last} to check in {files}", others.join(", ")));
         }
         let is_incomplete = !unreadable.is_empty() || checked.is_empty() && !documents.is_empty();
         Ok(ExitCode::from(if is_incomplete {
@@ -132,25 +139,27 @@ impl Lint {
     /// Returns warnings about valid but surprising settings; none if the object cannot be parsed.
     fn warnings(&self, document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
         match document.kind() {
-            "GameDeployment" => workload_warnings(document, known),
+            "GameDeployment" => workload_warnings(document, known, self.from_original),
             "ExecutionHook" => known.actions.warnings(document),
-            _ => self.hook_warnings(document),
+            _ => hook_warnings(document, self.from_original),
         }
     }
+}
 
-    fn hook_warnings(&self, document: &Document) -> Vec<(String, String)> {
-        let Some(Ok(hook)) = document.is_hook().then(|| document.hook()) else {
-            return vec![];
-        };
-        let (mut found, metrics) = match &hook {
-            HookDocument::Template(spec) => (template_warnings(spec), &spec.metrics),
-            HookDocument::Run(spec) => (run_warnings(spec), &spec.metrics),
-        };
-        if self.from_original {
-            found.extend(original::differences(metrics));
-        }
-        found.iter().map(placed).collect()
+/// Returns warnings about the metrics of a hook. `from_original`: also those about differences from the original
+/// operators.
+fn hook_warnings(document: &Document, from_original: bool) -> Vec<(String, String)> {
+    let Some(Ok(hook)) = document.is_hook().then(|| document.hook()) else {
+        return vec![];
+    };
+    let (mut found, metrics) = match &hook {
+        HookDocument::Template(spec) => (template_warnings(spec), &spec.metrics),
+        HookDocument::Run(spec) => (run_warnings(spec), &spec.metrics),
+    };
+    if from_original {
+        found.extend(original::differences(metrics));
     }
+    found.iter().map(placed).collect()
 }
 
 impl Checked<'_> {
@@ -202,10 +211,19 @@ impl Checked<'_> {
     }
 }
 
-fn workload_warnings(document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
+fn workload_warnings(
+    document: &Document,
+    known: &KnownObjects,
+    from_original: bool,
+) -> Vec<(String, String)> {
     let Ok(game) = game(document) else { return vec![] };
     let mut warnings = match Workload::read(&game) {
-        Ok(workload) => known.templates.warnings(&workload, document),
+        Ok(workload) => {
+            let difference = original::of_workload(&workload).filter(|_| from_original);
+            let mut warnings = known.templates.warnings(&workload, document);
+            warnings.extend(difference);
+            warnings
+        }
         Err(_) => vec![],
     };
     let found = sets_paused(&game, Source::Manifest)
@@ -221,13 +239,13 @@ fn workload_warnings(document: &Document, known: &KnownObjects) -> Vec<(String, 
 }
 
 /// Returns a problem of hook-operator with its path in the document.
-fn placed(problem: &FieldError) -> (String, String) {
+pub(super) fn placed(problem: &FieldError) -> (String, String) {
     (format!("spec.{}", problem.path), problem.message.clone())
 }
 
 /// Returns what the API server would reject or drop, and what would keep an operator from working on the
 /// object. Returns `None` for a kind that hookgate does not have, unless its name looks like a misspelt one of ours.
-fn problems(document: &Document, known: &KnownObjects) -> Option<Vec<Finding>> {
+pub(super) fn problems(document: &Document, known: &KnownObjects) -> Option<Vec<Finding>> {
     if !document.is_ours() {
         return None;
     }
@@ -283,7 +301,7 @@ fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String,
     said.collect()
 }
 
-fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {
+pub(super) fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {
     // Outside the spec, the operator reads only the annotations.
     let annotations = document
         .value

@@ -47,8 +47,8 @@ impl LocalRun {
         let mut metrics = chosen.resolved.metrics.iter();
         if let Some(metric) = metrics.find(|metric| metric.provider.acts_in_the_cluster()) {
             return Err(format!(
-                "metric {} uses the provider {}, which runs only in the cluster; use hook evaluate --result TEXT, or \
-                 create a HookRun",
+                "metric {} uses provider {}, which works only in a cluster; use kubectl game hook evaluate --result \
+                 TEXT, or create a HookRun",
                 metric.name,
                 metric.provider.name()
             )

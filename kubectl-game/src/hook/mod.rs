@@ -8,6 +8,7 @@ mod input;
 mod lint;
 mod local;
 mod local_run;
+mod migrate;
 mod not_checked;
 mod original;
 mod schema;
@@ -21,6 +22,7 @@ use shared_api::Phase;
 
 use crate::command;
 pub(crate) use lint::Lint;
+pub(crate) use migrate::Migrate;
 
 /// Exit code for invalid flags, files or manifests, and if the cluster cannot be queried.
 pub(crate) const EXIT_USAGE: u8 = 64;
@@ -30,19 +32,19 @@ pub(crate) const EXIT_USAGE: u8 = 64;
 pub(crate) enum Command {
     /// Run a HookTemplate or HookRun from this machine, with real requests
     ///
-    /// Executes the whole run as in the cluster, with interval, count, limits, policy and timeoutSeconds.
-    /// Requests to loopback addresses are allowed. A metric that polls without end runs until Ctrl-C.
+    /// Performs the whole run as in the cluster, with interval, count, limits, policy and timeoutSeconds.
+    /// Requests to loopback addresses are allowed. A metric that polls indefinitely runs until Ctrl-C.
     ///
     /// Exit code: 0 Successful, 1 Failed, 2 Error, 3 Inconclusive, 64 usage error.
     Run(local_run::LocalRun),
     /// Validate hooks, and report every problem with its path and position
     ///
-    /// Same as kubectl game lint. Reads HookTemplates, HookRuns, GameDeployments, HookActions and
-    /// ExecutionHooks like the API server and the operators. Lists the kinds of other objects, which are not
-    /// checked. If a file cannot be read, the others are still checked.
+    /// Same as kubectl game lint. Checks HookTemplates, HookRuns, GameDeployments, HookActions and ExecutionHooks as
+    /// the API server and the operators do. Objects of other kinds are counted, but not checked. If a file cannot be
+    /// read, the others are still checked.
     ///
-    /// Exit code: 0 no problems, 1 problems found, 64 usage error, a file cannot be
-    /// read, or no object is of a known kind.
+    /// Exit code: 0 no problems, 1 problems found, 64 usage error, a file cannot be read, or there is no object of a
+    /// supported kind.
     Lint(lint::Lint),
     /// Evaluate a given response, and explain the verdict
     ///

@@ -39,7 +39,7 @@ impl NotChecked {
         }
         let name = |of: &Kind| {
             if of.kind.is_empty() {
-                "without a kind".to_owned()
+                "(no kind)".to_owned()
             } else {
                 of.kind.clone()
             }
@@ -71,8 +71,8 @@ fn remedy(Kind { group, kind }: &Kind) -> Option<&'static str> {
         ("argoproj.io", "AnalysisRun") => Some("belongs to Argo Rollouts; rewrite it as a HookRun"),
         ("argoproj.io", "Rollout") => Some("belongs to Argo Rollouts; rewrite it as a GameDeployment"),
         ("apps.kruise.io", "CloneSet") => Some("belongs to OpenKruise; rewrite it as a GameDeployment"),
-        ("argoproj.io", "Experiment") => Some("belongs to Argo Rollouts; hookgate has no such kind"),
-        (GROUP, "") => Some("set the kind; the API group is that of hookgate"),
+        ("argoproj.io", "Experiment") => Some("belongs to Argo Rollouts; hookgate has no equivalent"),
+        (GROUP, "") => Some("set kind; the API group belongs to hookgate"),
         (GROUP, _) => Some("hookgate does not manage this kind; keep the operator that does"),
         _ => None,
     }
@@ -113,9 +113,10 @@ mod tests {
         assert_eq!(
             not_checked.lines(),
             [
-                "not checked: 1 without a kind, 2 Service, 1 AnalysisTemplate, 1 Application, 1 without a kind, 1 GameStatefulSet",
+                "not checked: 1 (no kind), 2 Service, 1 AnalysisTemplate, 1 Application, 1 (no kind), \
+                 1 GameStatefulSet",
                 "AnalysisTemplate: belongs to Argo Rollouts; rewrite it as a HookTemplate, whose metrics have nearly the same fields",
-                "without a kind: set the kind; the API group is that of hookgate",
+                "(no kind): set kind; the API group belongs to hookgate",
                 "GameStatefulSet: hookgate does not manage this kind; keep the operator that does",
             ]
         );

@@ -1,6 +1,8 @@
-//! Hooks that behave differently than with the original operators: one warning for each row of the migration guide.
+//! Hooks and workloads that behave differently than with the original operators: one warning for each row of the
+//! migration guide.
 
 use expr_conditions::{Condition, ConditionErrorKind, EvalInput, Input};
+use gamedeployment_core::workload::Workload;
 use hook_core::resolve::{FieldError, without_placeholders};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -20,6 +22,14 @@ pub(super) fn differences(metrics: &[Metric]) -> Vec<FieldError> {
     found
 }
 
+/// Returns the difference of a workload, with its path.
+pub(super) fn of_workload(workload: &Workload) -> Option<(String, String)> {
+    let is_gated = workload.pre_delete.step.is_none() && workload.pre_in_place.step.is_some();
+    let message = "without a PreDelete hook, the PreInplace hook also runs before an update or a scale-down deletes a pod of an \
+                   old revision; the original operators deleted such pods without running a hook";
+    is_gated.then(|| ("spec.preInplaceUpdateStrategy".to_owned(), message.to_owned()))
+}
+
 fn is_positive(limit: Option<i32>) -> bool {
     limit.is_some_and(|limit| limit > 0)
 }
@@ -35,8 +45,9 @@ fn of_counts(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
     let tolerates = metric.failure_limit.is_some_and(|limit| limit != 0);
     if ends && !has_success_limit(metric) && !tolerates {
         let field = if metric.count.is_some() { ".count" } else { "" };
-        let message = "a failed measurement ends the run as Failed; with the original operators the run was Successful once \
-                       count was reached, even if every measurement failed; set failureLimit to tolerate failures";
+        let message = "a failed measurement ends the run as Failed, whereas the original operators ended it as \
+                       Successful once count was reached, even if every measurement had failed; to tolerate failures, \
+                       set failureLimit";
         add(field, message);
     }
 }
@@ -48,8 +59,9 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
     ];
     for (field, condition) in conditions {
         if condition.is_some_and(|condition| needs_keys(condition)) {
-            let message = "a response in which one of the keys is missing or null is an Error; the original operators \
-                           compared nil, for which != is true; write ?? and a default for a key that may be missing";
+            let message = "a response in which a key is missing or null is an Error, whereas the original operators \
+                           compared nil, so that != was true; for a key that may be missing, add ?? and a default \
+                           value";
             add(field, message);
         }
     }
@@ -75,22 +87,23 @@ fn needs_keys(condition: &str) -> bool {
 fn of_providers(metric: &Metric, add: &mut impl FnMut(&str, &str)) {
     let provider = &metric.provider;
     if let Some(kubernetes) = &provider.kubernetes {
-        let message = "the provider kubernetes is off by default, and accesses only objects in the namespace of the run";
+        let message = "provider kubernetes is disabled by default, and accesses only objects in the namespace of the run";
         add(".provider.kubernetes", message);
         let reads = kubernetes.function.as_deref() == Some("get");
         if reads && !has_success_limit(metric) {
-            let message = "a value that differs is Failed, not Error as with the original operators, and ends the run; set \
-                           successfulLimit: 1 and interval to wait for the value";
+            let message = "a different value is Failed, not Error as in the original operators, and ends the run; to \
+                           wait for the value, set successfulLimit: 1 and an interval";
             add(".provider.kubernetes.function", message);
         }
     }
     if let Some(exec) = &provider.exec {
-        let message = "the provider exec is off by default, and runs commands only in the pod of the HookRun";
+        let message =
+            "provider exec is disabled by default, and runs commands only in the pod of the HookRun";
         add(".provider.exec", message);
         if exec.timeout_seconds.is_none() {
             add(
                 ".provider.exec",
-                "a command is stopped after 10 s; set timeoutSeconds to allow more",
+                "commands are stopped after 10s; to allow more time, set timeoutSeconds",
             );
         }
     }
@@ -109,7 +122,7 @@ mod tests {
     fn each_row_of_the_migration_guide_is_found() {
         let web = json!({ "web": { "url": "http://g/" } });
         let single = "metrics[0]: a failed measurement ends the run as Failed";
-        let key = |field: &str| format!("metrics[0].{field}: a response in which");
+        let key = |field: &str| format!("metrics[0].{field}: a response in which a key is missing");
         for (more, words) in [
             (json!({}), vec![single.to_owned()]),
             (json!({ "failureLimit": 0 }), vec![single.to_owned()]),

@@ -93,7 +93,7 @@ pub(super) fn check(kind: &str, document: &Value) -> SchemaCheck {
                     .flat_map(Map::keys)
                     .find(|name| is_slip(name, "spec"));
                 let given = slip.map_or_else(String::new, |name| format!("; you wrote {name}"));
-                findings.push(Finding::repaired("spec", format!("is missing{given}"), "spec"));
+                findings.push(Finding::repaired("spec", format!("is required{given}"), "spec"));
                 None
             }
             Some(value) => compare("spec", schema, value, &mut findings),
@@ -124,7 +124,7 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
             return Some(value.clone());
         }
         let message = format!(
-            "{} is neither a whole number nor text such as \"20%\"",
+            "must be an integer or a string such as \"20%\", not {}",
             shown(value)
         );
         findings.push(Finding::repaired(path, message, path));
@@ -135,11 +135,7 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
         .and_then(Value::as_str)
         .filter(|wanted| !is_of(wanted, value));
     if let Some(wanted) = wrong {
-        let message = format!(
-            "{} is not {}",
-            shown(value),
-            wrong_type::words(wanted, path, value)
-        );
+        let message = wrong_type::words(wanted, path, value);
         findings.push(Finding::repaired(path, message, path));
         return converted(wanted, value);
     }
@@ -154,11 +150,7 @@ fn compare(path: &str, schema: &Value, value: &Value, findings: &mut Vec<Finding
             let items = items.iter().enumerate().map(|(index, item)| {
                 let path = format!("{path}[{index}]");
                 if item.is_null() && schema.get("type").is_some() {
-                    findings.push(Finding::repaired(
-                        &path,
-                        "null is not allowed in a list".to_owned(),
-                        &path,
-                    ));
+                    findings.push(Finding::repaired(&path, "must not be null".to_owned(), &path));
                 }
                 compare(&path, schema, item, findings).unwrap_or_else(|| empty(schema))
             });
@@ -177,12 +169,12 @@ fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
         let meant = value
             .as_str()
             .map_or_else(String::new, |given| did_you_mean(given, known));
-        return Some(format!("{} is not one of {words}{meant}", shown(value)));
+        return Some(format!("must be one of {words}, not {}{meant}", shown(value)));
     }
     if let (Some(items), Some(most)) = (value.as_array(), schema.get("maxItems").and_then(Value::as_u64))
         && items.len() as u64 > most
     {
-        return Some(format!("has {} entries; at most {most} are allowed", items.len()));
+        return Some(format!("has {} items; the maximum is {most}", items.len()));
     }
     let number = value.as_f64()?;
     let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
@@ -193,10 +185,10 @@ fn out_of_bounds(schema: &Value, value: &Value) -> Option<String> {
         (None, None)
     };
     if let Some(least) = bound("minimum").or(low).filter(|least| number < *least) {
-        return Some(format!("{value} is too small; the smallest is {least}"));
+        return Some(format!("{value} must be greater than or equal to {least}"));
     }
     let most = bound("maximum").or(high).filter(|most| number > *most)?;
-    Some(format!("{value} is too large; the largest is {most}"))
+    Some(format!("{value} must be less than or equal to {most}"))
 }
 
 /// Converts a value of the wrong type if its meaning is obvious.
@@ -271,7 +263,7 @@ fn compare_fields(
         .flatten();
     for name in required.filter_map(Value::as_str) {
         if fields.get(name).is_none_or(Value::is_null) {
-            let message = format!("field {name} is missing");
+            let message = format!("field {name} is required");
             findings.push(Finding::repaired(path, message, &joined(path, name)));
         }
         if !readable.contains_key(name) {
@@ -313,7 +305,7 @@ fn meant_field(name: &str, known: &Map<String, Value>) -> String {
     };
     let mut around = known.iter().filter(|(_, schema)| has(schema));
     match (around.next(), around.next()) {
-        (Some((around, _)), None) => format!("; move it into {around}"),
+        (Some((around, _)), None) => format!("; move it to {around}"),
         _ => did_you_mean(name, names),
     }
 }
@@ -372,10 +364,10 @@ mod tests {
             lines,
             [
                 "spec.args[0].valueFrom.secretKeyRef.kee: unknown field: the API server would drop it; did you mean key?",
-                "spec.metrics[0].count: \"3\" is not a whole number; write it without quotes",
-                "spec.metrics[0].name: 5 is not text; put it in quotes",
-                "spec.metrics[0].provider.web: field url is missing",
-                "spec.policy: \"ordered\" is not one of \"Parallel\", \"Ordered\"; did you mean Ordered?",
+                "spec.metrics[0].count: must be an integer, not \"3\"; remove the quotes",
+                "spec.metrics[0].name: must be a string, not 5; put it in quotes",
+                "spec.metrics[0].provider.web: field url is required",
+                "spec.policy: must be one of \"Parallel\", \"Ordered\", not \"ordered\"; did you mean Ordered?",
             ]
         );
     }
@@ -401,12 +393,12 @@ mod tests {
         assert_eq!(
             lines,
             [
-                "spec: field selector is missing",
-                "spec.minReadySeconds: 3000000000 is too large; the largest is 2147483647",
-                "spec.replicas: -1 is too small; the smallest is 0",
-                "spec.scaleStrategy.podsToDelete[0]: null is not allowed in a list",
-                "spec.updateStrategy.partition: true is neither a whole number nor text such as \"20%\"",
-                "spec.updateStrategy.paused: \"true\" is not true or false",
+                "spec: field selector is required",
+                "spec.minReadySeconds: 3000000000 must be less than or equal to 2147483647",
+                "spec.replicas: -1 must be greater than or equal to 0",
+                "spec.scaleStrategy.podsToDelete[0]: must not be null",
+                "spec.updateStrategy.partition: must be an integer or a string such as \"20%\", not true",
+                "spec.updateStrategy.paused: must be a boolean, not \"true\"; remove the quotes",
             ]
         );
         assert_eq!(

@@ -55,6 +55,19 @@ impl Templates {
         })
     }
 
+    /// Returns the hooks whose template does not exist. Not for files, because the template may exist in the cluster.
+    /// `exists`: whether there is a template of this name, even if it cannot be parsed.
+    pub(super) fn missing(
+        &self,
+        workload: &Workload,
+        document: &Document,
+        exists: impl Fn(&str) -> bool,
+    ) -> Vec<(String, String)> {
+        self.found(workload, document, ".templateName", |found| {
+            found.blocker.reason == WorkloadReason::HookTemplateMissing && !exists(&found.template)
+        })
+    }
+
     fn found(
         &self,
         workload: &Workload,

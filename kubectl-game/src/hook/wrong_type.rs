@@ -1,32 +1,40 @@
-//! Descriptions of the type that a field has, with a remedy that fits the value of the wrong type.
+//! Descriptions of the type that a field must have, with a remedy that fits the value of the wrong type.
 
 use serde_json::Value;
 
-/// Returns what a value of the field at this path must be, and how to write it.
+use super::schema::shown;
+
+/// Describes the type that a value of the field at this path must have, and how to write it.
 pub(super) fn words(wanted: &str, path: &str, value: &Value) -> String {
-    match wanted {
-        "string" => match (value, is_duration(path)) {
-            (Value::Number(number), true) if number.as_u64().is_some() => {
-                format!("a duration; write {number}s")
-            }
-            _ => "text; put it in quotes".to_owned(),
+    let without_quotes = || "remove the quotes".to_owned();
+    let (wanted, remedy) = match (wanted, value) {
+        ("string", Value::Number(number)) if is_duration(path) && number.is_u64() => {
+            ("a duration", Some(format!("write {number}s")))
+        }
+        ("string", Value::Array(_) | Value::Object(_)) => ("a string", None),
+        ("string", _) => ("a string", Some("put it in quotes".to_owned())),
+        ("integer", Value::String(text)) => match whole_seconds(path, text) {
+            Some(seconds) => ("a number of seconds", Some(format!("write {seconds}"))),
+            None => ("an integer", is_number::<i64>(text).then(without_quotes)),
         },
-        "integer" => match value {
-            Value::String(text) if text.trim().parse::<i64>().is_ok() => {
-                "a whole number; write it without quotes".to_owned()
-            }
-            Value::String(text) => match whole_seconds(path, text) {
-                Some(seconds) => format!("a whole number of seconds; write {seconds}"),
-                None => "a whole number; write a number, for example 3".to_owned(),
-            },
-            _ => "a whole number".to_owned(),
-        },
-        "number" => "a number; write it without quotes".to_owned(),
-        "boolean" => "true or false".to_owned(),
-        "array" => "a list; begin each item with -".to_owned(),
-        "object" => "an object; write its fields below it".to_owned(),
-        other => other.to_owned(),
-    }
+        ("integer", _) => ("an integer", None),
+        ("number", Value::String(text)) => ("a number", is_number::<f64>(text).then(without_quotes)),
+        ("number", _) => ("a number", None),
+        ("boolean", Value::String(text)) if text.parse::<bool>().is_ok() => {
+            ("a boolean", Some(without_quotes()))
+        }
+        ("boolean", _) => ("a boolean", Some("write true or false".to_owned())),
+        ("array", _) => ("a list", Some("start each item with -".to_owned())),
+        ("object", _) => ("an object", Some("indent its fields below it".to_owned())),
+        (other, _) => (other, None),
+    };
+    let remedy = remedy.map_or_else(String::new, |remedy| format!("; {remedy}"));
+    format!("must be {wanted}, not {}{remedy}", shown(value))
+}
+
+/// Returns whether a text is a number of this type.
+fn is_number<T: std::str::FromStr>(text: &str) -> bool {
+    text.trim().parse::<T>().is_ok()
 }
 
 /// Returns the last field of a path.
@@ -54,70 +62,77 @@ mod tests {
 
     #[test]
     fn the_remedy_fits_the_value() {
+        let count = "spec.metrics[0].count";
+        let interval = "spec.metrics[0].interval";
         for (wanted, path, value, words_of) in [
+            ("integer", count, json!("three"), "an integer, not \"three\""),
             (
                 "integer",
-                "spec.metrics[0].count",
-                json!("three"),
-                "a whole number; write a number, for example 3",
-            ),
-            (
-                "integer",
-                "spec.metrics[0].count",
+                count,
                 json!("3"),
-                "a whole number; write it without quotes",
+                "an integer, not \"3\"; remove the quotes",
             ),
-            (
-                "integer",
-                "spec.metrics[0].count",
-                json!("10m"),
-                "a whole number; write a number, for example 3",
-            ),
-            ("integer", "spec.metrics[0].count", json!(1.5), "a whole number"),
+            ("integer", count, json!("10m"), "an integer, not \"10m\""),
+            ("integer", count, json!(1.5), "an integer, not 1.5"),
             (
                 "integer",
                 "spec.steps[0].pause.duration",
                 json!("10m"),
-                "a whole number of seconds; write 600",
+                "a number of seconds, not \"10m\"; write 600",
             ),
             (
                 "integer",
                 "spec.timeoutSeconds",
                 json!("90s"),
-                "a whole number of seconds; write 90",
+                "a number of seconds, not \"90s\"; write 90",
             ),
             (
-                "string",
-                "spec.metrics[0].interval",
-                json!(5),
-                "a duration; write 5s",
+                "integer",
+                "spec.timeoutSeconds",
+                json!("90"),
+                "an integer, not \"90\"; remove the quotes",
             ),
             (
                 "integer",
                 "spec.timeoutSeconds",
                 json!("500ms"),
-                "a whole number; write a number, for example 3",
+                "an integer, not \"500ms\"",
             ),
+            ("string", interval, json!(5), "a duration, not 5; write 5s"),
             (
                 "string",
-                "spec.metrics[0].interval",
+                interval,
                 json!(-5),
-                "text; put it in quotes",
+                "a string, not -5; put it in quotes",
             ),
             (
                 "string",
-                "spec.metrics[0].interval",
+                interval,
                 json!(true),
-                "text; put it in quotes",
+                "a string, not true; put it in quotes",
             ),
             (
                 "string",
                 "spec.metrics[0].name",
                 json!(5),
-                "text; put it in quotes",
+                "a string, not 5; put it in quotes",
+            ),
+            ("string", "spec.metrics[0].name", json!([5]), "a string, not [5]"),
+            (
+                "boolean",
+                "spec.terminate",
+                json!("true"),
+                "a boolean, not \"true\"; remove the quotes",
+            ),
+            (
+                "boolean",
+                "spec.terminate",
+                json!("yes"),
+                "a boolean, not \"yes\"; write true or false",
             ),
         ] {
-            assert_eq!(words(wanted, path, &value), words_of, "{path} {value}");
+            let expected = format!("must be {words_of}");
+            assert_eq!(words(wanted, path, &value), expected, "{path} {value}");
         }
     }
 }

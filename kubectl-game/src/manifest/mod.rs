@@ -54,7 +54,7 @@ pub(crate) enum ManifestError {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{}:{message}", path.display())]
     Yaml { path: PathBuf, message: String },
-    #[error("{place}: {kind} {name} cannot be read: {message}")]
+    #[error("{place}: {kind} {name} cannot be parsed: {message}")]
     Shape {
         place: String,
         kind: String,
@@ -63,21 +63,30 @@ pub(crate) enum ManifestError {
     },
     #[error("{} is larger than {limit} MiB; split it into several files", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
-    #[error("more than {limit} files in {}; select fewer", path.display())]
+    #[error("{} contains more than {limit} files; select fewer files", path.display())]
     TooMany { path: PathBuf, limit: usize },
     #[error("{} is nested more than {limit} directories deep; select a subdirectory", path.display())]
     TooDeep { path: PathBuf, limit: usize },
-    #[error("no .json, .yaml or .yml file in {}{hint}", path.display())]
+    #[error("no .json, .yaml or .yml files in {}{hint}", path.display())]
     Empty { path: PathBuf, hint: &'static str },
     #[error("no HookTemplate or HookRun in {0}; use a file that contains one")]
     Nothing(String),
     #[error("several hooks in {0}: {1}; choose one with --name")]
     Several(String, String),
-    #[error("no hook named {0:?}; found: {1}")]
+    #[error("no hook named {0:?}; available: {1}")]
     NoSuchName(String, String),
 }
 
 impl Document {
+    /// Wraps an object of a cluster, which has no positions.
+    pub(crate) fn live(value: Value) -> Self {
+        Self {
+            file: PathBuf::new(),
+            value,
+            places: Places::default(),
+        }
+    }
+
     /// Returns whether the document is a HookTemplate or HookRun of our group.
     pub(crate) fn is_hook(&self) -> bool {
         self.group() == GROUP && matches!(self.kind(), "HookTemplate" | "HookRun")
@@ -195,6 +204,7 @@ pub(crate) fn choose(files: &[PathBuf], name: Option<&str>) -> Result<Document, 
         let found = hooks.iter().position(|hook| hook.name() == name);
         return match found {
             Some(index) => Ok(hooks.swap_remove(index)),
+            None if hooks.is_empty() => Err(ManifestError::Nothing(files)),
             None => Err(ManifestError::NoSuchName(name.to_owned(), names)),
         };
     }

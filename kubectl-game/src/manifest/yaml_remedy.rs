@@ -9,16 +9,16 @@ const HELM_WORDS: [&str; 9] = [
 pub(super) fn find(message: &str, text: &str, line: usize) -> Option<&'static str> {
     let lines = || text.lines().skip(line.saturating_sub(2)).take(2);
     if lines().any(is_helm_template) {
-        return Some("this is a Helm template: lint the output of helm template");
+        return Some("this is a Helm template; check the output of helm template instead");
     }
     if lines().any(has_bare_placeholder) {
-        return Some("put a value that contains {{ … }} in quotes");
+        return Some("quote values that contain {{ … }}");
     }
     if lines().any(|line| line.trim_start_matches(' ').starts_with('\t')) {
-        return Some("indent with spaces, not with tabs");
+        return Some("indent with spaces, not tabs");
     }
     message.contains("mapping values are not allowed").then_some(
-        "check whether the line is indented too far, or whether a value that contains \": \" lacks quotes",
+        "check whether the line is indented too far, or whether a value that contains \": \" needs quotes",
     )
 }
 
@@ -64,7 +64,7 @@ mod tests {
             (
                 "x",
                 "a: b\nurl: {{ args.PodIP }}\n",
-                Some("put a value that contains {{ … }} in quotes"),
+                Some("quote values that contain {{ … }}"),
             ),
             ("x", "a: b\n\tc: d\n", Some("indent with spaces")),
             (

@@ -235,6 +235,6 @@ mod tests {
                 LifecycleHookPhase::Waiting
             ]
         );
-        assert_eq!(view.updated_word(), "to go back");
+        assert_eq!(view.updated_word(), "to roll back");
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct GameView {
     pub(crate) state: State,
     /// Description of its update strategy.
     pub(crate) strategy: String,
-    /// Revision that pods go back to, if the rollout is aborted.
+    /// Revision that pods are rolled back to, if the rollout is aborted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rollback_to: Option<String>,
     /// Numbers of pods.
@@ -81,7 +81,7 @@ pub(crate) struct PodCounts {
     pub(crate) ready: i32,
     /// Pods that have been ready for `minReadySeconds`.
     pub(crate) available: i32,
-    /// Pods at the update revision. During a rollback, these pods go back.
+    /// Pods at the update revision. During a rollback, these pods are rolled back.
     pub(crate) updated: i32,
     /// Pods that wait for a hook.
     pub(crate) waiting: i32,
@@ -126,7 +126,7 @@ impl GameView {
             unreadable: snapshot
                 .unreadable
                 .iter()
-                .map(|run| format!("HookRun {} cannot be read: {}", run.name, run.error))
+                .map(|run| format!("HookRun {} cannot be parsed: {}", run.name, run.error))
                 .collect(),
             next,
             state,
@@ -136,7 +136,7 @@ impl GameView {
     /// Returns the word for [`PodCounts::updated`].
     pub(crate) fn updated_word(&self) -> &'static str {
         if self.rollback_to.is_some() {
-            "to go back"
+            "to roll back"
         } else {
             "updated"
         }
@@ -194,14 +194,14 @@ pub(crate) fn strategy(game: &GameDeployment) -> String {
         .map_or(0, |steps| steps.len());
     let status = status_of(game);
     if let Some(rollback) = rollback(&status) {
-        words.push(format!("going back to {}", rollback.to_revision));
+        words.push(format!("rolling back to {}", rollback.to_revision));
     } else if steps > 0 {
         let done = status.current_step_index.unwrap_or_default();
         let done = usize::try_from(done).unwrap_or_default();
-        words.push(if done < steps {
-            format!("canary step {} of {steps}", done + 1)
-        } else {
-            format!("{steps} canary steps done")
+        words.push(match steps {
+            _ if done < steps => format!("canary step {} of {steps}", done + 1),
+            1 => "1 canary step complete".to_owned(),
+            _ => format!("{steps} canary steps complete"),
         });
     }
     if strategy.paused == Some(true) {

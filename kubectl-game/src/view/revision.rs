@@ -21,11 +21,11 @@ pub(crate) struct RevisionView {
     pub(crate) name: String,
     /// Time of its creation.
     pub(crate) created: Option<Timestamp>,
-    /// Whether pods are updated to this revision, or go back to it.
+    /// Whether pods are updated, or rolled back, to this revision.
     pub(crate) update: bool,
     /// Whether this is the last revision that was rolled out completely.
     pub(crate) current: bool,
-    /// Whether the rollout to this revision is aborted, and its pods go back.
+    /// Whether the rollout to this revision is aborted, and its pods are rolled back.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) aborted: bool,
     /// Images of its containers without duplicates, in order.

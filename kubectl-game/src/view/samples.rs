@@ -168,7 +168,7 @@ fn waits(phase: &str, run: Option<&str>, reason: &str, message: &str) -> Value {
     json!({ "preDeleteHookCondition": [entry], "hookPendingReplicas": 1 })
 }
 
-const SCALING: &str = "0 pods to create, 1 to delete";
+const SCALING: &str = "deleting 1 pod";
 
 /// Builds the conditions of a workload that cannot delete a pod, with this reason and this remedy.
 fn scaling_blocked(reason: &str, message: &str, remedy: &str) -> Value {
@@ -195,8 +195,7 @@ pub(crate) fn refused() -> Snapshot {
 /// Builds a snapshot whose hook ended without success, with this metric result.
 pub(crate) fn ended(phase: &str, reason: &str, said: &str, metric: Value) -> Snapshot {
     let message = format!("HookRun {RUN} is {phase}: {said}; the pod is kept");
-    let remedy =
-        ". To run the hook again, set spec.preDeleteUpdateStrategy.retry to true or delete the HookRun";
+    let remedy = ". To rerun the hook, set spec.preDeleteUpdateStrategy.retry to true or delete the HookRun";
     let conditions = scaling_blocked("HookUnsuccessful", &message, remedy);
     let status = json!({
         "phase": phase, "reason": reason, "message": said, "startedAt": "2026-01-02T09:58:00Z",
@@ -208,7 +207,7 @@ pub(crate) fn ended(phase: &str, reason: &str, said: &str, metric: Value) -> Sna
 
 /// Builds a snapshot whose hook ended because of an error, with this reason of its measurement.
 pub(crate) fn ended_in_error(reason: &str, message: &str) -> Snapshot {
-    let said = format!("metric players Error: {message} (5 errors in a row > consecutiveErrorLimit 4)");
+    let said = format!("metric players Error: {message} (5 consecutive errors > consecutiveErrorLimit 4)");
     ended(
         "Error",
         "ErrorLimitExceeded",
@@ -234,7 +233,7 @@ pub(crate) fn erroring(reason: &str, measurement: &str, message: &str) -> Snapsh
     let count = if is_reported { 160 } else { 3 };
     let status = json!({
         "phase": "Running", "reason": reason, "startedAt": "2026-01-02T09:58:00Z",
-        "message": format!("metric players: last measurement Error: {message} ({count} errors in a row)"),
+        "message": format!("metric players: last measurement Error: {message} ({count} consecutive errors)"),
         "metricResults": [errors("Running", count, measurement, message)]
     });
     let run = run(players(json!({ "interval": "3s", "successfulLimit": 1 })), status);
@@ -301,7 +300,7 @@ pub(crate) fn many(mut snapshot: Snapshot, count: usize) -> Snapshot {
 /// Builds a snapshot whose hook is running.
 pub(crate) fn running() -> Snapshot {
     let message = format!("waiting for the verdict of HookRun {RUN}");
-    let words = format!("{SCALING}; running the hooks of arena-x7k2p");
+    let words = format!("{SCALING}; running the hook of arena-x7k2p");
     let conditions = json!([available(1), condition("Progressing", "True", "Scaling", &words)]);
     let status = json!({
         "phase": "Running", "reason": "Measuring", "startedAt": "2026-01-02T09:58:00Z",
@@ -323,7 +322,7 @@ pub(crate) fn running() -> Snapshot {
 pub(crate) fn blocked() -> Snapshot {
     because(
         "HookTemplateMissing",
-        "its hook cannot run: HookTemplate empty does not exist; create it",
+        "its hook cannot run, because HookTemplate empty does not exist; create it",
     )
 }
 
@@ -345,7 +344,7 @@ pub(crate) fn unresolved(reason: &str) -> Snapshot {
 
 /// Builds a snapshot of a complete workload.
 pub(crate) fn complete() -> Snapshot {
-    let words = "every pod has the update revision";
+    let words = "all pods are at the update revision";
     let progressing = condition("Progressing", "True", "RolloutComplete", words);
     let mut game = game(&json!([available(2), progressing]), json!({}));
     game.spec.replicas = Some(3);
@@ -378,9 +377,11 @@ pub(crate) fn with_condition(kind: &str, status: &str, reason: &str, message: &s
     snapshot
 }
 
-/// Builds a snapshot of a workload whose rollout a person aborted: two pods go back, one has the earlier revision.
+/// Builds a snapshot of a workload whose rollout a person aborted: two pods must be rolled back, one has the earlier
+/// revision.
 pub(crate) fn rolled_back() -> Snapshot {
-    let words = "the rollout to revision arena-7d4b9c was aborted; 2 pods go back to revision arena-5f6d8b";
+    let words = "the rollout to revision arena-7d4b9c was aborted; 2 pods are being rolled back to revision \
+                 arena-5f6d8b";
     let mut snapshot = with_condition("UpdateBlocked", "True", "RolloutAborted", words);
     let stopped = |kind: &str, status: &str| condition(kind, status, "RolloutAborted", words);
     let status = snapshot.game.status.get_or_insert_default();

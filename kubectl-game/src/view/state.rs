@@ -90,12 +90,12 @@ pub(crate) fn unseen(game: &GameDeployment) -> Option<String> {
     let (newest, seen) = (game.metadata.generation, status_of(game).observed_generation);
     let newest = newest.filter(|newest| seen.is_none_or(|seen| seen < *newest))?;
     Some(match seen {
-        None => {
-            "gamedeployment-operator has not observed it yet; check that it runs and watches this namespace"
-                .to_owned()
-        }
+        None => "gamedeployment-operator has not observed this workload yet; check that the operator is running and \
+                 watches this namespace"
+            .to_owned(),
         Some(seen) => format!(
-            "gamedeployment-operator has observed generation {seen} of {newest}; if this persists, check that it runs"
+            "gamedeployment-operator has observed generation {seen}, but the latest is {newest}; if this persists, \
+             check that the operator is running"
         ),
     })
 }
@@ -128,7 +128,7 @@ impl State {
             return Self {
                 word: UNSEEN.to_owned(),
                 tone: Tone::Busy,
-                message: "gamedeployment-operator has not reported its state yet; check that it runs"
+                message: "gamedeployment-operator has not reported a status yet; check that the operator is running"
                     .to_owned(),
                 causes: vec![],
                 condition: None,

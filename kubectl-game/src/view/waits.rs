@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_cause_of_many_pods_is_named_once() {
         let one = samples::blocked().game;
-        let words = "its hook cannot run: HookTemplate empty does not exist; create it";
+        let words = "its hook cannot run, because HookTemplate empty does not exist; create it";
         assert_eq!(summary(&causes(&one)), format!("pod arena-x7k2p: {words}"));
 
         let mut six = one;
@@ -237,9 +237,9 @@ mod tests {
         let game = samples::refused().game;
         let (status, causes) = (status_of(&game), causes(&game));
         let found = held(&status, WorkloadCondition::ScaleBlocked).unwrap();
-        assert!(found.message.contains("To run the hook again"), "{found:?}");
+        assert!(found.message.contains("To rerun the hook"), "{found:?}");
         let message = message_of(found, &causes);
-        assert!(!message.contains("To run the hook again"), "{message}");
+        assert!(!message.contains("To rerun the hook"), "{message}");
         assert!(message.ends_with("; the pod is kept"), "{message}");
         let of_canary = Condition {
             message: "canary step 2: HookTemplate alerts does not exist; create it".to_owned(),

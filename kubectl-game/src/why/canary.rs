@@ -26,19 +26,18 @@ pub(super) fn hook_failed(snapshot: &Snapshot) -> Remedy {
         .any(|next| next.command.starts_with("kubectl edit "));
     let promote = ours(snapshot, "promote");
     commands.extend([
-        Next::new(ours(snapshot, "retry"), "run the hook again"),
+        Next::new(ours(snapshot, "retry"), "rerun the hook"),
         Next::new(
             format!("{promote} --despite-failure --reason 'WHY'"),
             "continue despite the failure",
         ),
-        Next::new(ours(snapshot, "abort"), "roll back: also ends the pause"),
+        Next::new(ours(snapshot, "abort"), "roll back, which also ends the pause"),
     ]);
-    let words = "Fix the cause, then run the hook again; or continue despite the failure, with a reason; or roll \
-                 back.";
+    let words = "Fix the cause and rerun the hook, continue despite the failure (a reason is required), or roll back.";
     let mut words = words.to_owned();
     if is_edited {
-        words.push_str(" After an edit of the hook, the workload stays paused until it is resumed.");
-        let resume = Next::new(ours(snapshot, "resume"), "after an edit: ends the pause");
+        words.push_str(" After you edit the hook, the workload stays paused until you resume it.");
+        let resume = Next::new(ours(snapshot, "resume"), "end the pause after editing the hook");
         commands.push(resume);
     }
     let step = status.current_step_index.unwrap_or_default().saturating_add(1);
@@ -63,7 +62,7 @@ fn cause(step: i32, run: &HookRun, trouble: &TroubledRun<'_>) -> String {
     };
     format!(
         "the hook of canary step {step}{which} {}. {details}",
-        trouble.diagnosis.predicate()
+        trouble.diagnosis.predicate(1)
     )
 }
 
@@ -103,14 +102,14 @@ mod tests {
         let last: Vec<String> = answer.next[first..].iter().map(ToString::to_string).collect();
         let mut expected = vec![
             "kubectl game promote arena --despite-failure --reason 'WHY'  # continue despite the failure",
-            "kubectl game abort arena  # roll back: also ends the pause",
+            "kubectl game abort arena  # roll back, which also ends the pause",
         ];
         expected.extend(after);
         assert_eq!(last, expected, "{answer:?}");
         let text = answer.text();
         let is_edited =
-            text.ends_with(" After an edit of the hook, the workload stays paused until it is resumed.");
-        assert!(is_edited || text.ends_with("; or roll back."), "{text}");
+            text.ends_with(" After you edit the hook, the workload stays paused until you resume it.");
+        assert!(is_edited || text.ends_with(", or roll back."), "{text}");
         assert_eq!(is_edited, !after.is_empty(), "{text}");
         assert!(!text.contains("canary step 2 pauses"), "{text}");
     }
@@ -141,7 +140,7 @@ mod tests {
             answer.commands()[..2],
             ["kubectl edit hooktemplate no-alerts", "kubectl game retry arena"]
         );
-        let resume = "kubectl game resume arena  # after an edit: ends the pause";
+        let resume = "kubectl game resume arena  # end the pause after editing the hook";
         checked(&answer, 2, &[resume]);
     }
 

@@ -9,7 +9,7 @@ use super::hooks::{self, HookExplanation};
 use super::next::watch;
 use super::pods::{self, NotStarting};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, partition, sentence, template};
+use super::{Explanation, capitalized, partition, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::state::{condition, held, unresolved, unseen};
 use crate::view::status_of;
@@ -18,7 +18,7 @@ use crate::view::waits::{causes, is_about};
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
-        let text = format!("{name} is waiting for its operator: {}", sentence(&words));
+        let text = format!("{name} is waiting for the operator: {}", sentence(&words));
         return Explanation::new(text, [watch(snapshot)]);
     }
     let status = status_of(&snapshot.game);
@@ -125,7 +125,7 @@ fn unavailable(snapshot: &Snapshot, status: &GameDeploymentStatus) -> String {
             "{name} has too few available pods ({}): {available} of {desired}.",
             found.reason
         ),
-        None => format!("{name} has pods that do not start: {available} of {desired} pods are available."),
+        None => format!("{name} has pods that fail to start: {available} of {desired} pods are available."),
     }
 }
 
@@ -138,7 +138,7 @@ fn progress(
 ) -> Explanation {
     let name = snapshot.game.name_any();
     let Some(found) = condition(status, WorkloadCondition::Progressing) else {
-        let text = format!("{name}: gamedeployment-operator has not reported its state yet.");
+        let text = format!("{name}: gamedeployment-operator has not reported a status yet.");
         return Explanation::new(text, []);
     };
     let message = sentence(&found.message);
@@ -146,16 +146,16 @@ fn progress(
     if reason == Some(WorkloadReason::RolloutComplete) {
         let staying = partition::explain(snapshot, status, all_start);
         let is_waiting = status.hook_pending_replicas > 0;
-        let state = if is_waiting {
-            " is waiting for hooks"
+        let text = if is_waiting {
+            format!("{name} is waiting for hooks. {}", capitalized(&message))
         } else if !is_quiet || too_few(status).is_some() || unresolved(status).is_some() {
-            ": the rollout is complete"
+            format!("The rollout of {name} is complete: {message}")
         } else {
-            " is not waiting"
+            format!("{name} is not waiting: {message}")
         };
         let mut answer = Explanation::default();
         if is_waiting || staying.is_none() {
-            answer.say(&format!("{name}{state}: {message}"));
+            answer.say(&text);
         }
         answer.extend(staying.unwrap_or_default());
         return answer;
@@ -181,7 +181,8 @@ fn too_few(status: &GameDeploymentStatus) -> Option<&Condition> {
     condition(status, WorkloadCondition::Available).filter(|found| found.status == "False")
 }
 
-/// Explains missing pods, hooks that cannot run, and settings to correct. `all_start`: no pod reports an error.
+/// Explains missing pods, hooks that cannot run, and settings that should be changed. `all_start`: no pod reports an
+/// error.
 fn explain_settings(
     snapshot: &Snapshot,
     status: &GameDeploymentStatus,
@@ -199,7 +200,7 @@ fn explain_settings(
         explain_condition(snapshot, answer, found, &headline, template);
     }
     if let Some(found) = held(status, WorkloadCondition::SpecWarning) {
-        let headline = format!("{name} has a setting to correct");
+        let headline = format!("{name} has a setting that should be changed");
         explain_condition(snapshot, answer, found, &headline, None);
     }
 }

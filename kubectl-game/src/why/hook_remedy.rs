@@ -24,10 +24,10 @@ fn edit_known(snapshot: &Snapshot, about: About<'_>, purpose: &str) -> Option<Ne
 /// Returns the remedy for a hook that did not succeed, if its HookRun is not known.
 pub(super) fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     say(
-        "Run the hook again.",
+        "Rerun the hook.",
         [
-            retry(snapshot, about.kind, "run the hook again"),
-            failing(snapshot, "HookRuns without success"),
+            retry(snapshot, about.kind, "rerun the hook"),
+            failing(snapshot, "list HookRuns that did not succeed"),
         ],
     )
 }
@@ -35,41 +35,41 @@ pub(super) fn unsuccessful(snapshot: &Snapshot, about: About<'_>) -> Remedy {
 /// Returns the remedy for a hook whose runs bring no success. Those of pods are explained from their HookRuns.
 pub(super) fn corrected(snapshot: &Snapshot, about: About<'_>, purpose: &str) -> Remedy {
     say(
-        "The hook runs again automatically once it is corrected.",
+        "The hook will be rerun automatically once it is fixed.",
         [
             edit_template(snapshot, about.template, purpose),
-            failing(snapshot, "HookRuns with errors"),
+            failing(snapshot, "list HookRuns with errors"),
         ],
     )
 }
 
-/// Returns the remedy for a HookTemplate that does not exist or cannot be read.
+/// Returns the remedy for a HookTemplate that does not exist or cannot be parsed.
 pub(super) fn template_missing(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let mut remedy = say(
-        "Create the HookTemplate, or correct templateName. Continues automatically once the HookTemplate exists and can \
-         be read.",
+        "If the name is wrong, fix templateName. Continues automatically once the HookTemplate exists and can be \
+         parsed.",
         [
-            edit(snapshot, "correct templateName, if it is misspelt"),
+            edit(snapshot, "fix templateName, if it is misspelled"),
             Next::new(
                 format!("kubectl get hooktemplates{}", snapshot.flags),
-                "find the right name",
+                "find the correct name",
             ),
         ],
     );
-    let purpose = "correct it, if it exists and cannot be read";
+    let purpose = "fix it, if it exists but cannot be parsed";
     remedy.commands.extend(edit_known(snapshot, about, purpose));
     remedy
 }
 
 /// Returns the remedy for a HookTemplate with problems.
 pub(super) fn template_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
-    let purpose = "correct it: the hook then runs again automatically";
+    let purpose = "fix it: the hook then runs automatically";
     let command = edit_known(snapshot, about, purpose).unwrap_or_else(|| {
         let command = format!("kubectl get hooktemplates{}", snapshot.flags);
-        Next::new(command, "correct one whose VALID is False")
+        Next::new(command, "find the HookTemplate whose VALID column is False")
     });
     say(
-        "Continues automatically once the HookTemplate is correct.",
+        "Continues automatically once the HookTemplate is valid.",
         [command],
     )
 }
@@ -77,10 +77,10 @@ pub(super) fn template_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy 
 /// Returns the remedy for arguments without a value.
 pub(super) fn arguments_unresolved(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let mut remedy = say(
-        "Continues automatically once the arguments have values.",
-        [edit(snapshot, "set the arguments in hook.args")],
+        "Continues automatically once every argument has a value.",
+        [edit(snapshot, "set missing values in hook.args")],
     );
-    let purpose = "or set the arguments here";
+    let purpose = "or set missing values here";
     remedy.commands.extend(edit_known(snapshot, about, purpose));
     remedy
 }
@@ -89,28 +89,28 @@ pub(super) fn arguments_unresolved(snapshot: &Snapshot, about: About<'_>) -> Rem
 pub(super) fn name_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let Some(run) = about.conflicting_run else {
         return say(
-            "Delete the HookRun that has the name, or give the HookTemplate a shorter name. Continues automatically after \
-             that.",
+            "Delete the HookRun that uses this name, or give the HookTemplate a shorter name. Continues automatically \
+             once the name is available.",
             [
                 Next::new(
                     format!("kubectl get hookruns{}", snapshot.flags),
-                    "find the HookRun that has the name",
+                    "find the HookRun that uses this name",
                 ),
-                edit(snapshot, "correct templateName, if the name is too long"),
+                edit(snapshot, "change templateName, if the name is too long"),
             ],
         );
     };
     let (run, flags) = (quoted(run), &snapshot.flags);
     say(
-        "Delete this HookRun if it is not needed. Continues automatically once the name is free.",
+        "Check first whether another tool needs this HookRun. Continues automatically once the name is available.",
         [
             Next::new(
                 format!("kubectl delete hookrun {run}{flags}"),
-                "frees the name: the hook then runs automatically",
+                "free the name, so that the hook can run",
             ),
             Next::new(
                 format!("kubectl get hookrun {run} -o yaml{flags}"),
-                "see who created it",
+                "check who created it",
             ),
         ],
     )
@@ -119,7 +119,7 @@ pub(super) fn name_invalid(snapshot: &Snapshot, about: About<'_>) -> Remedy {
 /// Returns the remedy for a HookRun that is not measured.
 pub(super) fn not_taken_up(snapshot: &Snapshot) -> Remedy {
     say(
-        "Continues automatically once hook-operator measures the HookRun.",
+        "Continues automatically once hook-operator starts measuring the HookRun.",
         [
             // `-A` has precedence over a namespace in the flags.
             Next::new(
@@ -131,7 +131,7 @@ pub(super) fn not_taken_up(snapshot: &Snapshot) -> Remedy {
             ),
             Next::new(
                 format!("kubectl game hook list{}", snapshot.flags),
-                "check whether other HookRuns are measured",
+                "check whether other HookRuns are being measured",
             ),
         ],
     )
@@ -147,10 +147,10 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     });
     let Some(run) = runs.next() else {
         return say(
-            "The hook runs again once the HookRun is gone.",
+            "The hook will run again once the HookRun is gone.",
             [Next::new(
                 format!("kubectl get hookruns -o yaml{}", snapshot.flags),
-                "metadata.finalizers",
+                "check metadata.finalizers",
             )],
         );
     };
@@ -160,18 +160,18 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let (noun, fix, purpose) = if finalizers.len() == 1 {
         (
             "finalizer",
-            "the controller that should remove the finalizer; if there is none, remove the finalizer",
-            "removes the finalizer, if no controller does",
+            "the controller responsible for the finalizer, or remove the finalizer if no such controller exists",
+            "remove the finalizer, if no controller does",
         )
     } else {
         (
             "finalizers",
-            "the controllers that should remove the finalizers; if there are none, remove the finalizers",
-            "removes the finalizers, if no controllers do",
+            "the controllers responsible for the finalizers, or remove the finalizers if no such controllers exist",
+            "remove the finalizers, if no controllers do",
         )
     };
     let remedy = say(
-        &format!("The hook runs again once it is gone. Fix {fix}."),
+        &format!("The hook will run again once this HookRun is gone. Fix {fix}."),
         [
             Next::new(
                 format!("kubectl patch hookrun {name} --type=merge -p '{patch}'{flags}"),
@@ -179,13 +179,13 @@ pub(super) fn terminating(snapshot: &Snapshot, about: About<'_>) -> Remedy {
             ),
             Next::new(
                 format!("kubectl get hookrun {name} -o yaml{flags}"),
-                "its finalizers",
+                "check its finalizers",
             ),
         ],
     );
     Remedy {
         cause: Some(format!(
-            "HookRun {name} is stuck in deletion ({noun} {}).",
+            "HookRun {name} is stuck terminating ({noun} {}).",
             finalizers.join(", ")
         )),
         ..remedy

@@ -10,7 +10,7 @@ use shared_api::{GameDeploymentStatus, HookRun};
 use super::next::{Next, quoted, skip};
 use super::remedy::{self, About, Remedy};
 use super::run::TroubledRun;
-use super::{Explanation, sentence, template};
+use super::{Explanation, capitalized, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::state::{held, pause, rollback};
 use crate::view::waits::{Wait, some};
@@ -106,7 +106,7 @@ fn explain_rollout(run: &HookRun, trouble: &TroubledRun<'_>, explanation: &mut E
     );
     explanation.say(&format!(
         "HookRun {name} of {owner} {}. {} {}",
-        trouble.diagnosis.predicate(),
+        trouble.diagnosis.predicate(1),
         trouble.details(),
         trouble.continues("one pod")
     ));
@@ -129,7 +129,7 @@ impl<'s> HookWait<'s> {
             let uid = entry.hook_run_uid.as_deref();
             uid.is_some() && uid != run.metadata.uid.as_deref()
         });
-        // The entry is about an earlier run of the same name, and the hook runs again.
+        // The entry is about an earlier run of the same name, and the hook is being rerun.
         let wait = if is_replaced {
             Wait::Running
         } else {
@@ -175,7 +175,7 @@ impl<'s> HookWait<'s> {
                 words,
                 commands,
             } = self.remedy();
-            let message = cause.unwrap_or_else(|| self.message());
+            let message = cause.map_or_else(|| self.message(), |cause| cannot_run(&cause));
             explanation.say(&format!("{}{message} {words}", self.subject()));
             if commands.is_empty() {
                 vec![self.look()]
@@ -199,18 +199,17 @@ impl<'s> HookWait<'s> {
     fn trouble_of_pods(&self, trouble: &TroubledRun<'_>) -> String {
         let first = self.first();
         let hook = hook_name(self.kind);
-        let (whose, list, example, one) = match self.pods.len() {
-            1 => (format!("of {first}"), String::new(), String::new(), "this pod"),
+        let (subject, example, one) = match self.pods.len() {
+            1 => (format!("The {hook} hook of {first}"), String::new(), "this pod"),
             count => (
-                format!("of {count} pods"),
-                format!(": {}", some(&self.pods)),
-                format!("For {first}: "),
+                format!("The {hook} hooks of {count} pods ({})", some(&self.pods)),
+                format!("For example, pod {first}: "),
                 "one pod",
             ),
         };
         format!(
-            "The {hook} hook {whose} {}{list}. {example}{} {} {}",
-            trouble.diagnosis.predicate(),
+            "{subject} {}. {example}{} {} {}",
+            trouble.diagnosis.predicate(self.pods.len()),
             trouble.details(),
             self.consequence(),
             trouble.continues(one)
@@ -223,9 +222,9 @@ impl<'s> HookWait<'s> {
         match self.pods.len() {
             1 => format!("Pod {first}: "),
             count => format!(
-                "{count} pods are waiting for their {} hook: {}. For {first}: ",
-                hook_name(self.kind),
-                some(&self.pods)
+                "{count} pods ({}) are waiting for their {} hooks. For example, pod {first}: ",
+                some(&self.pods),
+                hook_name(self.kind)
             ),
         }
     }
@@ -235,9 +234,14 @@ impl<'s> HookWait<'s> {
         let hook = hook_name(self.kind);
         match (&self.trouble, self.wait) {
             (Some(trouble), wait) => {
+                let and = if trouble.diagnosis.is_reported {
+                    "but"
+                } else {
+                    "and"
+                };
                 let text = format!(
-                    "{begun} and its {hook} hook {}. {} {} {}",
-                    trouble.diagnosis.predicate(),
+                    "{begun} {and} its {hook} hook {}. {} {} {}",
+                    trouble.diagnosis.predicate(1),
                     trouble.details(),
                     self.consequence(),
                     trouble.continues("this pod")
@@ -252,13 +256,12 @@ impl<'s> HookWait<'s> {
             }
             (None, Wait::Running) => {
                 let message = self.run.and_then(|run| run.status.as_ref()?.message.as_ref());
-                let so_far = message.map(|message| format!(" So far: {}", sentence(message)));
+                let so_far = message.map(|message| format!(" {}", capitalized(&sentence(message))));
                 let run = self.entry.hook_run.as_deref().unwrap_or_default();
                 let text = format!(
-                    "{begun} and its {hook} hook is running: HookRun {run}.{} It continues automatically once the hook \
-                     succeeds. {}",
+                    "{begun} and its {hook} hook is running (HookRun {run}).{} {}",
                     so_far.unwrap_or_default(),
-                    self.consequence()
+                    self.prospect()
                 );
                 Explanation::new(text, self.measurements())
             }
@@ -268,8 +271,8 @@ impl<'s> HookWait<'s> {
                     words,
                     commands,
                 } = self.remedy();
-                let message = cause.unwrap_or_else(|| self.message());
-                let text = format!("{begun} and {message} The gate stays closed. {words}");
+                let message = cause.map_or_else(|| self.message(), |cause| cannot_run(&cause));
+                let text = format!("{begun} but {message} The gate stays closed. {words}");
                 let mut answer = Explanation::new(text, commands);
                 answer.link(reason, self.snapshot);
                 answer
@@ -286,12 +289,25 @@ impl<'s> HookWait<'s> {
         sentence(self.entry.message.as_deref().unwrap_or_default())
     }
 
+    /// Returns what happens to the pod while its hook runs, and after that.
+    fn prospect(&self) -> &'static str {
+        match self.kind {
+            HookKind::PreDelete => {
+                "The pod keeps running and stays in service; it will be deleted automatically once the hook succeeds."
+            }
+            HookKind::PreInplace => {
+                "The pod keeps running and stays in service; it will be updated automatically once the hook succeeds."
+            }
+            HookKind::PostInplace => "No further pods are updated until the hook succeeds.",
+        }
+    }
+
     /// Returns what the wait means for the pods.
     fn consequence(&self) -> &'static str {
         match (self.kind, self.pods.len()) {
             (HookKind::PreDelete | HookKind::PreInplace, 1) => "The pod keeps running and stays in service.",
             (HookKind::PreDelete | HookKind::PreInplace, _) => "The pods keep running and stay in service.",
-            (HookKind::PostInplace, _) => "No further pod is updated.",
+            (HookKind::PostInplace, _) => "No further pods are updated.",
         }
     }
 
@@ -331,9 +347,9 @@ impl<'s> HookWait<'s> {
     /// Returns the command that explains the wait of the first pod.
     fn look(&self) -> Next {
         let purpose = if self.pods.len() == 1 {
-            "details of this pod"
+            "show details for this pod"
         } else {
-            "details of one of these pods"
+            "show details for one of these pods"
         };
         let (first, flags) = (self.first(), &self.snapshot.flags);
         Next::new(format!("kubectl game why pod/{first}{flags}"), purpose)
@@ -344,14 +360,22 @@ impl<'s> HookWait<'s> {
         let run = quoted(self.entry.hook_run.as_ref()?);
         let flags = &self.snapshot.flags;
         Some(if self.entry.phase.is_final() {
-            Next::new(format!("kubectl game hook get {run}{flags}"), "its measurements")
+            Next::new(
+                format!("kubectl game hook get {run}{flags}"),
+                "show its measurements",
+            )
         } else {
             Next::new(
                 format!("kubectl game hook get {run} -w{flags}"),
-                "its measurements, live",
+                "watch its measurements",
             )
         })
     }
+}
+
+/// Formats a cause for which the hook of a pod cannot run.
+fn cannot_run(cause: &str) -> String {
+    format!("its hook cannot run, because {cause}")
 }
 
 /// Returns whether the rollout was aborted, its time has passed, or one of its hooks failed.

@@ -163,3 +163,10 @@ fn sentence(words: &str) -> String {
         format!("{words}.")
     }
 }
+
+/// Begins a text with a capital letter.
+fn capitalized(words: &str) -> String {
+    let mut letters = words.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}

@@ -82,7 +82,7 @@ pub(super) fn edit(snapshot: &Snapshot, purpose: &str) -> Next {
 pub(super) fn describe(snapshot: &Snapshot, pod: &str) -> Next {
     Next::new(
         format!("kubectl describe pod {pod}{}", snapshot.flags),
-        "its events",
+        "show its events",
     )
 }
 
@@ -112,7 +112,7 @@ pub(super) fn edit_template(snapshot: &Snapshot, template: Option<&str>, purpose
     }
 }
 
-/// Builds the command that runs hooks of pods again: all of them, or those of one kind.
+/// Builds the command that reruns hooks of pods: all of them, or those of one kind.
 pub(super) fn retry(snapshot: &Snapshot, kind: Option<HookKind>, purpose: &str) -> Next {
     let hook = kind.map(|kind| format!(" --hook {}", flag_of(kind)));
     let (name, flags) = (snapshot.game.name_any(), &snapshot.flags);
@@ -123,8 +123,10 @@ pub(super) fn retry(snapshot: &Snapshot, kind: Option<HookKind>, purpose: &str) 
 /// Builds the command that skips the hooks of a pod, which waits for this hook.
 pub(super) fn skip(snapshot: &Snapshot, kind: HookKind, pod: &str) -> Next {
     let purpose = match kind {
-        HookKind::PreDelete | HookKind::PreInplace => "skip the hook: disconnects the players of this pod",
-        HookKind::PostInplace => "skip the hook: counts the update of this pod as confirmed",
+        HookKind::PreDelete | HookKind::PreInplace => {
+            "skip the hook, which disconnects the players of this pod"
+        }
+        HookKind::PostInplace => "skip the hook, which counts the update of this pod as confirmed",
     };
     let flags = &snapshot.flags;
     Next::new(format!("kubectl game skip {pod} --reason 'WHY'{flags}"), purpose)
@@ -146,13 +148,13 @@ mod tests {
 
     #[test]
     fn a_command_is_printed_with_its_purpose_and_serialized_as_one_text() {
-        let next = Next::new("kubectl game retry arena", "once it answers");
-        assert_eq!(next.to_string(), "kubectl game retry arena  # once it answers");
+        let next = Next::new("kubectl game retry arena", "once it responds");
+        assert_eq!(next.to_string(), "kubectl game retry arena  # once it responds");
         let plain = Next::from("kubectl game get arena -w".to_owned());
         assert_eq!(plain.to_string(), "kubectl game get arena -w");
         let json = serde_json::to_value([next, plain]).unwrap();
         let expected = [
-            "kubectl game retry arena  # once it answers",
+            "kubectl game retry arena  # once it responds",
             "kubectl game get arena -w",
         ];
         assert_eq!(json, serde_json::json!(expected));

@@ -42,8 +42,8 @@ pub(super) fn explain(
         None => "",
     };
     let text = format!(
-        "The rollout of {} is complete up to its partition: {count} ({}) {stay} at an old revision, because \
-         spec.updateStrategy.partition is {partition}.{remedy}",
+        "The rollout of {} is complete except for pods held back by its partition: {count} ({}) {stay} at an old \
+         revision because spec.updateStrategy.partition is {partition}.{remedy}",
         snapshot.game.name_any(),
         some(&old)
     );
@@ -75,18 +75,18 @@ fn effect(workload: &Workload) -> &'static str {
     // A pod that is recreated or updated in place may run the hook of the other update.
     let is_gated = workload.pre_delete.step.is_some() || workload.pre_in_place.step.is_some();
     match workload.update {
-        UpdateType::OnDelete => "update the other pods, each when a user deletes it: no hook runs then",
-        UpdateType::HotPatch => "update the other pods: no hook runs, and they are patched in service",
+        UpdateType::OnDelete => "allow the other pods to be updated when a user deletes them, without hooks",
+        UpdateType::HotPatch => "hot-patch the other pods in service, without running a hook",
         UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate if is_gated => {
             "update the other pods, each once its hook succeeds"
         }
         UpdateType::Rolling | UpdateType::InPlace | UpdateType::Recreate => {
-            "update the other pods: no hook runs, and their players are disconnected"
+            "update the other pods without running a hook, which disconnects their players"
         }
     }
 }
 
-/// Returns whether pods are updated, or go back, to another revision than that of the pod.
+/// Returns whether pods are updated, or rolled back, to another revision than that of the pod.
 pub(super) fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
     let target = rollback(status).map(|rollback| &rollback.to_revision);
     let target = target.or(status.update_revision.as_ref());
@@ -106,8 +106,8 @@ mod tests {
 
     /// Returns a workload whose rollout has ended, with one pod at an old revision and this partition.
     fn with_partition(partition: serde_json::Value) -> Snapshot {
-        let words = "2 of 3 pods have the update revision; the others keep their revision until \
-                     spec.updateStrategy.partition is lowered";
+        let words =
+            "2 of 3 pods are at the update revision; the rest are held back by spec.updateStrategy.partition";
         let mut snapshot = samples::with_condition("Progressing", "True", "RolloutComplete", words);
         let strategy = snapshot.game.spec.update_strategy.as_mut().unwrap();
         strategy.partition = serde_json::from_value(partition).unwrap();
@@ -138,8 +138,9 @@ mod tests {
             assert_eq!(
                 answer.text(),
                 format!(
-                    "The rollout of arena is complete up to its partition: 1 of 3 pods (arena-x7k2p) stays at an old \
-                     revision, because spec.updateStrategy.partition is {value}. To update all pods, set it to 0."
+                    "The rollout of arena is complete except for pods held back by its partition: 1 of 3 pods \
+                     (arena-x7k2p) stays at an old revision because spec.updateStrategy.partition is {value}. To \
+                     update all pods, set it to 0."
                 )
             );
             assert_eq!(answer.next, [lower(&snapshot)]);
@@ -161,9 +162,9 @@ mod tests {
     #[test]
     fn the_purpose_says_which_hook_runs() {
         let gated = "update the other pods, each once its hook succeeds";
-        let open = "update the other pods: no hook runs, and their players are disconnected";
-        let patched = "update the other pods: no hook runs, and they are patched in service";
-        let deleted = "update the other pods, each when a user deletes it: no hook runs then";
+        let open = "update the other pods without running a hook, which disconnects their players";
+        let patched = "hot-patch the other pods in service, without running a hook";
+        let deleted = "allow the other pods to be updated when a user deletes them, without hooks";
         for (type_, with_hook, without) in [
             ("RollingUpdate", gated, open),
             ("InplaceUpdate", gated, open),
@@ -213,7 +214,7 @@ mod tests {
         let answer = without_offer(&snapshot);
         let text = answer.text();
         assert!(
-            text.starts_with("arena is waiting for hooks: 2 of 3 pods have"),
+            text.starts_with("arena is waiting for hooks. 2 of 3 pods are"),
             "{text}"
         );
     }
@@ -238,7 +239,7 @@ mod tests {
         snapshot.pods.extend([pod("arena-c"), ending]);
         let text = super::super::game(&snapshot).text();
         assert!(
-            text.contains(": 2 of 4 pods (arena-x7k2p, arena-c) stay at an old revision,"),
+            text.contains(": 2 of 4 pods (arena-x7k2p, arena-c) stay at an old revision because"),
             "{text}"
         );
     }

@@ -14,7 +14,7 @@ use super::hooks::HookWait;
 use super::next::watch;
 use super::partition::{is_old, offer};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, pods, sentence, template};
+use super::{Explanation, capitalized, pods, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
 use crate::view::state::{condition, held, unseen};
@@ -49,12 +49,15 @@ fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation
     let name = &pod.name;
     if pod.terminating {
         let text = format!(
-            "Pod {name} is not waiting: it is being deleted, and terminates within its grace period."
+            "Pod {name} is not waiting: it is being deleted and will terminate within its grace period."
         );
         return Some(Explanation::new(text, []));
     }
     pod.is_finished().then(|| {
-        let text = format!("Pod {name} is not waiting: it has ended, and no longer counts. The object remains until it is deleted.");
+        let text = format!(
+            "Pod {name} is not waiting: it has finished and no longer counts toward the replicas. The Pod object \
+             remains until it is deleted."
+        );
         Explanation::new(text, [])
     })
 }
@@ -72,7 +75,7 @@ fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &P
     let invalid = held(status, WorkloadCondition::InvalidSpec)?;
     let remedy = remedy::of(WorkloadReason::InvalidSpec, snapshot, About::default());
     let text = format!(
-        "No change is made to pod {}: the spec of {game} is invalid. {} {}",
+        "Pod {} is not changed, because the spec of {game} is invalid. {} {}",
         pod.name,
         sentence(&invalid.message),
         remedy.words
@@ -168,15 +171,16 @@ fn selected_for_deletion(
     (pod.annotation(DELETING) == Some("true")).then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
         let progress = progress.map(|found| sentence(&found.message)).unwrap_or_default();
+        let progress = capitalized(&progress);
         let listed = usize::try_from(status.hook_pending_replicas).unwrap_or_default();
         let more = if listed > 100 {
-            format!(" {listed} pods are waiting for a hook, and the status names 100 of them.")
+            format!(" {listed} pods are waiting for a hook; the status lists only 100 of them.")
         } else {
             String::new()
         };
         let text = format!(
-            "Pod {} is waiting for its turn: it is selected for deletion, and is deleted once its hook succeeds and \
-             enough other pods are available.{more} {progress}",
+            "Pod {} is waiting to be deleted: it will be deleted once its hook succeeds and enough other pods are \
+             available.{more} {progress}",
             pod.name
         );
         Explanation::new(text, [watch(snapshot)])
@@ -187,6 +191,7 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
     pod.is_out_of_service().then(|| {
         let progress = condition(status, WorkloadCondition::Progressing);
         let progress = progress.map(|found| sentence(&found.message)).unwrap_or_default();
+        let progress = capitalized(&progress);
         let text = format!(
             "Pod {} is being updated in place: it is out of service until its containers run the new images. {progress}",
             pod.name
@@ -235,7 +240,7 @@ fn content(status: &GameDeploymentStatus, pod: &Pod) -> Explanation {
         "at its target revision"
     };
     let text = format!(
-        "Pod {} is not waiting: it is ready, {revision}, and no change to it is planned.",
+        "Pod {} is not waiting: it is ready and {revision}, and no change is planned.",
         pod.name
     );
     Explanation::new(text, [])
@@ -246,8 +251,10 @@ fn skipping(pod: &Pod) -> String {
     match pod.annotation(SKIP_HOOK) {
         None => String::new(),
         Some(uid) if uid == pod.uid => {
-            format!(" Its hooks are skipped until its annotation {SKIP_HOOK} is removed.")
+            format!(" Its hooks are skipped until annotation {SKIP_HOOK} is removed.")
         }
-        Some(_) => format!(" Its annotation {SKIP_HOOK} does not name its UID, so it has no effect."),
+        Some(_) => {
+            format!(" Annotation {SKIP_HOOK} has no effect, because its value is not the pod's UID.")
+        }
     }
 }

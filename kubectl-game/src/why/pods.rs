@@ -19,7 +19,7 @@ use crate::view::waits::some;
 const CRASHED: &str = "CrashLoopBackOff";
 
 /// Cause of pods that are not ready, if neither the scheduler nor the kubelet reports an error.
-const NOT_READY: &str = "containers are starting, or their readiness probes fail";
+const NOT_READY: &str = "containers are still starting or failing their readiness probes";
 
 /// Cause for which a pod does not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,7 +159,7 @@ pub(super) fn stalled(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let pod = pod.map(|pod| pod.name.as_str()).or(about.pod);
     let about = About { pod, ..about };
     let mut remedy = say(
-        "Continues automatically once its containers run the new images.",
+        "Continues automatically once the containers are running the new images.",
         [on_pod(snapshot, about, Pod::is_out_of_service)],
     );
     if suspect.is_some() {
@@ -249,7 +249,7 @@ impl NotStarting {
     fn text(&self) -> String {
         let (one, many) = match &self.cause {
             Cause::NoNode => ("cannot be scheduled", "cannot be scheduled"),
-            Cause::NoImage(_) | Cause::Crash(_) | Cause::NoStart(_) => ("does not start", "do not start"),
+            Cause::NoImage(_) | Cause::Crash(_) | Cause::NoStart(_) => ("fails to start", "fail to start"),
         };
         let message = sentence(&self.message);
         match self.pods.as_slice() {
@@ -258,9 +258,9 @@ impl NotStarting {
                 let example = if self.is_shared {
                     String::new()
                 } else {
-                    format!("pod {}: ", self.first())
+                    format!(". For example, pod {}", self.first())
                 };
-                format!("{} pods ({}) {many}: {example}{message}", pods.len(), some(pods))
+                format!("{} pods ({}) {many}{example}: {message}", pods.len(), some(pods))
             }
         }
     }
@@ -269,19 +269,23 @@ impl NotStarting {
     fn advice(&self) -> &'static str {
         match (&self.cause, self.undo) {
             (Cause::NoNode, Undo::Useless) => {
-                "Add a node, free capacity, or lower the template's resource requests."
+                "Add a node, free up capacity, or lower the template's resource requests."
             }
             (Cause::NoNode, Undo::Possible | Undo::Likely) => {
-                "Add a node, free capacity, lower the template's resource requests, or roll back."
+                "Add a node, free up capacity, lower the template's resource requests, or roll back."
             }
-            (Cause::NoImage(_), Undo::Useless) => "Correct the image, or the access to its registry.",
+            (Cause::NoImage(_), Undo::Useless) => "Fix the image, or access to the registry.",
             (Cause::NoImage(_), Undo::Possible) => {
-                "Correct the access to its registry, set another image, or roll back."
+                "Fix access to the registry, set another image, or roll back."
             }
             (Cause::NoImage(_), Undo::Likely) => "Roll back, or set an image that can be pulled.",
-            (Cause::Crash(_), Undo::Useless) => "Fix the cause shown in its last output.",
-            (Cause::Crash(_), Undo::Possible) => "Fix the cause shown in its last output, or roll back.",
-            (Cause::Crash(_), Undo::Likely) => "Roll back, or fix the cause shown in its last output.",
+            (Cause::Crash(_), Undo::Useless) => "Check the last output of the container, and fix the cause.",
+            (Cause::Crash(_), Undo::Possible) => {
+                "Check the last output of the container and fix the cause, or roll back."
+            }
+            (Cause::Crash(_), Undo::Likely) => {
+                "Roll back, or check the last output of the container and fix the cause."
+            }
             (Cause::NoStart(_), Undo::Useless) => "Fix the cause.",
             (Cause::NoStart(_), Undo::Possible) => "Fix the cause, or roll back.",
             (Cause::NoStart(_), Undo::Likely) => "Roll back, or fix the cause.",
@@ -301,7 +305,7 @@ impl NotStarting {
             Cause::Crash(container) => {
                 let container = quoted(container);
                 let logs = format!("kubectl logs {first} -c {container} --previous{flags}");
-                vec![Next::new(logs, "the output of its last run"), describe]
+                vec![Next::new(logs, "show the output of its last run"), describe]
             }
         };
         if self.undo != Undo::Useless {

@@ -121,7 +121,7 @@ fn pods_without_a_node_are_named_once_with_the_words_of_the_scheduler() {
     for (is_available, headline) in [
         (
             true,
-            "arena has pods that do not start: 3 of 5 pods are available.",
+            "arena has pods that fail to start: 3 of 5 pods are available.",
         ),
         (
             false,
@@ -134,10 +134,10 @@ fn pods_without_a_node_are_named_once_with_the_words_of_the_scheduler() {
         assert!(text.starts_with(&words), "{text}");
         assert_eq!(text.matches(NO_NODE).count(), 1, "{text}");
         assert!(
-            text.ends_with("arena: the rollout is complete: every pod has the update revision."),
+            text.ends_with("The rollout of arena is complete: all pods are at the update revision."),
             "{text}"
         );
-        assert_eq!(answer.next[0].purpose, "its events");
+        assert_eq!(answer.next[0].purpose, "show its events");
     }
 }
 
@@ -169,7 +169,7 @@ fn pods_with_different_messages_show_that_of_the_first() {
     let text = super::game(&with(pods, true)).text();
     assert!(
         text.contains(&format!(
-            "2 pods (arena-a, arena-b) cannot be scheduled: pod arena-a: {NO_NODE}"
+            "2 pods (arena-a, arena-b) cannot be scheduled. For example, pod arena-a: {NO_NODE}"
         )),
         "{text}"
     );
@@ -182,7 +182,7 @@ fn a_new_image_that_cannot_be_pulled_is_rolled_back_first() {
     let commands = [UNDO, SET_IMAGE, DESCRIBE, "kubectl game get arena -w"];
     let text = checked(&answer, &commands, "minimumpodsunavailable");
     let words = format!(
-        "2 pods (arena-a, arena-b) do not start: container game is waiting: ImagePullBackOff: {NO_IMAGE}. Roll back, \
+        "2 pods (arena-a, arena-b) fail to start: container game is waiting: ImagePullBackOff: {NO_IMAGE}. Roll back, \
          or set"
     );
     assert!(text.contains(&words), "{text}");
@@ -192,7 +192,7 @@ fn a_new_image_that_cannot_be_pulled_is_rolled_back_first() {
         .collect();
     assert_eq!(
         purposes,
-        ["roll back", "set an image that can be pulled", "its events"]
+        ["roll back", "set an image that can be pulled", "show its events"]
     );
 }
 
@@ -207,7 +207,7 @@ fn without_an_earlier_revision_or_with_ready_pods_of_the_same_no_undo_is_suggest
         (scaled, vec![DESCRIBE, SET_IMAGE]),
     ] {
         let text = checked(&super::game(&snapshot), &commands, "minimumpodsunavailable");
-        assert!(text.contains("or the access to its registry."), "{text}");
+        assert!(text.contains("or access to the registry."), "{text}");
     }
     // The revision counts as complete as soon as each pod has it.
     let mut whole = with([refused()], false);
@@ -238,7 +238,7 @@ fn ready_pods_of_the_revision_move_the_undo_to_the_end() {
         (
             crash(),
             vec![logs, DESCRIBE, UNDO],
-            "Fix the cause shown in its last output, or roll back.",
+            "Check the last output of the container and fix the cause, or roll back.",
         ),
         (other(), vec![DESCRIBE, UNDO], "Fix the cause, or roll back."),
     ] {
@@ -309,14 +309,14 @@ fn the_container_that_waits_is_named_even_if_a_shell_would_run_its_name() {
 fn an_update_in_place_that_is_stuck_is_explained_by_its_pods() {
     let pods = ["arena-a", "arena-b"].map(|name| waiting(name, "game", "ImagePullBackOff", NO_IMAGE));
     let message = format!(
-        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}; correct the image, or revert the \
+        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}; fix the image, or revert the \
          template, pod arena-b: the same"
     );
     let snapshot = stalled(rolling_out(with(pods, true)), &message);
     let answer = super::game(&snapshot);
     let text = checked(&answer, &[UNDO, SET_IMAGE, DESCRIBE], "inplacestalled");
     let words = format!(
-        "The update of arena is blocked and needs attention (InPlaceStalled). 2 pods (arena-a, arena-b) do not start: \
+        "The update of arena is blocked and needs attention (InPlaceStalled). 2 pods (arena-a, arena-b) fail to start: \
          container game is waiting: ImagePullBackOff: {NO_IMAGE}."
     );
     assert!(text.starts_with(&words), "{text}");
@@ -339,8 +339,8 @@ fn a_pod_that_is_stuck_without_an_error_is_explained_beside_one_with_an_error() 
     silent.status.as_mut().unwrap().conditions = serde_json::from_value(out_of_service).unwrap();
     assert!(Pod::read(&silent).is_out_of_service());
     let message = format!(
-        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}, pod arena-b: its update has not finished \
-         after 5 min"
+        "pod arena-a: container game is waiting: ImagePullBackOff: {NO_IMAGE}, pod arena-b: its update has not \
+         finished after 5 min"
     );
     let answer = super::game(&stalled(rolling_out(with([refused, silent], true)), &message));
     let text = answer.text();
@@ -348,7 +348,7 @@ fn a_pod_that_is_stuck_without_an_error_is_explained_beside_one_with_an_error() 
         text.contains("pod arena-b: its update has not finished"),
         "{text}"
     );
-    assert!(text.contains("Pod arena-a does not start: "), "{text}");
+    assert!(text.contains("Pod arena-a fails to start: "), "{text}");
     for command in ["kubectl describe pod arena-b", DESCRIBE, UNDO] {
         assert!(answer.commands().contains(&command), "{command}: {answer:?}");
     }
@@ -362,8 +362,9 @@ fn pods_that_are_not_ready_are_named_beside_one_that_reports_an_error() {
     let answer = super::game(&with(pods(), false));
     let commands = [DESCRIBE, SET_IMAGE, "kubectl describe pod arena-b"];
     let text = checked(&answer, &commands, "minimumpodsunavailable");
-    assert!(text.contains("Pod arena-a does not start: "), "{text}");
-    let words = "2 pods (arena-b, arena-c) are not ready: their containers are starting, or their readiness probes fail.";
+    assert!(text.contains("Pod arena-a fails to start: "), "{text}");
+    let words = "2 pods (arena-b, arena-c) are not ready: their containers are still starting or failing their \
+                 readiness probes.";
     assert!(text.contains(words), "{text}");
     // Enough pods are available.
     let text = super::game(&with(pods(), true)).text();
@@ -391,7 +392,8 @@ fn pods_that_only_start_are_named_while_too_few_are_available() {
     let creating = |name| waiting(name, "game", "ContainerCreating", "");
     let answer = super::game(&with([creating("arena-a"), creating("arena-b")], false));
     let text = answer.text();
-    let words = "2 pods (arena-a, arena-b) are not ready: their containers are starting, or their readiness probes fail.";
+    let words = "2 pods (arena-a, arena-b) are not ready: their containers are still starting or failing their \
+                 readiness probes.";
     assert!(text.contains(words), "{text}");
     assert!(text.contains("the words of the operator"), "{text}");
     assert_eq!(answer.commands(), [DESCRIBE]);

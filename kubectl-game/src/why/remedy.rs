@@ -73,26 +73,24 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
         WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
         WorkloadReason::ProgressDeadlineExceeded => deadline_exceeded(snapshot),
-        WorkloadReason::RolloutAborted => rolled_back(snapshot, "Begin the rollout again"),
+        WorkloadReason::RolloutAborted => rolled_back(snapshot, "Restart the rollout"),
         WorkloadReason::HookContainerMissing => container_missing(snapshot),
         WorkloadReason::Paused => say(
-            "Continues once it is resumed.",
+            "Continues once the update is resumed.",
             [Next::from(ours(snapshot, "resume"))],
         ),
         WorkloadReason::PausedByCanaryPauseStep => canary_pause(snapshot),
         WorkloadReason::PausedByStepBasedHook => canary::hook_failed(snapshot),
         WorkloadReason::WaitingForDeletion => waiting_for_deletion(snapshot, about),
         WorkloadReason::HookUnsuccessful => hook_remedy::unsuccessful(snapshot, about),
-        WorkloadReason::HookErrors => {
-            hook_remedy::corrected(snapshot, about, "correct the hook, if it is wrong")
-        }
-        WorkloadReason::HookCannotSucceed => hook_remedy::corrected(snapshot, about, "correct the hook"),
+        WorkloadReason::HookErrors => hook_remedy::corrected(snapshot, about, "fix the hook, if it is wrong"),
+        WorkloadReason::HookCannotSucceed => hook_remedy::corrected(snapshot, about, "fix the hook"),
         WorkloadReason::HookTemplateMissing => hook_remedy::template_missing(snapshot, about),
         WorkloadReason::HookTemplateInvalid => hook_remedy::template_invalid(snapshot, about),
         WorkloadReason::HookArgumentsUnresolved => hook_remedy::arguments_unresolved(snapshot, about),
         WorkloadReason::HookRunNameInvalid => hook_remedy::name_invalid(snapshot, about),
         WorkloadReason::PodAddressMissing => say(
-            "Continues automatically once the pod has an address.",
+            "Continues automatically once the pod has an IP address.",
             [on_pod(snapshot, about, |pod| pod.is_active() && pod.ip.is_none())],
         ),
         WorkloadReason::HookNotTakenUp => hook_remedy::not_taken_up(snapshot),
@@ -102,19 +100,19 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::IndexesExhausted => say("Widen the index range.", [widen(snapshot)]),
         WorkloadReason::PodsEndAtOnce => pods_end_at_once(snapshot, about),
         WorkloadReason::RevisionNotRecorded => say(
-            "The write is retried within 30 s; until it succeeds, pods are replaced and scaled at the recorded revision. \
-             If it keeps failing, the message names the cause: a quota, an admission webhook, or a missing right of \
-             the operator.",
+            "The write is retried within 30s. Until it succeeds, pods are replaced and scaled at the recorded \
+             revision. If it keeps failing, the message shows the cause: a quota, an admission webhook, or a \
+             permission that the operator lacks.",
             [watch(snapshot), roll_back(snapshot)],
         ),
         WorkloadReason::PodRefused => say(
-            "Correct the template, or the policy that rejects its pods: a limit range, a quota, pod security or an \
-             admission webhook. Until then, no pod is deleted for the update.",
+            "Fix the template, or the policy that rejects its pods (limit range, quota, pod security or admission \
+             webhook). Until then, no pods are deleted for the update.",
             [watch(snapshot)],
         ),
         WorkloadReason::WriteFailed => say(
-            "The write is retried within 30 s. If it keeps failing, the message names the cause: a missing right of \
-             the operator, a quota, or an admission webhook.",
+            "The write is retried within 30s. If it keeps failing, the message shows the cause: a permission that the \
+             operator lacks, a quota, or an admission webhook.",
             [watch(snapshot)],
         ),
         WorkloadReason::PausedInManifest => say(
@@ -122,8 +120,8 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             [edit(snapshot, "remove spec.updateStrategy.paused")],
         ),
         WorkloadReason::InvalidSpec => say(
-            "Correct the spec. Until then, no pod changes; if only spec.template is invalid, only updates stop.",
-            [edit(snapshot, "correct the spec")],
+            "Fix the spec. Until then, no pods are changed (if only spec.template is invalid, only updates stop).",
+            [edit(snapshot, "fix the spec")],
         ),
     }
 }
@@ -202,7 +200,7 @@ pub(super) fn on_pod(snapshot: &Snapshot, about: About<'_>, concerns: fn(&Pod) -
     let first = || find(snapshot, concerns).map(|pod| pod.name);
     match about.pod.map(str::to_owned).or_else(first) {
         Some(pod) => describe(snapshot, &pod),
-        None => Next::new(ours(snapshot, "get"), "its pods"),
+        None => Next::new(ours(snapshot, "get"), "show its pods"),
     }
 }
 
@@ -214,43 +212,43 @@ fn waiting_for_deletion(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     let command = match about.pod {
         Some(pod) => Next::new(
             format!("kubectl delete pod {pod}{}", snapshot.flags),
-            "updates this pod: no hook runs, and its players are disconnected",
+            "update this pod without running a hook, which disconnects its players",
         ),
-        None => Next::new(ours(snapshot, "get"), "its pods, by revision"),
+        None => Next::new(ours(snapshot, "get"), "show its pods by revision"),
     };
     say(
-        "With OnDelete, a pod is updated when a user deletes it; no hook runs then.",
+        "With OnDelete, a pod is updated only when a user deletes it, and no hook runs.",
         [command],
     )
 }
 
 fn not_in_place_updatable(snapshot: &Snapshot) -> Remedy {
     say(
-        "Roll back, or let the update recreate such pods, each after its PreDelete hook: set \
-         spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate.",
+        "Roll back, or set spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate, so that these pods are \
+         recreated, each once its PreDelete hook succeeds.",
         [roll_back(snapshot), edit(snapshot, "set fallback to Recreate")],
     )
 }
 
 fn pods_end_at_once(snapshot: &Snapshot, about: About<'_>) -> Remedy {
     say(
-        "They are replaced with a back-off. The ended pods remain until then: inspect one of them and fix the cause, \
-         or roll back.",
+        "These pods are kept until they are replaced, with increasing delays. Inspect one and fix the cause, or roll \
+         back.",
         [on_pod(snapshot, about, Pod::is_finished), roll_back(snapshot)],
     )
 }
 
 fn container_missing(snapshot: &Snapshot) -> Remedy {
     say(
-        "Correct execNewPod.containerName of the hook, or the name of the container in the template.",
-        [edit(snapshot, "correct the name of the container")],
+        "Fix execNewPod.containerName of the hook, or the container name in the template.",
+        [edit(snapshot, "fix the container name")],
     )
 }
 
 fn canary_pause(snapshot: &Snapshot) -> Remedy {
     if waits_for_promotion(&snapshot.game) {
         say(
-            "Continues once it is promoted.",
+            "Continues once the rollout is promoted.",
             [Next::from(ours(snapshot, "promote"))],
         )
     } else {
@@ -269,12 +267,12 @@ fn waits_for_promotion(game: &GameDeployment) -> bool {
 /// Returns the remedy while a lifecycle hook runs.
 fn lifecycle_running(snapshot: &Snapshot) -> Remedy {
     say(
-        "Continues once the hook has ended. No more pods are updated until then.",
+        "Continues once the hook has finished. No further pods are updated until then.",
         [
             watch(snapshot),
             Next::new(
                 format!("kubectl get hookruns -l {LIFECYCLE_HOOK}{}", snapshot.flags),
-                "HookRuns of lifecycle hooks",
+                "list HookRuns of lifecycle hooks",
             ),
         ],
     )
@@ -283,7 +281,7 @@ fn lifecycle_running(snapshot: &Snapshot) -> Remedy {
 /// Returns the remedy while a lifecycle hook waits.
 fn lifecycle_waiting(snapshot: &Snapshot) -> Remedy {
     say(
-        "Continues when the hook's point is reached, or at the time of its next attempt.",
+        "Continues when the rollout reaches the hook's trigger, or when the next attempt is due.",
         [watch(snapshot)],
     )
 }
@@ -292,17 +290,17 @@ fn lifecycle_waiting(snapshot: &Snapshot) -> Remedy {
 fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
     let status = status_of(&snapshot.game);
     if rollback(&status).is_some() {
-        return rolled_back(snapshot, "Fix the cause, then begin the rollout again");
+        return rolled_back(snapshot, "Fix the cause and restart the rollout");
     }
     let hooks = &status.lifecycle_hooks;
     let hook = hooks.iter().find(|hook| hook.phase.is_aborted());
     let hook = hook.map_or_else(|| "NAME".to_owned(), |hook| quoted(&hook.name));
     say(
-        "Fix the cause, then run the hook again; or correct the template, or roll back.",
+        "Fix the cause and rerun the hook, fix the template, or roll back.",
         [
             Next::new(
                 format!("{} --lifecycle {hook}", ours(snapshot, "retry")),
-                "run the hook again",
+                "rerun the hook",
             ),
             roll_back(snapshot),
         ],
@@ -312,42 +310,45 @@ fn lifecycle_aborted(snapshot: &Snapshot) -> Remedy {
 fn deadline_exceeded(snapshot: &Snapshot) -> Remedy {
     let status = status_of(&snapshot.game);
     if rollback(&status).is_some() {
-        return rolled_back(snapshot, "Fix the cause, then begin the rollout again");
+        return rolled_back(snapshot, "Fix the cause and restart the rollout");
     }
     let mut remedy = say(
-        "Fix the cause, then restart the time limit of the rollout; or raise spec.updateStrategy.timeoutSeconds, or \
-         correct the template.",
+        "Fix the cause and restart the timeout of the rollout, raise spec.updateStrategy.timeoutSeconds, or fix the \
+         template.",
         [
-            Next::new(ours(snapshot, "retry"), "restart the time limit of the rollout"),
-            edit(snapshot, "raise timeoutSeconds, or correct the template"),
+            Next::new(ours(snapshot, "retry"), "restart the timeout of the rollout"),
+            edit(snapshot, "raise timeoutSeconds, or fix the template"),
         ],
     );
     let strategy = snapshot.game.spec.update_strategy.as_ref();
     let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
-    // Once every pod has the revision, it is the current one. In the first rollout, and on the way back, it is from the
+    // Once every pod has the revision, it is the current one. In the first rollout, and in a rollback, it is from the
     // start.
     if status.current_revision.is_some() && status.current_revision != status.update_revision {
         let back = if is_recreate { "undo" } else { "abort" };
-        remedy.words.push_str(" Or roll back.");
+        remedy.words.push_str(" Alternatively, roll back.");
         remedy.commands.push(Next::new(ours(snapshot, back), "roll back"));
     }
     remedy
 }
 
-/// Returns the remedy for an aborted rollout whose pods go back. `again` says how to begin it again.
+/// Returns the remedy for an aborted rollout whose pods are rolled back. `again` says how to restart it.
 fn rolled_back(snapshot: &Snapshot, again: &str) -> Remedy {
     let mut remedy = say(
-        &format!("{again}; or correct the template, or roll it back."),
+        &format!("{again}, fix the template, or roll it back."),
         [
-            Next::new(ours(snapshot, "retry"), "begin the rollout again"),
+            Next::new(ours(snapshot, "retry"), "restart the rollout"),
             Next::new(ours(snapshot, "undo"), "roll back the template"),
         ],
     );
     let status = status_of(&snapshot.game);
     let is_held = !rollback(&status).is_some_and(|rollback| rollback.ignores_pause);
     if is_held && is_paused(&snapshot.game) && status.updated_replicas > 0 {
-        remedy.words = format!("No pod goes back until it is resumed. {}", remedy.words);
-        let resume = Next::new(ours(snapshot, "resume"), "let the pods go back");
+        remedy.words = format!(
+            "No pod is rolled back until the update is resumed. {}",
+            remedy.words
+        );
+        let resume = Next::new(ours(snapshot, "resume"), "let the pods roll back");
         remedy.commands.insert(0, resume);
     }
     remedy

@@ -20,7 +20,7 @@ pub(super) struct TroubledRun<'s> {
     run: &'s HookRun,
     /// HookTemplate; `None` if the workload itself describes the hook.
     template: Option<&'s str>,
-    /// Whether the run keeps its spec when the hook is corrected, as an attempt of a lifecycle hook does.
+    /// Whether the run keeps its spec when the hook is fixed, as an attempt of a lifecycle hook does.
     keeps_spec: bool,
     /// Trouble.
     pub(super) diagnosis: Diagnosis,
@@ -90,7 +90,7 @@ impl<'s> TroubledRun<'s> {
                 sentence(&verdict) + &request.unwrap_or_default()
             }
             Trouble::Unproven => {
-                format!("HookRun {name} is Successful without a measured success, which does not count.")
+                format!("HookRun {name} is Successful but does not count: it has no measured success.")
             }
             Trouble::InvalidSpec | Trouble::NoSuccessLimit | Trouble::TimedOut | Trouble::Terminated => {
                 let subject = self
@@ -107,8 +107,8 @@ impl<'s> TroubledRun<'s> {
         match self.diagnosis.errors {
             0 | 1 if is_reported => error,
             0 | 1 => format!("1 error so far: {error}"),
-            errors if is_reported => format!("{error} ({errors} errors in a row)"),
-            errors => format!("{errors} errors in a row so far: {error}"),
+            errors if is_reported => format!("{error} ({errors} consecutive errors)"),
+            errors => format!("{errors} consecutive errors so far: {error}"),
         }
     }
 
@@ -123,29 +123,27 @@ impl<'s> TroubledRun<'s> {
         format!("{subject}: {}", self.diagnosis.cause)
     }
 
-    /// Describes what happens without and with a correction. `pod` is the word for the pod that a skip is for.
+    /// Describes what happens without a fix and with one. `pod` is the word for the pod that a skip is for.
     pub(super) fn continues(&self, pod: &str) -> String {
         let (diagnosis, name) = (&self.diagnosis, self.run.name_any());
         let corrected = if self.keeps_spec {
             format!(
-                "HookRun {name} keeps its spec: correct {}, then delete the HookRun.",
+                "HookRun {name} does not pick up changes: fix {}, then delete the HookRun.",
                 self.hook()
             )
         } else {
-            format!(
-                "The hook runs again automatically once {} is corrected.",
-                self.hook()
-            )
+            let hook = if self.template.is_some() { "the hook" } else { "it" };
+            format!("If you fix {}, {hook} is rerun automatically.", self.hook())
         };
         if diagnosis.is_impossible() {
             return corrected;
         }
         if !diagnosis.is_final {
-            return format!("No retry is needed: HookRun {name} keeps measuring. {corrected}");
+            return format!("No retry is needed: HookRun {name} is still measuring. {corrected}");
         }
         match diagnosis.trouble {
             Trouble::Measured | Trouble::Unproven | Trouble::Terminated => {
-                format!("Run the hook again, or skip it for {pod}.")
+                format!("Rerun the hook, or skip it for {pod}.")
             }
             Trouble::InvalidSpec
             | Trouble::NoSuccessLimit
@@ -162,12 +160,12 @@ impl<'s> TroubledRun<'s> {
         let url = url.filter(|_| is_alone);
         let advice = self.diagnosis.trouble.advice(url.as_deref());
         let effect = if self.keeps_spec {
-            "then delete the HookRun"
+            ", then delete the HookRun"
         } else {
-            "the hook then runs again automatically"
+            ": the hook is then rerun automatically"
         };
         let edit = advice.edit.map(|purpose| {
-            let purpose = format!("{purpose}: {effect}");
+            let purpose = format!("{purpose}{effect}");
             edit_template(self.snapshot, self.template, &purpose)
         });
         let again = advice
@@ -181,7 +179,7 @@ impl<'s> TroubledRun<'s> {
         };
         let (name, flags) = (self.run.name_any(), &self.snapshot.flags);
         let delete = self.keeps_spec.then(|| {
-            let purpose = "starts the attempt again, with the corrected hook";
+            let purpose = "restart the attempt with the fixed hook";
             Next::new(format!("kubectl delete hookrun {name}{flags}"), purpose)
         });
         commands.into_iter().flatten().chain(delete).collect()

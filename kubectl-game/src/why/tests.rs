@@ -136,20 +136,20 @@ fn a_pod_whose_hook_cannot_run() {
     let answers = [
         (
             "HookTemplateMissing",
-            "its hook cannot run: HookTemplate empty does not exist; create it",
+            "its hook cannot run, because HookTemplate empty does not exist; create it",
         ),
         (
             "HookArgumentsUnresolved",
-            "its hook cannot run: arguments of HookTemplate empty have no value: room; set them in the workload's \
+            "its hook cannot run, because HookTemplate empty needs a value for argument room; set it in the workload's \
              hook.args or in the template",
         ),
         (
             "HookRunNameInvalid",
-            "its hook cannot run: HookRun a-b-c exists and does not belong to this workload; delete it",
+            "its hook cannot run, because HookRun a-b-c already exists but does not belong to this workload; delete it",
         ),
         (
             "PodAddressMissing",
-            "its hook cannot run: the hook uses PodIP, but the pod has no IP address yet",
+            "its hook cannot run, because the hook uses PodIP, but the pod has no IP address yet",
         ),
     ];
     let answers = answers.map(|(reason, message)| {
@@ -180,20 +180,19 @@ fn a_pod_that_waits_for_no_hook() {
             "RollingOut",
             "Progressing",
             "True",
-            "2 of 3 pods are updated; 1 pod is waiting until more than 2 pods are available (maxUnavailable): arena-x7k2p",
+            "2 of 3 pods are updated; 1 pod is waiting because maxUnavailable is reached: arena-x7k2p",
         ),
         old(
             "RolloutComplete",
             "Progressing",
             "True",
-            "2 of 3 pods have the update revision; the others keep their revision until spec.updateStrategy.partition is \
-             lowered",
+            "2 of 3 pods are at the update revision; the rest are held back by spec.updateStrategy.partition",
         ),
         old(
             "WaitingForDeletion",
             "Progressing",
             "True",
-            "2 of 3 pods are updated; the others are updated when they are deleted",
+            "2 of 3 pods are updated; the rest will be updated when they are deleted",
         ),
         old(
             "NotInPlaceUpdatable",
@@ -205,13 +204,13 @@ fn a_pod_that_waits_for_no_hook() {
             "InPlaceStalled",
             "UpdateBlocked",
             "True",
-            "pod arena-x7k2p: container game is waiting: ImagePullBackOff; correct the image, or revert the template",
+            "pod arena-x7k2p: container game is waiting: ImagePullBackOff; fix the image, or revert the template",
         ),
         old(
             "InvalidSpec",
             "InvalidSpec",
             "True",
-            "spec.selector: is empty; name at least one label",
+            "spec.selector: must not be empty, because an empty selector matches all pods in the namespace",
         ),
     ];
     let mut unseen = samples::complete();
@@ -235,7 +234,7 @@ fn a_pod_whose_hooks_are_skipped_says_so() {
     );
     assert!(of_pod(&snapshot, "arena-x7k2p").contains("Its hooks are skipped"));
     snapshot.pods[2].metadata.uid = Some("another".to_owned());
-    assert!(of_pod(&snapshot, "arena-x7k2p").contains("does not name its UID"));
+    assert!(of_pod(&snapshot, "arena-x7k2p").contains("its value is not the pod's UID"));
 }
 
 #[test]
@@ -244,7 +243,7 @@ fn a_workload_says_everything_that_needs_a_person() {
 }
 
 #[test]
-fn an_aborted_rollout_begins_again_or_gets_another_template() {
+fn an_aborted_rollout_is_restarted_or_gets_another_template() {
     let ends = |snapshot: &Snapshot, words: &str, next: &[&str]| {
         let answer = super::game(snapshot);
         assert!(answer.text().ends_with(words), "{answer:?}");
@@ -252,10 +251,10 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
     };
     let (retry, undo) = ("kubectl game retry arena", "kubectl game undo arena");
     let mut snapshot = samples::rolled_back();
-    let or = "or correct the template, or roll it back.";
+    let or = "fix the template, or roll it back.";
     ends(
         &snapshot,
-        &format!("arena-5f6d8b. Begin the rollout again; {or}"),
+        &format!("arena-5f6d8b. Restart the rollout, {or}"),
         &[retry, undo],
     );
     let status = snapshot.game.status.as_mut().unwrap();
@@ -264,15 +263,15 @@ fn an_aborted_rollout_begins_again_or_gets_another_template() {
             condition.reason = "LifecycleHookAborted".to_owned();
         }
     }
-    let by_hook = format!("Fix the cause, then begin the rollout again; {or}");
+    let by_hook = format!("Fix the cause and restart the rollout, {or}");
     ends(&snapshot, &by_hook, &[retry, undo]);
     snapshot.game.spec.update_strategy.get_or_insert_default().paused = Some(true);
-    let paused = format!("No pod goes back until it is resumed. {by_hook}");
+    let paused = format!("No pod is rolled back until the update is resumed. {by_hook}");
     ends(&snapshot, &paused, &["kubectl game resume arena", retry, undo]);
-    // Without a rollback, the hook alone runs again.
+    // Without a rollback, the hook alone is rerun.
     let status = snapshot.game.status.as_mut().unwrap();
     status.rollback = None;
-    let held = "Fix the cause, then run the hook again; or correct the template, or roll back.";
+    let held = "Fix the cause and rerun the hook, fix the template, or roll back.";
     let hook = format!("{retry} --lifecycle NAME");
     ends(&snapshot, held, &[hook.as_str(), undo]);
 }
@@ -287,7 +286,7 @@ fn pods_of_an_aborted_rollout_wait_and_those_that_are_back_do_not() {
     );
     let is_back = of_pod(&snapshot, "arena-x7k2p");
     assert!(
-        is_back.starts_with("Pod arena-x7k2p is not waiting: it is ready, at its target revision"),
+        is_back.starts_with("Pod arena-x7k2p is not waiting: it is ready and at its target revision"),
         "{is_back}"
     );
 }

@@ -148,16 +148,21 @@ impl Diagnosis {
         is_such && !self.is_final
     }
 
-    /// Returns the predicate of the hook.
-    pub(super) fn predicate(&self) -> &'static str {
+    /// Returns the predicate of this number of hooks.
+    pub(super) fn predicate(&self, count: usize) -> &'static str {
+        let (running, failing) = if count == 1 {
+            ("is running", "keeps failing with errors")
+        } else {
+            ("are running", "keep failing with errors")
+        };
         match self.trouble {
             Trouble::InvalidSpec => "cannot be measured",
             Trouble::Measured | Trouble::Unproven => "did not succeed",
             Trouble::TimedOut | Trouble::Terminated => "ended without a verdict",
             Trouble::NoSuccessLimit => "cannot succeed",
-            Trouble::NotMeasured(_) | Trouble::UnknownError if !self.is_reported => "is running",
+            Trouble::NotMeasured(_) | Trouble::UnknownError if !self.is_reported => running,
             Trouble::NotMeasured(_) if self.is_impossible() => "cannot succeed",
-            Trouble::NotMeasured(_) | Trouble::UnknownError if !self.is_final => "keeps failing with errors",
+            Trouble::NotMeasured(_) | Trouble::UnknownError if !self.is_final => failing,
             Trouble::NotMeasured(_) if self.errors == 0 => "did not succeed",
             Trouble::NotMeasured(_) | Trouble::UnknownError => "ended in Error",
         }
@@ -222,14 +227,14 @@ fn ended(status: &HookRunStatus, last: Option<&Measurement>) -> Trouble {
 pub(super) struct Advice {
     /// Purpose of editing the HookTemplate; `None` if that does not help.
     pub(super) edit: Option<String>,
-    /// Purpose of running the hook again without a change; `None` if that does not help.
+    /// Purpose of rerunning the hook without a change; `None` if that does not help.
     pub(super) retry: Option<String>,
-    /// Whether running the hook again is more likely to help.
+    /// Whether rerunning the hook is more likely to help.
     pub(super) is_retried_first: bool,
 }
 
 impl Advice {
-    /// Returns advice to correct the HookTemplate first.
+    /// Returns advice to fix the HookTemplate first.
     fn edit(purpose: &str, retry: Option<&str>) -> Self {
         Self {
             edit: Some(purpose.to_owned()),
@@ -238,7 +243,7 @@ impl Advice {
         }
     }
 
-    /// Returns advice to run the hook again first.
+    /// Returns advice to rerun the hook first.
     fn retry(purpose: &str, edit: Option<&str>) -> Self {
         Self {
             edit: edit.map(str::to_owned),
@@ -251,87 +256,93 @@ impl Advice {
 impl Trouble {
     /// Returns what ends the trouble. `url` is that of the endpoint, if all pods with the trouble have the same.
     pub(super) fn advice(self, url: Option<&str>) -> Advice {
-        let again = "run the hook again";
+        let again = "rerun the hook";
         match self {
-            Self::InvalidSpec => Advice::edit("correct it", None),
+            Self::InvalidSpec => Advice::edit("fix it", None),
             Self::NoSuccessLimit => {
                 Advice::edit("set count, successfulLimit or consecutiveSuccessfulLimit", None)
             }
             Self::NotMeasured(reason) => of_measurement(reason, url),
             Self::UnknownError => Advice::edit(
-                "correct the request or the condition, if one is wrong",
-                Some("once the cause is fixed"),
+                "fix the request or the condition if one of them is wrong",
+                Some("rerun the hook once the cause is fixed"),
             ),
             Self::Measured | Self::Unproven | Self::Terminated => Advice::retry(again, None),
-            Self::TimedOut => Advice::retry(again, Some("if timeoutSeconds is too short")),
+            Self::TimedOut => Advice::retry(again, Some("raise timeoutSeconds if it is too low")),
         }
     }
 }
 
 /// Returns what ends errors with this reason.
 fn of_measurement(reason: MeasurementReason, url: Option<&str>) -> Advice {
-    let (again, right) = ("run the hook again", Some("once the response is correct"));
+    let again = "rerun the hook";
+    let right = Some("rerun the hook once the response is correct");
     let url = url.filter(|url| is_inert(url));
     match reason {
         MeasurementReason::InvalidRequest => Advice::edit(
-            "correct its arguments and placeholders",
-            Some("once its Secrets and ConfigMaps are correct"),
+            "fix its arguments and placeholders",
+            Some("rerun the hook once its Secrets and ConfigMaps are correct"),
         ),
         MeasurementReason::Forbidden => Advice::edit(
-            "correct the URL, whose address the egress policy forbids",
-            Some("once the egress policy allows the address"),
+            "change the URL, because the egress policy forbids its address",
+            Some("rerun the hook once the egress policy allows the address"),
         ),
         MeasurementReason::Unreachable => {
             let address = url.map(address);
-            let wrong = address.unwrap_or("the request");
+            let fix = address.map_or_else(
+                || "fix the request if it is wrong".to_owned(),
+                |address| format!("fix the URL if {address} is wrong"),
+            );
             let endpoint = address.unwrap_or("the endpoint");
-            Advice::edit(
-                &format!("if {wrong} is wrong"),
-                Some(&format!("once {endpoint} responds")),
-            )
+            Advice::edit(&fix, Some(&format!("rerun the hook once {endpoint} responds")))
         }
         MeasurementReason::Timeout => Advice::retry(
-            "once it responds in time",
-            Some("if timeoutSeconds is too short, or the URL is wrong"),
+            "rerun the hook once the endpoint responds in time",
+            Some("raise timeoutSeconds, or fix the URL"),
         ),
         MeasurementReason::Status => {
             let url = url.unwrap_or("the endpoint");
-            Advice::edit("if the URL is wrong", Some(&format!("once {url} returns 2xx")))
+            Advice::edit(
+                "fix the URL if it is wrong",
+                Some(&format!("rerun the hook once {url} returns 2xx")),
+            )
         }
-        MeasurementReason::MalformedAnswer => Advice::edit("correct the URL, jsonPath or condition", right),
-        MeasurementReason::PathNotFound => Advice::edit("correct jsonPath", right),
-        MeasurementReason::QueryFailed => Advice::edit("correct the query", right),
-        MeasurementReason::ConditionFailed => Advice::edit("correct the condition", right),
+        MeasurementReason::MalformedAnswer => Advice::edit("fix the URL, jsonPath or condition", right),
+        MeasurementReason::PathNotFound => Advice::edit("fix jsonPath", right),
+        MeasurementReason::QueryFailed => Advice::edit("fix the query", right),
+        MeasurementReason::ConditionFailed => Advice::edit("fix the condition", right),
         MeasurementReason::NoData => Advice::edit(
-            "correct the query or path, or set onNoData",
-            Some("once the response has data"),
+            "fix the query or path, or set onNoData",
+            Some("rerun the hook once the response has data"),
         ),
         MeasurementReason::PartialAnswer => Advice::retry(
-            "once the response is complete",
-            Some("if an incomplete response is enough, set acceptPartial"),
+            "rerun the hook once the response is complete",
+            Some("set acceptPartial if an incomplete response is sufficient"),
         ),
         MeasurementReason::AnswerDropped | MeasurementReason::NotAsked => Advice::retry(
-            "once hook-operator has capacity",
-            Some("if it measures too often, raise interval"),
+            "rerun the hook once hook-operator has capacity",
+            Some("raise interval if the hook measures too often"),
         ),
         MeasurementReason::JobRefused => Advice::retry(
-            "once the ServiceAccount hookgate-hooks is allowed to create the Job",
-            Some("if the Job is wrong"),
+            "rerun the hook once ServiceAccount hookgate-hooks is allowed to create the Job",
+            Some("fix the Job if it is wrong"),
         ),
-        MeasurementReason::JobLost => Advice::retry(again, Some("if the Job is wrong")),
+        MeasurementReason::JobLost => Advice::retry(again, Some("fix the Job if it is wrong")),
         MeasurementReason::ApiRefused => Advice::retry(
-            "once the ServiceAccount hookgate-hooks has the right",
-            Some("if the object or the command is wrong"),
+            "rerun the hook once ServiceAccount hookgate-hooks has the required permission",
+            Some("fix the object or the command if one of them is wrong"),
         ),
         MeasurementReason::ObjectGone => Advice::retry(
-            "once the object exists",
-            Some("if the name of the object is wrong"),
+            "rerun the hook once the object exists",
+            Some("fix the name of the object if it is wrong"),
         ),
         MeasurementReason::CommandNotRun => Advice::retry(
-            "once the container runs",
-            Some("if the container or the command is wrong"),
+            "rerun the hook once the container is running",
+            Some("fix the container name or the command if one of them is wrong"),
         ),
-        MeasurementReason::CommandLost => Advice::retry(again, Some("if the command ends its container")),
+        MeasurementReason::CommandLost => {
+            Advice::retry(again, Some("fix the command if it terminates its container"))
+        }
     }
 }
 

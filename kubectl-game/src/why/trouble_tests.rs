@@ -91,7 +91,7 @@ fn commands_have_real_names_and_a_skip_comes_last() {
         "HookNotTakenUp",
         "HookRunTerminating",
     ] {
-        let snapshot = samples::because(reason, "its hook cannot run: something is wrong");
+        let snapshot = samples::because(reason, "its hook cannot run, because something is wrong");
         check(reason, &of_pod(&snapshot));
         check(reason, &super::game(&snapshot));
         check(reason, &super::game(&samples::unresolved(reason)));
@@ -101,16 +101,16 @@ fn commands_have_real_names_and_a_skip_comes_last() {
 #[test]
 fn a_hook_that_ended_in_error_is_corrected_or_run_again() {
     let corrected = [
-        ("InvalidRequest", "once its Secrets and ConfigMaps are correct"),
-        ("Forbidden", "once the egress policy allows the address"),
-        ("Unreachable", "once 10.0.0.7:9091 responds"),
-        ("Status", "once http://10.0.0.7:9091 returns 2xx"),
-        ("MalformedAnswer", "once the response is correct"),
-        ("PathNotFound", "once the response is correct"),
-        ("QueryFailed", "once the response is correct"),
-        ("ConditionFailed", "once the response is correct"),
-        ("NoData", "once the response has data"),
-        ("SomethingNew", "once the cause is fixed"),
+        ("InvalidRequest", "its Secrets and ConfigMaps are correct"),
+        ("Forbidden", "the egress policy allows the address"),
+        ("Unreachable", "10.0.0.7:9091 responds"),
+        ("Status", "http://10.0.0.7:9091 returns 2xx"),
+        ("MalformedAnswer", "the response is correct"),
+        ("PathNotFound", "the response is correct"),
+        ("QueryFailed", "the response is correct"),
+        ("ConditionFailed", "the response is correct"),
+        ("NoData", "the response has data"),
+        ("SomethingNew", "the cause is fixed"),
     ];
     for (reason, purpose) in corrected {
         let answer = of_pod(&samples::ended_in_error(reason, "no answer"));
@@ -118,7 +118,8 @@ fn a_hook_that_ended_in_error_is_corrected_or_run_again() {
         assert_eq!(commands[..2], [EDIT, RETRY], "{reason}");
         assert_eq!(commands.last(), Some(&SKIP), "{reason}");
         let edit = &answer.next[0].purpose;
-        assert!(edit.ends_with("the hook then runs again automatically"), "{edit}");
+        assert!(edit.ends_with(": the hook is then rerun automatically"), "{edit}");
+        let purpose = format!("rerun the hook once {purpose}");
         assert_eq!(answer.next[1].purpose, purpose, "{reason}");
     }
     let retried = [
@@ -151,7 +152,7 @@ fn a_hook_that_runs_needs_no_retry() {
         let is_retry = |command: &&str| command.starts_with("kubectl game retry");
         assert!(!commands.iter().any(is_retry), "{reason}: {commands:?}");
         let text = answer.text();
-        let words = "The hook runs again automatically once HookTemplate empty is corrected.";
+        let words = "If you fix HookTemplate empty, the hook is rerun automatically.";
         assert!(text.ends_with(words), "{text}");
     }
 }
@@ -208,7 +209,7 @@ fn a_hook_that_cannot_succeed_is_named_so() {
             text.contains("The PreDelete hook of arena-x7k2p cannot succeed."),
             "{text}"
         );
-        assert!(!text.contains("keeps measuring"), "{text}");
+        assert!(!text.contains("still measuring"), "{text}");
         assert_eq!(answer.commands()[0], EDIT);
     }
     assert_eq!(
@@ -221,7 +222,7 @@ fn a_hook_that_cannot_succeed_is_named_so() {
 fn the_text_names_the_template_the_request_and_the_last_error() {
     let error = "connection refused by 10.0.0.7:9091";
     let cause = "HookTemplate empty, metric players (GET http://10.0.0.7:9091): connection refused by 10.0.0.7:9091 (160 \
-                 errors in a row).";
+                 consecutive errors).";
     let erroring = samples::erroring("HookErrors", "Unreachable", error);
     for answer in [of_pod(&erroring), super::game(&erroring)] {
         let text = answer.text();
@@ -248,7 +249,7 @@ fn errors_of_a_running_hook_are_named_before_the_operator_reports_them() {
     let text = answer.text();
     assert!(
         text.contains(
-            "The PreDelete hook of arena-x7k2p is running. 3 errors in a row so far: HookTemplate empty"
+            "The PreDelete hook of arena-x7k2p is running. 3 consecutive errors so far: HookTemplate empty"
         ),
         "{text}"
     );
@@ -271,7 +272,7 @@ fn a_cause_of_many_pods_is_named_once_with_the_pods() {
     let text = answer.text();
     assert_eq!(text.matches(error).count(), 1, "{text}");
     let words = format!(
-        "The PreDelete hook of 6 pods keeps failing with errors: {list}. For arena-0: HookTemplate empty"
+        "The PreDelete hooks of 6 pods ({list}) keep failing with errors. For example, pod arena-0: HookTemplate empty"
     );
     assert!(text.contains(&words), "{text}");
     assert!(
@@ -280,7 +281,9 @@ fn a_cause_of_many_pods_is_named_once_with_the_pods() {
     );
     assert_eq!(answer.commands(), [EDIT, "kubectl game why pod/arena-0"]);
     assert!(
-        answer.next[0].purpose.starts_with("if the request is wrong"),
+        answer.next[0]
+            .purpose
+            .starts_with("fix the request if it is wrong"),
         "{answer:?}"
     );
 
@@ -288,7 +291,9 @@ fn a_cause_of_many_pods_is_named_once_with_the_pods() {
     let text = missing.text();
     assert_eq!(text.matches("does not exist").count(), 1, "{text}");
     assert!(
-        text.contains(&format!("6 pods are waiting for their PreDelete hook: {list}. ")),
+        text.contains(&format!(
+            "6 pods ({list}) are waiting for their PreDelete hooks. "
+        )),
         "{text}"
     );
 }
@@ -384,7 +389,7 @@ fn a_hook_of_the_rollout_shows_its_errors_too() {
     strategy.canary = serde_json::from_value(steps).unwrap();
     snapshot.runs = vec![run];
     let answer = super::game(&snapshot);
-    let words = "HookRun canary-arena-7d4b9c-1-no-alerts of the canary step is running. 3 errors in a row so far: \
+    let words = "HookRun canary-arena-7d4b9c-1-no-alerts of the canary step is running. 3 consecutive errors so far: \
                  HookTemplate no-alerts, metric players";
     assert!(answer.text().contains(words), "{answer:?}");
     assert_eq!(answer.commands()[0], "kubectl edit hooktemplate no-alerts");
@@ -411,12 +416,13 @@ fn an_attempt_of_a_lifecycle_hook_keeps_its_spec() {
     });
     status.conditions.push(serde_json::from_value(blocked).unwrap());
     let answer = super::game(&snapshot);
-    let words = "HookRun lifecycle-arena-7d4b9c-2-smoke-test-1 keeps its spec: correct HookTemplate empty, then delete";
+    let words = "HookRun lifecycle-arena-7d4b9c-2-smoke-test-1 does not pick up changes: fix HookTemplate empty, then \
+                 delete";
     assert!(answer.text().contains(words), "{answer:?}");
     let delete = "kubectl delete hookrun lifecycle-arena-7d4b9c-2-smoke-test-1";
     assert_eq!(answer.commands()[..2], [EDIT, delete]);
     assert!(
-        answer.next[0].purpose.ends_with(": then delete the HookRun"),
+        answer.next[0].purpose.ends_with(", then delete the HookRun"),
         "{answer:?}"
     );
 }
@@ -442,7 +448,10 @@ fn an_address_that_a_shell_would_run_stands_in_no_command() {
     let plain =
         Trouble::NotMeasured(MeasurementReason::Status).advice(Some("http://[fd00::7]:9091/players?room=1"));
     let retry = plain.retry.unwrap();
-    assert_eq!(retry, "once http://[fd00::7]:9091/players?room=1 returns 2xx");
+    assert_eq!(
+        retry,
+        "rerun the hook once http://[fd00::7]:9091/players?room=1 returns 2xx"
+    );
 }
 
 #[test]
@@ -457,8 +466,8 @@ fn hook_operator_is_looked_up_in_the_same_cluster() {
 
 #[test]
 fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
-    let message = "its hook cannot run: HookRun pre-delete-hook-arena-7d4b9c-x7k2p-empty is stuck in deletion; fix the \
-                   controller that owns its finalizers, or remove them from metadata.finalizers";
+    let message = "its hook cannot run, because HookRun pre-delete-hook-arena-7d4b9c-x7k2p-empty is stuck terminating; \
+                   fix the controller that owns its finalizers, or remove the finalizers";
     let mut snapshot = samples::because("HookRunTerminating", message);
     let mut run = samples::run(samples::players(json!({})), json!({}));
     run.metadata.deletion_timestamp = Some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
@@ -471,7 +480,7 @@ fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
     snapshot.runs = vec![run];
     let name = "pre-delete-hook-arena-7d4b9c-x7k2p-empty";
     let patch = format!(
-        "kubectl patch hookrun {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'  # removes the \
+        "kubectl patch hookrun {name} --type=merge -p '{{\"metadata\":{{\"finalizers\":null}}}}'  # remove the \
          finalizer, if no controller does"
     );
     let waiting = snapshot
@@ -480,11 +489,11 @@ fn a_run_that_a_finalizer_keeps_is_freed_on_a_condition() {
         .find(|pod| pod.metadata.name.as_deref() == Some("arena-x7k2p"));
     for answer in [super::game(&snapshot), super::pod(&snapshot, waiting.unwrap())] {
         let text = answer.text();
-        let words = format!("HookRun {name} is stuck in deletion (finalizer example.com/audit). ");
+        let words = format!("HookRun {name} is stuck terminating (finalizer example.com/audit). ");
         assert!(text.contains(&words), "{text}");
-        assert!(!text.contains("from metadata.finalizers"), "{text}");
-        let words =
-            "Fix the controller that should remove the finalizer; if there is none, remove the finalizer.";
+        assert!(!text.contains("controller that owns"), "{text}");
+        let words = "Fix the controller responsible for the finalizer, or remove the finalizer if no such controller \
+                     exists.";
         assert!(text.ends_with(words), "{text}");
         assert_eq!(answer.next[0].to_string(), patch);
         assert_eq!(

@@ -49,17 +49,17 @@ fn a_slip_in_a_template_gets_its_remedy() {
         (
             "count: 1",
             "count: \"three\"",
-            "count: \"three\" is not a whole number; write a number, for example 3",
+            "count: must be an integer, not \"three\"",
         ),
         (
             "count: 1",
             "count: \"3\"",
-            "count: \"3\" is not a whole number; write it without quotes",
+            "count: must be an integer, not \"3\"; remove the quotes",
         ),
         (
             "interval: 5s",
             "interval: 5",
-            "interval: 5 is not a duration; write 5s",
+            "interval: must be a duration, not 5; write 5s",
         ),
         (
             "result == 0",
@@ -74,7 +74,7 @@ fn a_slip_in_a_template_gets_its_remedy() {
         (
             "args: [{name: PodIP}]",
             "args: [{name: PodIp}]",
-            "args[0].name: \"PodIp\" is not filled in for each pod; did you mean PodIP?",
+            "args[0].name: \"PodIp\" is not one of the arguments that the operator sets for each pod; did you mean PodIP?",
         ),
         (
             "{{ args.PodIP",
@@ -84,7 +84,7 @@ fn a_slip_in_a_template_gets_its_remedy() {
         (
             "args: [{name: PodIP}]",
             "args: []",
-            "args.PodIP not supplied; declare PodIP under args without a value: it is filled in for each pod",
+            "args.PodIP not supplied; declare PodIP under args without a value, and it will be set for each pod",
         ),
         (
             "{{ args.PodIP",
@@ -104,12 +104,12 @@ fn a_slip_in_a_template_gets_its_remedy() {
         (
             "v1alpha1\nkind: HookTemplate",
             "v1\nkind: HookTemplat",
-            "apiVersion: \"tkex.tencent.com/v1\" is not served",
+            "apiVersion: must be tkex.tencent.com/v1alpha1, not \"tkex.tencent.com/v1\"",
         ),
         (
             "v1alpha1\nkind: HookTemplate",
             "v1\nkind: HookTemplat",
-            "kind: \"HookTemplat\" is not served; did you mean",
+            "kind: unknown kind \"HookTemplat\"; did you mean",
         ),
     ] {
         let said = lint(TEMPLATE, text, slip, &[]);
@@ -125,7 +125,7 @@ fn a_slip_in_a_workload_gets_its_remedy() {
         (
             "duration: 600",
             "duration: 10m",
-            "pause.duration: \"10m\" is not a whole number of seconds; write 600",
+            "pause.duration: must be a number of seconds, not \"10m\"; write 600",
         ),
         (
             "templateName: players",
@@ -154,14 +154,14 @@ fn a_misspelt_argument_of_pods_is_not_to_be_set_by_hand() {
     let both = format!("{WORKLOAD}---\n{}", TEMPLATE.replace("PodIP", "PodIp"));
     let said = lint(&both, "PodIp}]", "PodIp}]", &[]);
     assert_eq!(said.code, 1, "{said:?}");
-    let remedy = "arguments of HookTemplate players have no value: PodIp; did you mean PodIP?";
+    let remedy = "HookTemplate players needs a value for argument PodIp; did you mean PodIP?";
     assert!(said.out.contains(remedy), "{said:?}");
-    let warning = "warning: spec.args[0].name: \"PodIp\" is not filled in for each pod; did you mean PodIP?";
+    let warning = "warning: spec.args[0].name: \"PodIp\" is not one of the arguments that the operator sets for each pod; did you mean PodIP?";
     assert!(said.out.contains(warning), "{said:?}");
     let run = Manifest::new(TEMPLATE);
     let said = hook(&["run", "-f", run.path(), "--arg", "podip=127.0.0.1"]);
     assert!(
-        said.err.contains("(here: --arg PodIP=VALUE; you passed podip)"),
+        said.err.contains("(pass --arg PodIP=VALUE; you passed podip)"),
         "{said:?}"
     );
 }
@@ -178,12 +178,12 @@ fn what_may_never_succeed_is_a_warning() {
         (
             "{$.players}",
             "{$.rooms[*].players}",
-            "always returns a list, on which this condition fails",
+            "always returns a list, and this condition fails on lists",
         ),
         (
             "web:",
             "datadog: {query: x}\n      web:",
-            "hookgate has no such provider",
+            "this provider is not supported",
         ),
     ] {
         let said = lint(TEMPLATE, text, slip, &[]);
@@ -216,8 +216,8 @@ fn differences_from_the_original_operators_are_reported_on_request() {
     let said = lint(&manifest, "count", "count", &["--from-original"]);
     assert_eq!(said.code, 0, "{said:?}");
     for words in [
-        "metrics[0].count: a failed measurement ends the run as Failed; with the original operators",
-        "metrics[0].successCondition: a response in which one of the keys is missing or null is an Error; the original",
+        "metrics[0].count: a failed measurement ends the run as Failed, whereas the original operators",
+        "metrics[0].successCondition: a response in which a key is missing or null is an Error, whereas the original",
     ] {
         assert!(said.out.contains(words), "{words}: {said:?}");
     }
@@ -246,15 +246,16 @@ fn a_file_that_cannot_be_read_does_not_hide_the_others() {
     let said = hook(&["lint", "-f", path, "no-such-file.yaml"]);
     assert_eq!(said.code, 64, "{said:?}");
     assert!(
-        said.out
-            .contains("b.yaml:9:12: HookTemplate players: spec.metrics[0].count: \"x\" is not"),
+        said.out.contains(
+            "b.yaml:9:12: HookTemplate players: spec.metrics[0].count: must be an integer, not \"x\""
+        ),
         "{said:?}"
     );
     for words in [
         "a.yaml:2:2: ",
-        "; this is a Helm template: lint the output of helm template\n",
-        "; check whether the line is indented too far, or whether a value that contains \": \" lacks quotes\n",
-        "; indent with spaces, not with tabs\n",
+        "; this is a Helm template; check the output of helm template instead\n",
+        "; check whether the line is indented too far, or whether a value that contains \": \" needs quotes\n",
+        "; indent with spaces, not tabs\n",
         "error: failed to read no-such-file.yaml: ",
     ] {
         assert!(said.err.contains(words), "{words}: {said:?}");

@@ -37,7 +37,7 @@ fn both_conditions_are_explained() {
     assert_eq!(
         said.out,
         "? Inconclusive state: \"ending\" satisfies neither result in [\"idle\", \"ended\"] nor failureCondition \
-         result == \"playing\"\n  result is text: ending\n  successCondition is false: result in [\"idle\", \
+         result == \"playing\"\n  result is a string: ending\n  successCondition is false: result in [\"idle\", \
          \"ended\"]\n  failureCondition is false: result == \"playing\"\n"
     );
 }
@@ -51,7 +51,7 @@ fn an_answer_that_cannot_be_judged_says_why() {
     };
     assert_eq!(
         said("{}", "200"),
-        "! Error        players: key \"players\" is not found: the object has no keys (at byte 2 of jsonPath)\n"
+        "! Error        players: key \"players\" not found: the object is empty (at byte 2 of jsonPath)\n"
     );
     assert_eq!(
         said(r#"{"players":0}"#, "503"),
@@ -62,7 +62,7 @@ fn an_answer_that_cannot_be_judged_says_why() {
 
 #[test]
 fn numbers_stand_for_what_prometheus_would_answer() {
-    let no_data = "no data: the query matched no series (onNoData Failed)";
+    let no_data = "no data: the query matched no series (onNoData: Failed)";
     let bad_data = r#"{"status":"error","errorType":"bad_data","error":"parse error"}"#;
     let cases = [
         ("sessions", "[]", 1, no_data),
@@ -127,5 +127,5 @@ fn only_arguments_that_a_condition_mentions_must_be_given() {
     let seen = text.replace("result == 0", "result <= {{ args.PodIP }}");
     let said = evaluate(Manifest::new(&seen).path(), r#"{"players":0}"#);
     assert_eq!(said.code, 64, "{said:?}");
-    assert!(said.err.contains("here: --arg PodIP=VALUE"), "{said:?}");
+    assert!(said.err.contains("(pass --arg PodIP=VALUE)"), "{said:?}");
 }

@@ -40,10 +40,11 @@ fn other_objects_are_ignored_and_a_workload_is_read_as_by_its_operator() {
     assert_eq!(
         manifest.anonymous(&said.out),
         "FILE:9:14: GameDeployment g: spec.elsewhere: unknown field: the API server would drop it\n\
-         FILE:10:13: GameDeployment g: spec.selector: it selects every pod; name at least one label\n\
-         FILE:11:13: GameDeployment g: spec.template.spec.containers: a pod needs at least one container\n\
-         FILE:13:11: GameDeployment g: spec.updateStrategy.type: \"InPlaceUpdate\" is not one of \"RollingUpdate\", \
-         \"InplaceUpdate\", \"HotPatchUpdate\", \"OnDelete\", \"Recreate\"; did you mean InplaceUpdate?\n\
+         FILE:10:13: GameDeployment g: spec.selector: must not be empty, because an empty selector matches all pods in \
+         the namespace\n\
+         FILE:11:13: GameDeployment g: spec.template.spec.containers: must list at least one container\n\
+         FILE:13:11: GameDeployment g: spec.updateStrategy.type: must be one of \"RollingUpdate\", \"InplaceUpdate\", \
+         \"HotPatchUpdate\", \"OnDelete\", \"Recreate\", not \"InPlaceUpdate\"; did you mean InplaceUpdate?\n\
          FILE:9:3: GameDeployment g: warning: spec: no PreDelete hook: pods are deleted without running a hook, and \
          their players are disconnected; set preDeleteUpdateStrategy.hook\n"
     );
@@ -61,19 +62,20 @@ fn what_the_api_server_refuses_is_refused() {
     let said = hook(&["lint", "-f", manifest.path()]);
     assert_eq!(said.code, 1, "{said:?}");
     let text = manifest.anonymous(&said.out);
-    let golden = "FILE:1:13: GameDeployment Arena_1: apiVersion: \"tkex.tencent.com/v1\" is not served; write tkex.tencent.com/v1alpha1\n\
-        FILE:3:18: GameDeployment Arena_1: metadata.name: \"Arena_1\" is not allowed; use at most 253 lowercase letters, digits, - and ., with a letter or digit at both ends and around each dot\n\
-        FILE:3:38: GameDeployment Arena_1: metadata.namespace: \"A\" is not allowed; use at most 63 lowercase letters, digits and -, with a letter or digit at both ends\n\
-        FILE:3:57: GameDeployment Arena_1: metadata.labels.build: \"feature/new\" is not allowed as a label; use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends\n\
-        FILE:5:13: GameDeployment Arena_1: spec.replicas: \"3\" is not a whole number; write it without quotes\n\
-        FILE:6:13: GameDeployment Arena_1: spec.selector: it selects every pod; name at least one label\n\
-        FILE:7:13: GameDeployment Arena_1: spec.template.spec.containers: a pod needs at least one container\n\
-        FILE:10:7: HookTemplte t: kind: \"HookTemplte\" is not served; did you mean HookTemplate?\n\
-        FILE:13:1: HookRun without a name: apiVersion: is missing; write tkex.tencent.com/v1alpha1\n\
-        FILE:13:1: HookRun without a name: metadata.name: is missing\n\
-        FILE:16:5: HookRun without a name: spec.metrics[0]: field name is missing\n\
-        FILE:16:21: HookRun without a name: spec.metrics[0].provider.web: [] is not an object; write its fields below it\n\
-        FILE:17:15: HookRun without a name: spec.metrics[0].interval: duration \"5 s\" has an unknown unit; use ns, us, ms, s, m, h, without spaces\n";
+    let golden = "\
+        FILE:1:13: GameDeployment Arena_1: apiVersion: must be tkex.tencent.com/v1alpha1, not \"tkex.tencent.com/v1\"\n\
+        FILE:3:18: GameDeployment Arena_1: metadata.name: \"Arena_1\" is invalid: must be at most 253 characters long, contain only lowercase letters, digits, '-' and '.', and have a letter or digit at both ends and next to each '.'\n\
+        FILE:3:38: GameDeployment Arena_1: metadata.namespace: \"A\" is invalid: must be at most 63 characters long, contain only lowercase letters, digits and '-', and start and end with a letter or digit\n\
+        FILE:3:57: GameDeployment Arena_1: metadata.labels.build: \"feature/new\" is not a valid label value: must be at most 63 characters long, contain only letters, digits, '-', '_' and '.', and start and end with a letter or digit\n\
+        FILE:5:13: GameDeployment Arena_1: spec.replicas: must be an integer, not \"3\"; remove the quotes\n\
+        FILE:6:13: GameDeployment Arena_1: spec.selector: must not be empty, because an empty selector matches all pods in the namespace\n\
+        FILE:7:13: GameDeployment Arena_1: spec.template.spec.containers: must list at least one container\n\
+        FILE:10:7: HookTemplte t: kind: unknown kind \"HookTemplte\"; did you mean HookTemplate?\n\
+        FILE:13:1: HookRun without a name: apiVersion: is required; write tkex.tencent.com/v1alpha1\n\
+        FILE:13:1: HookRun without a name: metadata.name: is required\n\
+        FILE:16:5: HookRun without a name: spec.metrics[0]: field name is required\n\
+        FILE:16:21: HookRun without a name: spec.metrics[0].provider.web: must be an object, not []; indent its fields below it\n\
+        FILE:17:15: HookRun without a name: spec.metrics[0].interval: duration \"5 s\" has an unknown unit; use ns, us, ms, s, m or h, without spaces\n";
     assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
 }
 
@@ -117,7 +119,7 @@ fn directories_are_read_as_kubectl_reads_them() {
     let empty = hook(&["lint", "-f", path]);
     assert_eq!(empty.code, 64, "{empty:?}");
     assert!(
-        empty.err.contains("no .json, .yaml or .yml file in ") && empty.err.contains("use -R"),
+        empty.err.contains("no .json, .yaml or .yml files in ") && empty.err.contains("use -R"),
         "{empty:?}"
     );
     std::fs::write(at("b.yml"), GAME).unwrap();
@@ -136,8 +138,8 @@ fn nothing_to_check_is_a_mistake_and_so_is_too_much() {
     let manifest = Manifest::new("apiVersion: v1\nkind: Service\nmetadata: {name: s}\n");
     let said = hook(&["lint", "-f", manifest.path()]);
     assert_eq!((said.code, said.out.as_str()), (64, ""), "{said:?}");
-    let note = "not checked: 1 Service\nnothing to check: no GameDeployment, HookTemplate, HookRun, HookAction, \
-                ExecutionHook in FILE\n";
+    let note = "not checked: 1 Service\nno GameDeployment, HookTemplate, HookRun, HookAction or ExecutionHook to check \
+                in FILE\n";
     assert_eq!(manifest.anonymous(&said.err), note);
     let manifest = Manifest::new(&"# much\n".repeat(3 << 20));
     let said = hook(&["lint", "-f", manifest.path()]);
@@ -177,7 +179,7 @@ fn what_is_legal_and_may_surprise_is_a_warning() {
     let text = manifest.anonymous(&said.out);
     for words in [
         "FILE:8:14: HookTemplate t: warning: spec.metrics[0].comment: unknown field, which has no effect\n",
-        "HookTemplate t: warning: spec.metrics[0]: no condition is set: any 2xx response is a success\n",
+        "HookTemplate t: warning: spec.metrics[0]: no condition is set, so any 2xx response is a success\n",
         "FILE:7:15: HookTemplate t: warning: spec.metrics[0].interval: without count or a success limit",
         "HookTemplate t: ok\n",
     ] {
@@ -216,20 +218,20 @@ spec:
     let lint = |name: &str| lint_with(name, template);
     let (code, out) = lint("nobody");
     assert_eq!(code, 1, "{out}");
-    let words = "spec.preDeleteUpdateStrategy.hook: arguments of HookTemplate nobody have no value: room;";
+    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody needs a value for argument room;";
     assert!(out.contains(words), "{out}");
     let (code, out) = lint("nobdy");
     assert_eq!(code, 0, "{out}");
-    let words = "warning: spec.preDeleteUpdateStrategy.hook.templateName: HookTemplate nobdy does not exist; create it, \
-                 or correct the name: did you mean nobody?";
+    let words = "warning: spec.preDeleteUpdateStrategy.hook.templateName: HookTemplate nobdy does not exist; did \
+                 you mean nobody?";
     assert!(out.contains(words), "{out}");
     let (code, out) = lint("elsewhere");
     assert_eq!((code, out.contains("templateName")), (0, false), "{out}");
     let room = format!("{{name: room, value: '{}'}}", "x".repeat(17_000));
     let (code, out) = lint_with("nobody", &template.replace("{name: room}", &room));
     assert_eq!(code, 1, "{out}");
-    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody is too large: its args have 17045 bytes in total, but \
-                 hooks of a GameDeployment may have at most 16384; shorten them\n";
+    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobody is too large for a GameDeployment hook: its \
+                 args are 17045 bytes in total; the limit is 16384\n";
     assert!(out.contains(words), "{out}");
 }
 
@@ -267,14 +269,14 @@ spec:
     assert_eq!((said.code, said.err.as_str()), (1, ""), "{said:?}");
     let text = manifest.anonymous(&said.out);
     let golden = "\
-        FILE:5:19: HookAction freeze: action.exec.command: must be set; write the program and each of its arguments as an item of the list\n\
+        FILE:5:19: HookAction freeze: action.exec.command: must be set; list the program and each of its arguments as a separate item\n\
         FILE:6:25: HookAction freeze: action.actionTimeoutSeconds: must be at the top level, next to action\n\
-        FILE:7:21: HookAction freeze: callTimeoutSeconds: \"3\" is not a whole number; write it without quotes\n\
+        FILE:7:21: HookAction freeze: callTimeoutSeconds: must be an integer, not \"3\"; remove the quotes\n\
         FILE:8:14: HookAction freeze: quoteAnswer: unknown field: the API server would drop it; did you mean quoteAnswers?\n\
-        FILE:15:16: ExecutionHook freeze-1: spec.parallelism: 0 is too small; the smallest is 1\n\
-        FILE:18:20: ExecutionHook freeze-1: spec.podSelection.podContainerSelector.podSelector: must not be empty: it would select all pods of the namespace; set matchLabels\n\
+        FILE:15:16: ExecutionHook freeze-1: spec.parallelism: 0 must be greater than or equal to 1\n\
+        FILE:18:20: ExecutionHook freeze-1: spec.podSelection.podContainerSelector.podSelector: must not be empty, because an empty selector matches all pods in the namespace; set matchLabels\n\
         FILE:19:23: ExecutionHook freeze-1: spec.podSelection.podContainerSelector.containerLists: unknown field; did you mean containerList?\n\
-        FILE:25:3: ExecutionHook freeze-2: spec: field actionName is missing\n\
+        FILE:25:3: ExecutionHook freeze-2: spec: field actionName is required\n\
         FILE:25:17: ExecutionHook freeze-2: spec.podSelection: one of podContainerNamesList and podContainerSelector must be set\n";
     assert!(text == golden, "--- expected\n{golden}\n--- said\n{text}");
 }
@@ -305,8 +307,8 @@ spec:
         let said = hook(&["lint", "-f", manifest.path()]);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{said:?}");
         let out = manifest.anonymous(&said.out);
-        let unused = "warning: spec.podSelection.podContainerSelector: has no effect beside podContainerNamesList; \
-                      remove one of them\n";
+        let unused = "warning: spec.podSelection.podContainerSelector: is ignored, because podContainerNamesList is also \
+                      set; remove one of them\n";
         assert!(out.contains(unused), "{out}");
         out.lines()
             .find_map(|line| Some(line.split_once("warning: spec.actionName: ")?.1.to_owned()))
@@ -317,10 +319,10 @@ spec:
         lint(&(action("thaw", "games") + &action("freeze", "games"))),
         None
     );
-    let missing = |said: &str| Some(format!("these files have no HookAction freeze; {said}"));
+    let missing = |said: &str| Some(format!("these files do not contain HookAction freeze; {said}"));
     assert_eq!(
         lint(&action("thaw", "games")),
-        missing("the hook waits until it exists")
+        missing("the ExecutionHook will wait until the HookAction exists")
     );
     assert_eq!(lint(&action("freez", "games")), missing("did you mean freez?"));
 }

@@ -104,7 +104,7 @@ fn each_measurement_is_shown_when_it_was_taken() {
         lines[5..],
         [
             "+ Successful   t",
-            "  metric m Successful: \"0\" satisfies result == 0 (2 successful in a row >= consecutiveSuccessfulLimit 2)",
+            "  metric m Successful: \"0\" satisfies result == 0 (2 consecutive successes >= consecutiveSuccessfulLimit 2)",
         ]
     );
     assert_eq!(said.err, "");

@@ -14,11 +14,17 @@ fn refused(words: &[&str]) -> String {
 fn mistakes_on_the_command_line_name_the_flag() {
     let file = example("02");
     assert!(refused(&["run"]).contains("--filename <FILE>"));
-    assert!(refused(&["run", "-f", &file, "--arg", "PodIP"]).contains("\"PodIP\" is not NAME=VALUE"));
+    assert!(
+        refused(&["run", "-f", &file, "--arg", "PodIP"])
+            .contains("'PodIP' for '--arg <NAME=VALUE>': must have the form NAME=VALUE")
+    );
     let file = example("01");
     let words = ["run", "-f", &file, "--arg", "PodIP=p", "--secret"];
     let said = refused(&[&words[..], &["token=hush-hush-hush"]].concat());
-    assert!(said.contains("\"token\" is not NAME/KEY=VALUE"), "{said}");
+    assert!(
+        said.contains("\"token\" must have the form NAME/KEY=VALUE"),
+        "{said}"
+    );
     assert!(!said.contains("hush"), "{said}");
     assert!(!refused(&[&words[..], &["hush-hush-hush"]].concat()).contains("hush"));
     let file = example("02");
@@ -28,13 +34,16 @@ fn mistakes_on_the_command_line_name_the_flag() {
         "{said}"
     );
     let said = refused(&["run", "-f", &file, "--name", "tset"]);
-    assert_eq!(said, "error: no hook named \"tset\"; found: test, test-fail\n");
+    assert_eq!(
+        said,
+        "error: no hook named \"tset\"; available: test, test-fail\n"
+    );
     let words = [
         "evaluate", "-f", &file, "--name", "test", "--arg", "PodIP=p", "--result", "1", "--metric", "wbetest",
     ];
     assert_eq!(
         refused(&words),
-        "error: test has no metric \"wbetest\"; it has webtest\n"
+        "error: test has no metric \"wbetest\"; available: webtest\n"
     );
 }
 
@@ -45,8 +54,9 @@ fn an_argument_that_is_missing_is_named_with_its_place() {
     let said = refused(&[&["run", "-f", manifest.path()], &words[..]].concat());
     assert_eq!(
         manifest.anonymous(&said),
-        "error: FILE:11:7: args[1]: argument \"PodName\" was not supplied; set its value (here: --arg PodName=VALUE)\n       \
-         FILE:13:7: args[3]: argument \"service-name\" was not supplied; set its value (here: --arg service-name=VALUE)\n"
+        "error: FILE:11:7: args[1]: argument \"PodName\" was not supplied; set its value (pass --arg PodName=VALUE)\n\
+         \x20      FILE:13:7: args[3]: argument \"service-name\" was not supplied; set its value (pass --arg \
+         service-name=VALUE)\n"
     );
 }
 

@@ -53,16 +53,16 @@ impl<'a> Absent<'a> {
                         keys_there(name.as_str(), entries.iter().filter_map(|(key, _)| key.as_str()))
                     }
                 };
-                format!("key {:?} is not found{there}", name.as_str())
+                format!("key {:?} not found{there}", name.as_str())
             }
             Absent::Null(Some(key)) => format!("key {key:?} is null"),
             Absent::Null(None) => "the value is null".to_owned(),
-            Absent::Nothing(found_by) => format!("{found_by} has no result"),
+            Absent::Nothing(found_by) => format!("{found_by} returned nothing"),
         };
         let remedy = if message.ends_with('?') {
             ""
         } else {
-            "; write `x ?? default` or `x != nil` where it may be absent"
+            "; use `x ?? default` or `x != nil` if the value may be absent"
         };
         Fault::new(ConditionErrorKind::MissingKey, message + remedy)
     }

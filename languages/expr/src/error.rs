@@ -140,7 +140,7 @@ impl Fault {
 
     /// Creates the error for a comparison with an infinity.
     pub(crate) fn infinity() -> Self {
-        let message = "a value is infinite, like n/0, and cannot be compared; check isInf(…) first";
+        let message = "a value is infinite, such as n/0, and cannot be compared; check isInf(…) first";
         Fault::new(ConditionErrorKind::NotANumber, message)
     }
 

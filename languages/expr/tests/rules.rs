@@ -532,7 +532,7 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
         (
             "result.state != 1",
             r#"{"state":null}"#,
-            "key \"state\" is null; write `x ?? default` or `x != nil` where it may be absent (1:1)",
+            "key \"state\" is null; use `x ?? default` or `x != nil` if the value may be absent (1:1)",
         ),
         (
             "result.n != 3",
@@ -558,9 +558,9 @@ fn errors_say_what_is_wrong_where_and_what_to_do() {
         (
             "result.state != \"busy\"",
             "{}",
-            "key \"state\" is not found: the object has no keys",
+            "key \"state\" not found: the object is empty",
         ),
-        ("result == ", "1", "the condition ends too early (1:11)"),
+        ("result == ", "1", "unexpected end of the condition (1:11)"),
         ("result > 1", "\"45\"", "result is text: use asInt(result)"),
     ] {
         let text = ask(source, Input::Json(&json(result)))

@@ -45,13 +45,13 @@ pub fn parse_signed(text: &str) -> Result<i64, DurationError> {
     sum.map_err(|reason| refused(text, reason))
 }
 
-const EMPTY: &str = "is empty; write a number and a unit, like 30s";
-const NEGATIVE: &str = "is negative; write a number and a unit, like 30s";
-const ONLY_A_SIGN: &str = "is not a duration; write a number and a unit, like 30s";
-const NO_NUMBER: &str = "is not a duration; write a number and a unit, like 1m30s";
+const EMPTY: &str = "is empty; write a number and a unit, such as 30s";
+const NEGATIVE: &str = "must not be negative";
+const ONLY_A_SIGN: &str = "is not a duration; write a number and a unit, such as 30s";
+const NO_NUMBER: &str = "is not a duration; write a number and a unit, such as 1m30s";
 const NO_UNIT: &str = "has a number without a unit; add one of ns, us, ms, s, m, h";
-const UNKNOWN_UNIT: &str = "has an unknown unit; use ns, us, ms, s, m, h, without spaces";
-const TOO_LONG: &str = "is too long; the longest is 2562047h";
+const UNKNOWN_UNIT: &str = "has an unknown unit; use ns, us, ms, s, m or h, without spaces";
+const TOO_LONG: &str = "is too long; the maximum is 2562047h";
 
 fn refused(text: &str, reason: &str) -> DurationError {
     let shown: String = text.chars().take(64).collect();

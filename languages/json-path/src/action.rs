@@ -40,7 +40,7 @@ pub(super) fn steps(nodes: Vec<Node>) -> Result<Vec<Step>, JsonPathError> {
         Node::Constant(at, _) => Err(JsonPathError::at(at, "a constant cannot be mixed with a path")),
         Node::Word(at, word) => {
             let message =
-                format!("`{word}` is not a path; a space ends a key; write `\\ ` for a space in a key");
+                format!("`{word}` is not a path: keys end at a space; write `\\ ` for a space within a key");
             Err(JsonPathError::at(at, message))
         }
     };
@@ -91,7 +91,7 @@ impl<'t> Parser<'t> {
                         ..
                     }))
                 ) {
-                    return Err(JsonPathError::at(at, "`..` directly after `..`"));
+                    return Err(JsonPathError::at(at, "`..` must not follow `..`"));
                 }
                 self.pos += 2;
                 self.descend(at, &mut nodes)?;
@@ -101,7 +101,11 @@ impl<'t> Parser<'t> {
                 None if braced => return Err(JsonPathError::at(at, "`{` without a closing `}`")),
                 Some('}') if braced => return Ok(nodes),
                 None => return Ok(nodes),
-                Some('}') => return Err(JsonPathError::at(at, "write `\\}` for `}` in a key")),
+                Some('}') => {
+                    let message = "unexpected `}`; enclose the path in braces, such as {.age}, or write `\\}` for a brace \
+                                   within a key";
+                    return Err(JsonPathError::at(at, message));
+                }
                 Some(' ' | '@' | '$') => {}
                 Some('[') => self.subscript(at, &mut nodes)?,
                 Some(quote @ ('"' | '\'')) => nodes.push(self.quoted(at, quote)?),
@@ -137,7 +141,10 @@ impl<'t> Parser<'t> {
             match self.next() {
                 Some('\\') => {
                     if self.next().is_none() {
-                        return Err(JsonPathError::at(before, "nothing follows the backslash"));
+                        return Err(JsonPathError::at(
+                            before,
+                            "expected a character after the backslash",
+                        ));
                     }
                 }
                 Some(next) if is_terminator(next) => {
@@ -213,7 +220,7 @@ impl<'t> Parser<'t> {
         if !self.slice(close + 1, self.limit).starts_with(']') {
             return Err(JsonPathError::at(
                 close,
-                "`]` is missing after the `)` of the filter",
+                "missing `]` after the `)` of the filter",
             ));
         }
         self.pos = close + 2;
@@ -269,7 +276,7 @@ impl<'t> Parser<'t> {
             if close + 1 != end {
                 return Err(JsonPathError::at(
                     close,
-                    "`,` or `]` is missing after the `)` of the filter",
+                    "missing `,` or `]` after the `)` of the filter",
                 ));
             }
             let filter = filter::parse(self.text, open + 1, close)?;
@@ -337,7 +344,7 @@ fn slice(at: usize, text: &str) -> Result<Slice, JsonPathError> {
     if step == 0 {
         return Err(JsonPathError::at(
             at,
-            format!("the step of `[{text}]` must be 1 or more"),
+            format!("the step of `[{text}]` must be greater than 0"),
         ));
     }
     Ok(Slice { from, until, step })
@@ -351,7 +358,7 @@ fn index_remedy(text: &str) -> &'static str {
     } else if text.contains(' ') {
         "remove the spaces"
     } else {
-        "write a number, a slice like 1:3, * or a key in single quotes"
+        "write a number, a slice such as 1:3, * or a key in single quotes"
     }
 }
 
@@ -365,11 +372,11 @@ fn is_terminator(next: char) -> bool {
 fn unexpected(at: usize, found: char) -> JsonPathError {
     let remedy = match found {
         '\t' | '\r' | '\n' => "tabs and line breaks are not allowed within braces",
-        '{' => "braces do not nest; write one pair: {.age}",
+        '{' => "braces must not be nested; write one pair: {.age}",
         '*' => "write .* or [*]",
         '&' | '|' => "filters do not support `&&` and `||`; use one test per filter",
         ',' => "write several keys as ['a','b']",
-        '~' => "filters do not support patterns; use the condition",
+        '~' => "filters do not support regular expressions; use the condition instead",
         '!' => "filters do not support `!`; use !=",
         _ => "keys start with a dot: {.name}",
     };

@@ -265,7 +265,7 @@ impl<'a> Walk<'a> {
             };
             let Some(within) = within else {
                 let message = format!(
-                    "index out of range: {} of a list of {}",
+                    "index out of range: {} in a list of length {}",
                     written(slice),
                     list.len()
                 );
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
         match lacking {
             Some(mut failure) if self.strict && !exists => {
                 let what = failure.error.message;
-                failure.error.message = format!("no element has what the filter looks for: {what}");
+                failure.error.message = format!("no element matches the filter: {what}");
                 Err(failure)
             }
             Some(_) | None => Ok(found),
@@ -322,7 +322,7 @@ impl<'a> Walk<'a> {
             let found = self.steps(vec![Item::Json(element)], steps)?;
             let null = |item: &Item<'_>| matches!(item, Item::Json(Value::Null));
             if self.strict && !found.is_empty() && found.iter().all(null) {
-                return Err(EvalFailure::missing(at, "its value is null"));
+                return Err(EvalFailure::missing(at, "the value is null"));
             }
             return Ok(!found.is_empty());
         };
@@ -353,7 +353,7 @@ impl<'a> Walk<'a> {
         match found.as_slice() {
             [] => Err(EvalFailure::at(
                 at,
-                "filter: one side is an empty list; there is nothing to compare",
+                "filter: one side is an empty list, so there is nothing to compare",
             )),
             [Item::Byte(byte)] => Ok(Comparable::Byte(*byte)),
             [Item::Json(value)] => {
@@ -362,7 +362,7 @@ impl<'a> Walk<'a> {
             [Item::NullDocument] => Err(incomparable("null")),
             _ => Err(EvalFailure::at(
                 at,
-                "filter: one side yields several values; compare one at a time",
+                "filter: one side returns several values; only single values can be compared",
             )),
         }
     }
@@ -395,9 +395,9 @@ fn check_search(next: Option<&Step>, under: &[Item<'_>]) -> Result<(), String> {
         return Err(".. finds nothing, because the value is empty".to_owned());
     }
     match next.map(|step| &step.kind) {
-        Some(StepKind::Field(name)) if !under.iter().any(|item| member(item, name).is_some()) => Err(
-            format!("key {name:?} is not found in any of {} values", under.len()),
-        ),
+        Some(StepKind::Field(name)) if !under.iter().any(|item| member(item, name).is_some()) => {
+            Err(format!("key {name:?} not found at any level"))
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -430,7 +430,7 @@ fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Resul
         .enumerate()
         .find(|(_, item)| member(item, name).is_none());
     let place = match lacking {
-        _ if searches => format!(" in any of {} values", items.len()),
+        _ if searches => " at any level".to_owned(),
         Some((index, _)) => place(index, items.len()),
         None => String::new(),
     };
@@ -441,7 +441,7 @@ fn field<'a>(items: &[Item<'a>], name: &str, at: usize, searches: bool) -> Resul
         None => String::new(),
     };
     Err(EvalFailure {
-        error: JsonPathError::at(at, format!("key {name:?} is not found{place}{there}")),
+        error: JsonPathError::at(at, format!("key {name:?} not found{place}{there}")),
         missing: found.is_empty(),
     })
 }

@@ -62,7 +62,7 @@ fn operand(text: &str, start: usize, end: usize) -> Result<Operand, JsonPathErro
     let nodes = Parser::new(text, start, end).action(false)?;
     if let Some(Node::Word(at, word)) = nodes.first() {
         let message =
-            format!("`{word}` is not a path; write @.{word} for a key of the element, and text in quotes");
+            format!("`{word}` is not a path; write @.{word} for a key of the element, or put text in quotes");
         return Err(JsonPathError::at(*at, message));
     }
     match constant(nodes) {

@@ -85,7 +85,10 @@ pub(super) fn constant_value(constant: &Constant) -> Value {
 
 pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
     if items.len() > MAX_FOUND {
-        let message = format!("jsonPath finds {} values; the limit is {MAX_FOUND}", items.len());
+        let message = format!(
+            "jsonPath matches {} values; the limit is {MAX_FOUND}",
+            items.len()
+        );
         return Err(JsonPathError {
             message,
             position: None,
@@ -97,7 +100,10 @@ pub(super) fn copy_out(items: &[Item<'_>]) -> Result<Found, JsonPathError> {
         values.push(match item {
             Item::Json(value) => {
                 left = size(value).and_then(|size| left.checked_sub(size)).ok_or_else(|| JsonPathError {
-                    message: format!("jsonPath finds more than {MAX_COPIED} bytes or {MAX_DEPTH} levels; select fewer values"),
+                    message: format!(
+                        "the values that jsonPath matches are larger than {MAX_COPIED} bytes or nested more than {MAX_DEPTH} \
+                         levels deep; select fewer values"
+                    ),
                     position: None,
                 })?;
                 (*value).clone()

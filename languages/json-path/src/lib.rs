@@ -209,11 +209,11 @@ impl JsonPath {
         let measures = self.blocks.iter().any(Block::measures);
         match (ranges, measures, self.blocks.len()) {
             (true, ..) => Some(
-                "jsonPath has a {range}: only the value of its first item is used; \
+                "jsonPath contains a {range}, which returns only the value of its first item; \
                  write {.items[*].name} to get a list",
             ),
-            (_, false, _) => Some("jsonPath is a constant: its result does not depend on the response"),
-            (_, true, 2..) => Some("jsonPath has several parts: only the value of the first one is used"),
+            (_, false, _) => Some("jsonPath is a constant, so its result does not depend on the response"),
+            (_, true, 2..) => Some("jsonPath has several parts, but only the value of the first one is used"),
             (_, true, _) => None,
         }
     }

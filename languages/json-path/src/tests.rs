@@ -78,29 +78,29 @@ fn a_missing_key_is_an_error_that_names_it() {
     check(&[
         (
             "{.missing}",
-            "key \"missing\" is not found among: , a, a.b, age, big, e, items, k d, … (at byte 1 of jsonPath)",
+            "key \"missing\" not found; existing keys: , a, a.b, age, big, e, items, k d, … (at byte 1 of jsonPath)",
         ),
         (
             "{.a.b.x}",
-            "key \"x\" is not found among: c (at byte 5 of jsonPath)",
+            "key \"x\" not found; existing keys: c (at byte 5 of jsonPath)",
         ),
         ("{.name.x}", "its parent is text, not an object"),
         ("{.nil.x}", "its parent is null"),
         ("{.l.length}", "its parent is a list"),
         (
             "{.items[*].missing}",
-            "key \"missing\" is not found in element 1 of 3 among: name, ok, tags, v",
+            "key \"missing\" not found in element 1 of 3; existing keys: name, ok, tags, v",
         ),
         (
             "{.items[*].w}",
-            "key \"w\" is not found in element 1 of 3 among: name, ok, tags, v",
+            "key \"w\" not found in element 1 of 3; existing keys: name, ok, tags, v",
         ),
         ("{.items[*].nam}", "did you mean \"name\"?"),
         ("{.items..w}", "one null"),
-        ("{.items..gone}", "not found in any of"),
+        ("{.items..gone}", "not found at any level"),
         ("{.e[*].x}", "nothing"),
-        ("{['age','gone']}", "key \"gone\" is not found"),
-        ("{.age}{.missing}", "key \"missing\" is not found"),
+        ("{['age','gone']}", "key \"gone\" not found"),
+        ("{.age}{.missing}", "key \"missing\" not found"),
     ]);
 }
 
@@ -111,7 +111,7 @@ fn indexes_and_slices() {
         ("{.l[]}", "one 1"),
         ("{.l[-1]}", "one 3"),
         ("{.l[-3]}", "one 1"),
-        ("{.l[3]}", "index out of range: [3] of a list of 3"),
+        ("{.l[3]}", "index out of range: [3] in a list of length 3"),
         ("{.l[-4]}", "index out of range"),
         ("{.l[9223372036854775807]}", "index out of range"),
         ("{.l[-9223372036854775808]}", "index out of range"),
@@ -149,8 +149,8 @@ fn wildcards_and_descent() {
         ),
         ("{.name.*}", ".* needs an object or a list, not text"),
         ("{..*}", "unexpected '*'; write .* or [*]"),
-        ("{....c}", "`..` directly after `..`"),
-        ("{..gone}", "not found in any of"),
+        ("{....c}", "`..` must not follow `..`"),
+        ("{..gone}", "not found at any level"),
     ]);
 }
 
@@ -171,7 +171,7 @@ fn filters_and_their_types() {
         ("{.items[?(@.ok==true)].name}", "many [\"n1\",\"n3\"]"),
         ("{.items[?(@.ok<true)].name}", "have no order"),
         ("{.items[?(@.tags)].name}", "many [\"n1\",\"n2\"]"),
-        ("{.items[?(@.gone==\"x\")].name}", "key \"gone\" is not found"),
+        ("{.items[?(@.gone==\"x\")].name}", "key \"gone\" not found"),
         ("{.items[?(@.name==\"zz\")].name}", "nothing"),
         ("{.items[?(@.tags==\"x\")].name}", "a list cannot be compared"),
         ("{.items[?(@.tags[0])].name}", "index out of range"),
@@ -302,7 +302,7 @@ fn a_search_must_find_its_key_under_each_of_its_starting_points() {
         (
             "{.rooms[*]..players}",
             rooms,
-            "key \"players\" is not found in any of 2 values in element 2 of 2",
+            "key \"players\" not found at any level in element 2 of 2",
             "one 0",
         ),
         ("{.rooms[*]..players}", r#"{"rooms":[]}"#, "nothing", "nothing"),
@@ -312,13 +312,13 @@ fn a_search_must_find_its_key_under_each_of_its_starting_points() {
 #[test]
 fn a_filter_whose_key_no_element_has_is_an_error() {
     let servers = r#"{"servers":[{"rooms":[{"id":1}]},{"rooms":[{"id":2,"busy":false}]}]}"#;
-    let nowhere = "no element has what the filter looks for";
+    let nowhere = "no element matches the filter";
     check_both(&[
         (
             "{.rooms[?(@.buzy)].id}",
             r#"{"rooms":[{"id":1,"busy":true}]}"#,
-            "no element has what the filter looks for: key \"buzy\" is not found among: busy, id; did you mean \
-             \"busy\"? (at byte 11 of jsonPath)",
+            "no element matches the filter: key \"buzy\" not found; existing keys: busy, id; did you mean \"busy\"? \
+             (at byte 11 of jsonPath)",
             "nothing",
         ),
         (
@@ -364,8 +364,8 @@ fn a_filter_whose_key_no_element_has_is_an_error() {
         (
             "{.rooms[?(@.busy==true)]}",
             r#"{"rooms":[{"id":1}]}"#,
-            "is not found",
-            "is not found",
+            "not found",
+            "not found",
         ),
         (
             "{.rooms[?(@.busy!=true)]}",
@@ -391,9 +391,9 @@ fn templates_bind_what_their_first_block_finds() {
         ("{true}", "one true"),
         ("{range .items[*]}{.name}{end}", "one \"n1\""),
         ("{range .nest[*]}{range [*]}{@}{end}{end}", "one 1"),
-        ("{range .e[*]}{.name}{end}", "key \"name\" is not found"),
+        ("{range .e[*]}{.name}{end}", "key \"name\" not found"),
         ("{range .e[*]}{@}{end}{.age}", "one 32"),
-        ("{range .items[*]}{.gone}{end}", "key \"gone\" is not found"),
+        ("{range .items[*]}{.gone}{end}", "key \"gone\" not found"),
         ("{end}", "{end} without a {range}"),
         ("{.age 1}", "a constant cannot be mixed with a path"),
     ]);
@@ -418,12 +418,12 @@ fn a_path_that_cannot_be_read_says_where_and_what_to_write() {
         ("{.a[\"b\"]}", 3, "single quotes"),
         ("{.l[ 0 ]}", 3, "remove the spaces"),
         ("{.l[1.5]}", 3, "write a number"),
-        ("{.l[::0]}", 3, "must be 1 or more"),
+        ("{.l[::0]}", 3, "must be greater than 0"),
         ("{.l[9999999999999999999]}", 3, "9999999999999999999"),
-        ("{{.age}}", 1, "braces do not nest"),
+        ("{{.age}}", 1, "braces must not be nested"),
         ("{.age,.name}", 5, "['a','b']"),
         ("{.a\n}", 3, "line breaks"),
-        ("{.k d}", 4, "a space ends a key"),
+        ("{.k d}", 4, "keys end at a space"),
         ("{['a}b']}", 4, "\\}"),
         ("{'a}", 1, "without a closing"),
         ("{\"\\q\"}", 1, "unknown escape"),
@@ -460,7 +460,7 @@ fn hostile_paths_and_documents_end_in_an_error() {
     assert!(
         find(&wide, &json!({ "s": "x".repeat(1 << 20) }))
             .unwrap_err()
-            .contains("finds more than")
+            .contains("the values that jsonPath matches are larger than")
     );
     let mut nested = json!("text");
     for _ in 0..100 {

@@ -35,7 +35,7 @@ pub fn is_near(known: &str, name: &str) -> bool {
     same_start + same_end + 1 >= known.len().max(name.len())
 }
 
-/// Returns the end of a message that begins with `key "x" is not found`: the first 8 existing keys, and a
+/// Returns the end of a message that begins with `key "x" not found`: the first 8 existing keys, and a
 /// suggestion if one of the first 64 is close to the missing name. Empty if every key has more than 40 bytes.
 pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -> String {
     let mut words = String::new();
@@ -48,10 +48,11 @@ pub fn keys_there<'k>(name: &str, keys: impl Iterator<Item = &'k str> + Clone) -
             words.push_str(", …");
             break;
         }
-        let _ = write!(words, "{}{key}", if index == 0 { " among: " } else { ", " });
+        let before = if index == 0 { "; existing keys: " } else { ", " };
+        let _ = write!(words, "{before}{key}");
     }
     if keys.clone().next().is_none() {
-        words.push_str(": the object has no keys");
+        words.push_str(": the object is empty");
     }
     if let Some(near) = short.clone().find(|key| is_near(key, name)) {
         let _ = write!(words, "; did you mean {near:?}?");
@@ -92,10 +93,10 @@ mod tests {
         let among = |name: &str, keys: &[&str]| keys_there(name, keys.iter().copied());
         assert_eq!(
             among("stat", &["id", "state"]),
-            " among: id, state; did you mean \"state\"?"
+            "; existing keys: id, state; did you mean \"state\"?"
         );
-        assert_eq!(among("players", &["error"]), " among: error");
-        assert_eq!(among("players", &[]), ": the object has no keys");
+        assert_eq!(among("players", &["error"]), "; existing keys: error");
+        assert_eq!(among("players", &[]), ": the object is empty");
         let long = "k".repeat(MAX_KEY_BYTES + 1);
         assert_eq!(among("players", &[&long]), "");
         let many: Vec<String> = (0..20).map(|at| format!("key{at}")).collect();

@@ -283,7 +283,7 @@ const RULES: &[Rule] = &[
         name: "closures-need-a-list",
         may_open: false,
         // Go's closures iterate over the bytes of a text and over an empty object.
-        matches: |case| case.said.contains("a list is needed here"),
+        matches: |case| case.said.contains("a list is required here"),
     },
     Rule {
         name: "exact-integers",

@@ -110,12 +110,12 @@ pub(crate) fn strict_change(row: &Value, bodies: &Bodies) -> Result<Option<&'sta
 /// Returns the rule of an error of strict evaluation.
 fn closed(reason: &str) -> Option<&'static str> {
     [
-        ("no element has what the filter looks for", "filter-without-key"),
+        ("no element matches the filter", "filter-without-key"),
         ("list, not null", "null-children"),
         ("needs a list, not ", "scalar-children"),
         ("needs an object or a list, not ", "scalar-children"),
         (".. finds nothing", "search-without-key"),
-        ("is not found in any of", "search-without-key"),
+        ("not found at any level", "search-without-key"),
     ]
     .into_iter()
     .find(|(words, _)| reason.contains(words))
@@ -255,10 +255,10 @@ fn refused(
     for (words, rule) in [
         ("the limit is", "limits"),
         ("visits more than", "limits"),
-        ("finds more than", "limits"),
+        ("the values that jsonPath matches are larger than", "limits"),
         ("the step of", "early-mistake"),
         ("a constant cannot be mixed with a path", "constant-in-path"),
-        ("is not found in element", "elements"),
+        ("not found in element", "elements"),
         ("one side is an empty list", "elements"),
     ] {
         if reason.contains(words) {

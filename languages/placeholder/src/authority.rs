@@ -65,10 +65,14 @@ fn render_host(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
     if names.is_empty() || is_legal(&output) {
         return Ok(output);
     }
-    let names = names.join(", ");
+    let what = if names.len() == 1 {
+        "must be a host name, an IP address or a port"
+    } else {
+        "must together form a host name or an IP address, with or without a port"
+    };
     let message = format!(
-        "{names} must form a host name, an IPv4 or IPv6 address, or a port in the URL; \
-         write any / ? # @ and path in the URL itself"
+        "{} {what}; write the path, query and fragment in the URL itself",
+        names.join(", ")
     );
     Err(PlaceholderError::new(message))
 }

@@ -16,7 +16,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
             let place = output.len() + at;
             let code = u32::from(control);
             let message = format!(
-                "{what} contains the control character U+{code:04X} at byte {place} of the header; remove it"
+                "{what} contains the control character U+{code:04X} at byte {place} of the header; remove the character"
             );
             return Err(PlaceholderError::new(message));
         }

@@ -46,7 +46,7 @@ pub(super) fn render(parts: &[Part<'_>]) -> Result<String, PlaceholderError> {
         // The error's own text may contain part of a value; its position does not.
         Err(error) => {
             let message = format!(
-                "jsonBody is not JSON at line {} column {}",
+                "jsonBody is not valid JSON at line {}, column {}",
                 error.line(),
                 error.column()
             );

@@ -243,7 +243,8 @@ pub fn check_all_supplied<'a>(
 
 fn unsupplied(missing: Vec<String>) -> PlaceholderError {
     let names: Vec<String> = missing.iter().map(|name| format!("args.{name}")).collect();
-    let message = format!("no value for {}; add it to the run's args", names.join(", "));
+    let them = if names.len() == 1 { "it" } else { "them" };
+    let message = format!("no value for {}; set {them} in the run's args", names.join(", "));
     PlaceholderError {
         missing,
         ..PlaceholderError::new(message)
@@ -253,7 +254,7 @@ fn unsupplied(missing: Vec<String>) -> PlaceholderError {
 fn check_size(size: usize) -> Result<(), PlaceholderError> {
     if size > MAX_RENDERED {
         return Err(PlaceholderError::new(format!(
-            "the text, with its values filled in, is longer than {MAX_RENDERED} bytes"
+            "the rendered text is longer than {MAX_RENDERED} bytes"
         )));
     }
     Ok(())

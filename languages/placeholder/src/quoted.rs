@@ -124,8 +124,8 @@ fn plain_promql<'v>(name: &str, value: &'v str) -> Result<&'v str, PlaceholderEr
         return Ok(value);
     }
     let message = format!(
-        "args.{name} contains a character other than A-Z a-z 0-9 _ : . - + and is outside of a string in the query; \
-         put the placeholder in quotes"
+        "args.{name} is outside of a string in the query, so it may contain only A-Z a-z 0-9 _ : . - +; put the \
+         placeholder in quotes"
     );
     Err(PlaceholderError::new(message))
 }

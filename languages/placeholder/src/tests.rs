@@ -185,7 +185,7 @@ fn json_bodies() {
         {"a":"\{{args.quote}}"} =! follows a backslash
         {"a":"\u00{{args.int}}"} =! follows a backslash
         {"a":"\u0041{{args.int}}"} => {"a":"\u004130"}
-        {"a":"{{args.ip}}" =! jsonBody is not JSON at line 1
+        {"a":"{{args.ip}}" =! jsonBody is not valid JSON at line 1
         "#,
     );
 }
@@ -201,7 +201,7 @@ fn promql() {
         up{pod=`{{args.quote}}`} =! backtick
         up{pod="\{{args.quote}}"} =! follows a backslash
         rate(x_{{args.plain}}[{{args.int}}m]) => rate(x_gd-abcde[30m])
-        up{pod={{args.odd}}} =! args.odd contains a character other than
+        up{pod={{args.odd}}} =! args.odd is outside of a string in the query, so it may contain only
         up # {{args.crlf}} =! args.crlf
         "#,
     );

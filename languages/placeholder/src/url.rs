@@ -80,7 +80,7 @@ fn base<'a>(
     }
     let legal = |next: char| next.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@%/".contains(next);
     if !path.chars().all(legal) {
-        return error("may contain only http://host:port/path when more text follows it");
+        return error("may contain only http://host:port/path if more text follows");
     }
     if !matches!(rest.first(), Some(Part::Literal(next)) if next.starts_with(AUTHORITY_END)) {
         return error("has a path, so /, ? or # must follow it");

@@ -109,7 +109,7 @@ impl std::fmt::Display for Rewound {
         let Self { from, to } = self;
         write!(
             f,
-            "its version went back from {from} to {to}: etcd was restored from a backup"
+            "has an older resourceVersion than before ({to} after {from}); etcd was probably restored from a backup"
         )
     }
 }

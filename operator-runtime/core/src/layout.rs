@@ -30,18 +30,16 @@ pub struct Wait {
 
 impl fmt::Display for Wait {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let named = |shard: Option<Shard>| {
-            shard.map_or("a process without --shard".to_owned(), |shard| {
-                format!("shard {shard}")
-            })
+        let named = |shard: Option<Shard>, without: &str| {
+            shard.map_or_else(|| without.to_owned(), |shard| format!("shard {shard}"))
         };
         write!(
             formatter,
-            "waiting for {}, led by {}, to stop: this is {}, and processes with different shard counts must not work \
-             at the same time; start all processes with the same COUNT",
-            named(self.other),
+            "waiting for {} (leader {}) to stop: this process is {}, and processes with different shard counts must \
+             not run at the same time; use the same COUNT in --shard everywhere",
+            named(self.other, "a process without --shard"),
             self.leader,
-            named(self.own)
+            named(self.own, "running without --shard")
         )
     }
 }

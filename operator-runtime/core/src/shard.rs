@@ -21,13 +21,13 @@ pub struct Shard {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoShard {
     /// The text is not two numbers.
-    #[error("{0:?} is not INDEX/COUNT: write two numbers, such as 0/3 for the first of three")]
+    #[error("{0:?} must have the form INDEX/COUNT, such as 0/3 for the first of three shards")]
     Form(String),
     /// The number of shards is zero or too large.
-    #[error("{0:?} has a COUNT of {1}; use a COUNT from 1 to {MAX_SHARDS}")]
+    #[error("{0:?} has a COUNT of {1}; COUNT must be from 1 to {MAX_SHARDS}")]
     Count(String, u16),
     /// The index is not below the number of shards.
-    #[error("{0:?} does not exist: shards are counted from 0, so the last of {1} is {last}/{1}", last = .1 - 1)]
+    #[error("{0:?} does not exist; INDEX starts at 0, so the last shard is {last}/{1}", last = .1 - 1)]
     Index(String, u16),
 }
 

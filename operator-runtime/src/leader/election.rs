@@ -197,10 +197,10 @@ impl Election {
     fn lost(&self) -> String {
         let lease = &self.lease;
         if let Some(rewound) = self.candidate.rewound() {
-            return format!("lease {lease}: {rewound}");
+            return format!("lease {lease} {rewound}");
         }
         if let Some(wait) = self.layouts.wait() {
-            return format!("lease {lease} was not renewed in time; now {wait}");
+            return format!("lease {lease} was not renewed in time; {wait}");
         }
         let leader = self.candidate.leader();
         match leader.filter(|leader| *leader != self.candidate.name()) {
@@ -221,7 +221,7 @@ impl Election {
             tracing::info!(
                 lease = self.lease,
                 namespace = self.namespace,
-                "calls for the lease succeed again"
+                "lease requests are succeeding again"
             );
         }
     }
@@ -287,7 +287,7 @@ impl Election {
             Ok(leases) => leases,
             Err(error) => {
                 let doing = format!(
-                    "list leases in {}, to see whether another layout leads",
+                    "list leases in {} to check for leaders with a different shard count",
                     self.namespace
                 );
                 self.failed(&doing, &error);

@@ -30,7 +30,7 @@ pub const CHECK: &str = "leader-election";
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Leader election")]
 pub struct LeaderArgs {
-    /// Work only while holding the Lease; if false, every process works
+    /// Be active only while holding the Lease; if false, every process is active
     #[arg(
         long,
         env = "LEADER_ELECTION",
@@ -40,11 +40,12 @@ pub struct LeaderArgs {
     )]
     pub leader_election: bool,
 
-    /// Namespace of the Lease [default: that of --namespace, else the pod's own]
+    /// Namespace of the Lease [default: the value of --namespace, or the pod's own namespace]
     #[arg(long, env = "LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
 
-    /// Time without renewal after which another process takes over; the leader stops writing after two thirds of it
+    /// Time without renewal after which another process takes over; the leader stops writing after two thirds of
+    /// this time
     #[arg(long, env = "LEASE_DURATION", default_value = "15s", value_parser = lease_duration)]
     pub lease_duration: Duration,
 
@@ -58,7 +59,7 @@ fn lease_duration(text: &str) -> Result<Duration, String> {
     let duration = humantime::parse_duration(text).map_err(|error| error.to_string())?;
     if duration < Duration::from_secs(1) || duration > Duration::from_hours(1) || duration.subsec_nanos() > 0
     {
-        return Err("must be whole seconds, from 1s to 1h".to_owned());
+        return Err("must be a whole number of seconds from 1s to 1h".to_owned());
     }
     Ok(duration)
 }
@@ -114,7 +115,7 @@ impl LeaderMetrics {
 
     /// Registers the metrics. The leader is reported by shard, because each shard has its own.
     pub fn register(&self, registry: &mut Registry, shard: Option<Shard>) {
-        let help = "Number of shards that share the cluster; 1 without --shard";
+        let help = "Number of shards that the cluster is divided into; 1 without --shard";
         registry.register("hookgate_shards", help, self.shards.clone());
         self.shards.set(shard.map_or(1, |shard| i64::from(shard.count())));
         let help = "Failed reads and writes of the Lease, including conflicts";
@@ -125,7 +126,7 @@ impl LeaderMetrics {
             }
             None => registry,
         };
-        let help = "1 while this process is the leader, or works without leader election";
+        let help = "1 while this process is the leader or runs without leader election";
         registry.register("hookgate_leader", help, self.leads.clone());
     }
 }

@@ -103,7 +103,7 @@ impl ElectionThread {
             drop(work);
         }
         drop(self.working);
-        let defect = || OperatorError::LostLead("the election thread ended because of a bug".to_owned());
+        let defect = || OperatorError::LostLead("the election thread exited because of a bug".to_owned());
         self.outcome.await.unwrap_or_else(|_| Err(defect()))
     }
 }
@@ -159,7 +159,7 @@ fn end_without_work(outcome: Result<(), OperatorError>) -> ! {
             tracing::error!("{error}");
         }
         let seconds = WORK_ENDS_WITHIN.as_secs();
-        tracing::error!("the work did not end within {seconds}s; exiting anyway");
+        tracing::error!("tasks did not finish within {seconds}s; exiting anyway");
     })
 }
 

@@ -110,7 +110,10 @@ fn unknown(status: StatusCode, unknown: &Unknown) -> Answer {
 }
 
 fn method_not_allowed(allowed: &'static str) -> Answer {
-    let mut answer = text(StatusCode::METHOD_NOT_ALLOWED, format!("use {allowed}\n"));
+    let mut answer = text(
+        StatusCode::METHOD_NOT_ALLOWED,
+        format!("method not allowed: use {allowed}\n"),
+    );
     answer
         .headers_mut()
         .insert(ALLOW, HeaderValue::from_static(allowed));

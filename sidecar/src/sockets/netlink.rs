@@ -100,7 +100,7 @@ fn socket(protocol: Protocol, response: &InetResponse) -> io::Result<Option<Sock
     let dropped = match (protocol, memory) {
         (_, Some(dropped)) => dropped,
         (Protocol::Tcp, None) => 0,
-        (Protocol::Udp, None) => return Err(io::Error::other("the kernel does not count lost datagrams")),
+        (Protocol::Udp, None) => return Err(io::Error::other("the kernel does not report lost datagrams")),
     };
     Ok((inode != 0).then_some(Socket { inode, dropped }))
 }

@@ -79,7 +79,7 @@ impl Datagrams {
         let found = self.sockets.on(Protocol::Udp, port)?;
         let own = found.iter().find(|socket| socket.inode == inode);
         own.map(|socket| socket.dropped)
-            .ok_or_else(|| io::Error::other("the kernel does not list the socket"))
+            .ok_or_else(|| io::Error::other("the kernel did not return the socket"))
     }
 
     fn receive(&self) -> Found {

@@ -90,7 +90,7 @@ fn view(path: &Path) -> View {
             View::Missing(format!("failed to read {name}: {error}"))
         }
         Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => View::Hidden(
-            format!("{name} is a symbolic link and is not followed; write a regular file"),
+            format!("{name} is a symbolic link, which is not followed; use a regular file"),
         ),
         Err(error) => View::Hidden(format!("failed to read {name}: {error}")),
     }

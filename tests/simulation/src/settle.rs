@@ -125,7 +125,7 @@ impl World {
         if runs.any(|run| run.read.terminating && run.id.owner.as_deref() == Some(object.uid())) {
             let mut conditions = object.api.status.iter().flat_map(|status| &status.conditions);
             assert!(
-                conditions.any(|known| known.message.contains("HookRuns stuck in deletion")),
+                conditions.any(|known| known.message.contains("stuck terminating because of")),
                 "runs are kept in silence: {}",
                 self.describe()
             );

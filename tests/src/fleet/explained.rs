@@ -17,29 +17,31 @@ use crate::SOON;
 const TO_BE_DELETED: [&str; 6] = [
     "waiting for the verdict of HookRun",
     "retry to true",
-    "cannot run: ",
+    "cannot run, because ",
     "keeps failing with errors: ",
     "cannot succeed: ",
-    "waiting until more than",
+    "waiting because maxUnavailable is reached",
 ];
 /// Allowed phrases about a pod out of service.
-const OUT_OF_SERVICE: [&str; 5] = [
-    "its images change",
+const OUT_OF_SERVICE: [&str; 6] = [
+    "its images will be updated",
+    "its images are about to be updated",
     "is being updated",
     "back into service",
-    "correct the image",
+    "fix the image",
     "check its containers",
 ];
 /// Allowed phrases about a pod that is not updated.
-const NOT_UPDATED: [&str; 8] = [
+const NOT_UPDATED: [&str; 9] = [
     "paused to false",
-    "partition is lowered",
+    "held back by spec.updateStrategy.partition",
     "when they are deleted",
-    "when deleted",
+    "when it is deleted",
     "canary step",
     "lifecycle hook ",
     "pods are updated",
-    " to delete",
+    "creating ",
+    "deleting ",
 ];
 
 impl Fleet<'_> {

@@ -291,7 +291,7 @@ async fn a_kind_that_is_open_or_not_served_is_not_read_by_a_hook() {
         let target = json!({ "group": group, "kind": kind, "name": "arena" });
         for user in ["bob", "dave"] {
             let refused = create(user, &with_object("HookRun", "run", "get", &target)).unwrap_err();
-            let served = "the API server serves no such namespaced kind";
+            let served = "the API server has no such namespaced kind";
             assert!(refused.contains(words) && refused.contains(served), "{refused}");
         }
     }
@@ -342,7 +342,7 @@ async fn nobody_runs_commands_by_a_hook() {
         let said = apply(user, hook).unwrap_err();
         let words = format!(
             "spec.metrics[0].provider.exec: {user:?} is not allowed to create pods/exec in namespace {}, which the \
-             hook needs to run a command in a container; use another provider, or ask an administrator for the right \
+             hook needs to run a command in a container; use another provider, or ask an administrator for permission \
              to create pods/exec",
             installation.namespace
         );

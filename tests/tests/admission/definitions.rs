@@ -41,7 +41,7 @@ async fn a_definition_goes_with_always_or_when_no_object_is_left() {
     );
     let refusal = installation.refused(&delete, "");
     assert!(
-        refusal.ends_with("Cascading allows the deletion once no such object exists"),
+        refusal.ends_with("Cascading allows the deletion once no objects of this kind are left"),
         "{refusal}"
     );
     installation.must(&["delete", "hookrun", "run"], "");

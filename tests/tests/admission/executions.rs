@@ -79,8 +79,8 @@ async fn nobody_runs_commands_by_an_execution_hook() {
     granted(&installation).await;
     let refused = |field: &str, user: &str, said: Result<String, String>| {
         let words = format!(
-            "{field}: {user:?} is not allowed to create pods/exec in namespace {}, which ExecutionHooks need to carry \
-             out an action in containers; ask an administrator for the right to create pods/exec",
+            "{field}: {user:?} is not allowed to create pods/exec in namespace {}, which ExecutionHooks need to run \
+             an action in containers; ask an administrator for permission to create pods/exec",
             installation.namespace
         );
         let said = said.unwrap_err();

@@ -59,7 +59,7 @@ fn a_wrong_value_is_refused_by_its_name() {
         ("namespaced=true,hookOperator.shards=2", "set shards to 1"),
         (
             "networkPolicy.enabled=true,tracing.endpoint=http://::1:4318",
-            "tracing.endpoint: \"http://::1:4318\" names no port",
+            "tracing.endpoint: \"http://::1:4318\" has no port",
         ),
         (
             "networkPolicy.enabled=true,tracing.endpoint=http://collector:0",

@@ -110,7 +110,7 @@ async fn a_thousand_containers_take_one_write_a_second_and_a_bounded_number_at_a
         (reason, message),
         (
             "TooManyContainers",
-            "1001 containers are selected, and the limit is 1000; create several ExecutionHooks"
+            "1001 containers are selected, but the limit is 1000; create several ExecutionHooks"
         )
     );
     assert_eq!(fleet.nodes.commands().len(), MAX_CONTAINERS);

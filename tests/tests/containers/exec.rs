@@ -53,7 +53,7 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::exits(3).stderr("of-the-server"),
                 none(),
                 Phase::Failed,
-                "exited with code 3; its standard error of 13 bytes is hidden",
+                "exited with code 3; its standard error (13 bytes) is hidden",
             ),
             (
                 Exec::exits(0).stdout("0\n"),
@@ -77,7 +77,7 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::exits(1).stdout("0\n"),
                 condition("asInt(result) == 0"),
                 Phase::Failed,
-                "its successCondition does not read exec.exitCode",
+                "and successCondition does not read exec.exitCode",
             ),
             (
                 Exec::exits(3).stderr("busy"),
@@ -95,7 +95,7 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::exits(127),
                 none(),
                 Phase::Error,
-                "exited with code 127: its program was not found",
+                "exited with code 127 (program not found",
             ),
             (
                 Exec::cannot_start(missing),
@@ -107,13 +107,13 @@ async fn the_exit_code_and_the_output_decide() {
                 Exec::floods(10 << 20),
                 none(),
                 Phase::Successful,
-                "its standard output of 10485760 bytes is hidden",
+                "its standard output (10485760 bytes) is hidden",
             ),
             (
                 Exec::floods(10 << 20),
                 condition("len(result) > 0"),
                 Phase::Error,
-                "10485760 bytes, but a condition can read at most 65536",
+                "10485760 bytes long, but conditions can read at most 65536 bytes",
             ),
             (
                 Exec::floods(10 << 20),
@@ -179,7 +179,7 @@ async fn no_connection_that_ends_in_another_way_decides_anything() {
                 Exec::hangs(),
                 json!({ "provider": { "exec": { "timeoutSeconds": 1 } } }),
                 Phase::Error,
-                "did not end within 1s; it may still be running",
+                "did not finish within 1s; it may still be running",
             ),
         ],
     )
@@ -223,7 +223,7 @@ async fn the_api_server_refuses_what_the_namespace_has_not_granted() {
     let pod = server(&fleet).await;
     let (phase, message) = measured(&fleet, "first", &pod, json!({})).await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "refused the request of ServiceAccount hookgate-hooks");
+    assert_has(&message, "as ServiceAccount hookgate-hooks: ");
     let other = crate::fleet("exec-granted").await.unwrap();
     let granted = server(&other).await;
     assert_eq!(
@@ -258,12 +258,12 @@ async fn a_container_that_is_another_one_has_not_answered() {
     )
     .await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "does not run a container gmae; its containers are game");
+    assert_has(&message, "has no container gmae; its containers are game");
     let mut stranger = pod.clone();
     stranger.uid = "00000000-0000-0000-0000-000000000000".to_owned();
     let (phase, message) = measured(&fleet, "stranger", &stranger, json!({})).await;
     assert_eq!(phase, Phase::Error);
-    assert_has(&message, "is not the pod of this HookRun");
+    assert_has(&message, "was replaced by another pod with the same name");
     assert_eq!(fleet.nodes.commands().len(), 0);
     // The runtime kills the command with its container, which looks like exit code 137.
     fleet.nodes.pod(&pod.name).on_exec(Exec::hangs());
@@ -282,7 +282,7 @@ async fn a_container_that_is_another_one_has_not_answered() {
     // The API server may show the end of the container before the command's, or after it.
     let message = status.message.unwrap();
     assert!(
-        message.contains("ended in the meantime") || message.contains("was killed"),
+        message.contains("terminated in the meantime") || message.contains("was killed"),
         "{message}"
     );
 }

@@ -190,7 +190,7 @@ async fn each_container_is_tried_again_until_its_time_is_over() {
         (entry(&status, soon).succeed, entry(&status, soon).attempts),
         (Some(true), 2)
     );
-    for (pod, wanted) in [(never, "exited with code 4"), (hangs, "did not end within")] {
+    for (pod, wanted) in [(never, "exited with code 4"), (hangs, "did not finish within")] {
         let entry = entry(&status, pod);
         let error = entry.error.as_ref().unwrap();
         assert_eq!(
@@ -288,7 +288,7 @@ async fn a_hook_needs_the_flag_and_the_grant_of_its_namespace() {
     assert_eq!(reason, "PodsNotListed");
     assert_has(
         message,
-        "as ServiceAccount hookgate-hooks: failed to list pods: pods is forbidden",
+        "failed to list pods as ServiceAccount hookgate-hooks: pods is forbidden",
     );
     let names = json!([{ "podName": pods[0].name, "containerNames": ["game"] }]);
     create(

@@ -101,11 +101,11 @@ async fn a_failure_pauses_and_a_manifest_applied_again_updates_no_pod() {
     fleet.launch(&manifest).await;
     let warning = fleet.says("SpecWarning", "PausedInManifest").await;
     assert!(
-        warning.contains("leave this field out of the manifest"),
+        warning.contains("must not be set in a manifest with canary steps"),
         "{warning}"
     );
     fleet
-        .told("PausedInManifest spec.updateStrategy.paused: \"false\"")
+        .told("PausedInManifest spec.updateStrategy.paused: must not be set")
         .await;
     manifest["spec"]["template"]["spec"]["containers"][0]["image"] = json!("game:v2");
     fleet.apply(&manifest);
@@ -114,7 +114,7 @@ async fn a_failure_pauses_and_a_manifest_applied_again_updates_no_pod() {
         "canary step 2: HookRun canary-",
         " is Failed: ",
         "\"no\" does not satisfy result == \"yes\"",
-        "to run the hook again, set spec.updateStrategy.paused to false",
+        "to rerun the hook, set spec.updateStrategy.paused to false",
         "--despite-failure --reason WHY",
     ];
     assert!(parts.iter().all(|part| message.contains(part)), "{message}");

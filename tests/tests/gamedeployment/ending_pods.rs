@@ -52,7 +52,7 @@ async fn a_changed_selector_orphans_nobody() {
     }
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
     assert_has(&message, "spec.selector");
-    assert_has(&message, "it is immutable");
+    assert_has(&message, "the field is immutable");
     fleet.quiet().await;
     assert_eq!(fleet.names().await, before);
 }

@@ -154,7 +154,7 @@ async fn of_many_pods_that_leave_the_first_ones_are_told_of_by_name_and_the_othe
         &fleet,
         WORKLOAD,
         "PodDeleted",
-        "14 more pods; the log lists each",
+        "14 more pods; see the log for the full list",
         1,
     )
     .await;
@@ -295,9 +295,9 @@ async fn fifty_pods_held_by_a_hook_are_told_of_on_each_pod_and_hardly_on_the_wor
     until_told(&fleet, POD, reason, "", 50).await;
     for victim in fleet.marked().await {
         let next = format!(
-            "Next: to run the hook again: kubectl game retry {GAME} -n {namespace} --hook pre-delete, or kubectl patch \
+            "To rerun the hook: kubectl game retry {GAME} -n {namespace} --hook pre-delete (or kubectl patch \
              gamedeployment {GAME} -n {namespace} --type=merge -p \
-             '{{\"spec\":{{\"preDeleteUpdateStrategy\":{{\"retry\":true}}}}}}'",
+             '{{\"spec\":{{\"preDeleteUpdateStrategy\":{{\"retry\":true}}}}}}')",
             namespace = fleet.namespace
         );
         assert_eq!(

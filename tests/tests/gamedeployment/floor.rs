@@ -82,7 +82,7 @@ async fn a_template_that_the_api_server_refuses_costs_no_pod() {
     assert_has(&message, "1Gi");
     assert_has(&message, "spec.template");
     fleet.told("PodRefused").await;
-    fleet.until_message("Progressing", "in a dry run").await;
+    fleet.until_message("Progressing", "for a dry run").await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);
     fleet.patch(template("1Gi")).await;

@@ -33,7 +33,7 @@ async fn successful_without_a_measurement_opens_nothing() {
     forge(&fleet, &run.name_any()).await;
     let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
     assert!(
-        message.contains("is Successful without a measured success, which does not count"),
+        message.contains("is Successful but does not count: it has no measured success"),
         "{message}"
     );
     fleet.quiet().await;
@@ -230,7 +230,7 @@ async fn an_edit_that_also_sets_terminate_opens_nothing() {
         fleet.start_workloads().await;
         if terminate {
             let message = fleet.says("ScaleBlocked", "HookUnsuccessful").await;
-            assert_has(&message, "is Successful and was terminated, which does not count");
+            assert_has(&message, "is Successful but does not count: it was terminated");
             fleet.quiet().await;
             fleet.retry("preDeleteUpdateStrategy");
         } else {

@@ -49,7 +49,9 @@ async fn arguments_without_a_value_are_named() {
     fleet.scale(1);
     let message = fleet.says("ScaleBlocked", "HookArgumentsUnresolved").await;
     assert!(
-        message.contains("arguments of HookTemplate empty have no value: room, region; set them in the workload's hook.args"),
+        message.contains(
+            "HookTemplate empty needs values for arguments room, region; set them in the workload's hook.args"
+        ),
         "{message}"
     );
     fleet.told("HookArgumentsUnresolved").await;
@@ -90,7 +92,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
     fleet.scale(1);
     let message = fleet.says("ScaleBlocked", "HookRunNameInvalid").await;
     assert!(
-        message.contains("but at most 253 are allowed; shorten the name of HookTemplate aaa"),
+        message.contains("(maximum 253); shorten the name of HookTemplate aaa"),
         "{message}"
     );
     assert_eq!(fleet.nodes.terminations().len(), 0);
@@ -110,7 +112,7 @@ async fn a_run_name_that_is_too_long_or_taken_is_explained() {
     let message = fleet
         .until_message(
             "ScaleBlocked",
-            "exists and does not belong to this workload; delete it",
+            "already exists but does not belong to this workload; delete it",
         )
         .await;
     assert!(message.contains(&name), "{message}");

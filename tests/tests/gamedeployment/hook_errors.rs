@@ -26,7 +26,7 @@ const REMEDIES: [&str; 6] = [
     "retry",
     "annotate",
     "set spec.",
-    "To run the hook",
+    "To rerun the hook",
     "correct",
 ];
 
@@ -265,7 +265,7 @@ async fn an_entry_names_the_run_that_has_the_name() {
     let (status, _) = blocked(&fleet, "ScaleBlocked", "HookTemplateMissing").await;
     let entry = &status.pre_delete_hook_condition[0];
     assert_eq!(entry.reason.as_deref(), Some("HookTemplateMissing"));
-    let words = "its hook cannot run: HookTemplate empty does not exist; create it";
+    let words = "its hook cannot run, because HookTemplate empty does not exist; create it";
     assert_eq!(entry.message.as_deref(), Some(words));
     let id = entry.pod_name.rsplit('-').next().unwrap();
     let revision = status.update_revision.as_deref().unwrap();

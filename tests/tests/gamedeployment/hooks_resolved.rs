@@ -12,8 +12,7 @@ async fn a_misspelt_hook_is_told_at_rest_and_takes_itself_back() {
     fleet.hook("nobody", empty_now()).await;
     fleet.launch(&game(2, hooked("nobdy"))).await;
     fleet.settled(2).await;
-    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; create it, or correct the name: did \
-                 you mean nobody?";
+    let words = "spec.preDeleteUpdateStrategy.hook: HookTemplate nobdy does not exist; did you mean nobody?";
     let message = fleet.says("HooksResolved", "HookTemplateMissing").await;
     assert_eq!(message, words);
     fleet.told(&format!("HookTemplateMissing {words}")).await;

@@ -46,7 +46,7 @@ async fn no_more_pods_are_asked_than_may_be_updated() {
     assert_eq!(status.ready_replicas, 5, "who is asked still serves");
     assert_eq!(status.updated_replicas, 0, "who is asked still serves");
     let message = fleet
-        .until_message("Progressing", "waiting until more than 3 pods are available")
+        .until_message("Progressing", "waiting because maxUnavailable is reached: ")
         .await;
     assert!(
         message.starts_with("0 of 5 pods are updated; running the hooks of "),
@@ -78,7 +78,10 @@ async fn a_change_that_needs_a_new_pod_is_named_and_nothing_is_touched() {
     let before = fleet.all_pods().await;
     set_variable(&fleet, "new").await;
     let message = fleet.says("UpdateBlocked", "NotInPlaceUpdatable").await;
-    assert!(message.starts_with("2 pods: "), "{message}");
+    assert!(
+        message.starts_with("2 pods cannot be updated in place: "),
+        "{message}"
+    );
     assert_has(&message, "spec.template.spec.containers[game].env");
     assert!(message.contains("Recreate"), "a way out: {message}");
     fleet.told("NotInPlaceUpdatable").await;

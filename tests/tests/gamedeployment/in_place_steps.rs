@@ -157,7 +157,7 @@ async fn an_image_that_cannot_be_pulled_is_reported_and_healed_by_the_old_one() 
         "{message}"
     );
     assert!(
-        message.ends_with("correct the image, or revert the template"),
+        message.ends_with("fix the image, or revert the template"),
         "{message}"
     );
     fleet.told("InPlaceStalled").await;

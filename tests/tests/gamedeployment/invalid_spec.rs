@@ -11,19 +11,19 @@ use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 use crate::fleet;
 
 const PROBLEMS: &str = r#"
-    {"updateStrategy":{"maxUnavailable":0,"maxSurge":0}} => spec.updateStrategy.maxUnavailable: "0": no pod could be updated while maxSurge is 0 as well; set one of them to at least 1
-    {"updateStrategy":{"maxUnavailable":"some"}} => spec.updateStrategy.maxUnavailable: "some": set a number of 0 or more, or a percentage such as 20%
-    {"updateStrategy":{"partition":-1}} => spec.updateStrategy.partition: "-1": set a number of 0 or more, or a percentage such as 20%
-    {"updateStrategy":{"maxSurge":"5.5%"}} => spec.updateStrategy.maxSurge: "5.5%": set a number of 0 or more, or a percentage such as 20%
-    {"minReadySeconds":-3} => spec.minReadySeconds: "-3": set 0 or more seconds
-    {"revisionHistoryLimit":-1} => spec.revisionHistoryLimit: "-1": set 0 or more
-    {"scaleStrategy":{"createBatch":0}} => spec.scaleStrategy.createBatch: "0": no pod could be created; set at least 1, or leave it out
-    {"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}} => spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart": use Recreate or leave it out
-    {"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}} => spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes": use DisOrdered, OrderedReady or OrderedUpdated, or leave it out
-    {"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}} => spec.updateStrategy.canary.steps[1]: set one of partition, pause and hook
-    {"updateStrategy":{"canary":{"steps":[{"pause":{"duration":-5}}]}}} => spec.updateStrategy.canary.steps[0].pause.duration: "-5": set 0 or more seconds
-    {"template":{"metadata":{"labels":{"app":"another"}}}} => spec.template.metadata.labels: they do not match spec.selector (app=test-gamedeployment); add the labels that it selects
-    {"template":{"spec":{"restartPolicy":"Never"}}} => spec.template.spec.restartPolicy: "Never": pods of a workload run until they are deleted; set Always or leave it out
+    {"updateStrategy":{"maxUnavailable":0,"maxSurge":0}} => spec.updateStrategy.maxUnavailable: 0 is not allowed when maxSurge is 0; set maxUnavailable or maxSurge to at least 1
+    {"updateStrategy":{"maxUnavailable":"some"}} => spec.updateStrategy.maxUnavailable: "some" must be a non-negative integer or a percentage such as 20%
+    {"updateStrategy":{"partition":-1}} => spec.updateStrategy.partition: -1 must be a non-negative integer or a percentage such as 20%
+    {"updateStrategy":{"maxSurge":"5.5%"}} => spec.updateStrategy.maxSurge: "5.5%" must be a non-negative integer or a percentage such as 20%
+    {"minReadySeconds":-3} => spec.minReadySeconds: -3 must be greater than or equal to 0
+    {"revisionHistoryLimit":-1} => spec.revisionHistoryLimit: -1 must be greater than or equal to 0
+    {"scaleStrategy":{"createBatch":0}} => spec.scaleStrategy.createBatch: 0 is not allowed, because no pods could be created; set it to at least 1, or remove it
+    {"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}} => spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart" must be Recreate, or unset
+    {"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}} => spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes" must be one of DisOrdered, OrderedReady, OrderedUpdated, or unset
+    {"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}} => spec.updateStrategy.canary.steps[1]: must set at least one of partition, pause, hook
+    {"updateStrategy":{"canary":{"steps":[{"pause":{"duration":-5}}]}}} => spec.updateStrategy.canary.steps[0].pause.duration: -5 must be greater than or equal to 0
+    {"template":{"metadata":{"labels":{"app":"another"}}}} => spec.template.metadata.labels: do not match spec.selector (app=test-gamedeployment); add the missing labels
+    {"template":{"spec":{"restartPolicy":"Never"}}} => spec.template.spec.restartPolicy: "Never" must be Always or unset, because pods of a GameDeployment run until they are deleted
 "#;
 
 /// Restores the valid spec and applies one error to it.
@@ -60,7 +60,7 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
             .await;
         let found = condition(&status, "InvalidSpec").unwrap();
         // For template problems, the message also says what continues.
-        let said = found.2.split("; meanwhile").next();
+        let said = found.2.split("; until this is fixed").next();
         assert_eq!(found.0.as_str(), "True");
         assert_eq!(found.1.as_str(), "InvalidSpec");
         assert_eq!(said, Some(message));
@@ -77,13 +77,13 @@ async fn every_problem_is_named_with_its_place_its_value_and_what_to_write() {
         .await;
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
     assert!(
-        message.ends_with("it has 1 indexes for 2 replicas; widen it"),
+        message.ends_with(" has 1 index, but there are 2 replicas; widen the range"),
         "{message}"
     );
     fleet
         .patch(json!({ "metadata": { "annotations": { INDEX_RANGE: "from 1 to 5" } } }))
         .await;
-    let remedy = "\"from 1 to 5\": write {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
+    let remedy = "\"from 1 to 5\" must be {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
     fleet.until_message("InvalidSpec", remedy).await;
     fleet.patch(json!({ "metadata": { "annotations": null } })).await;
     fleet.cleared("InvalidSpec").await;
@@ -156,7 +156,7 @@ async fn a_workload_that_is_born_wrong_comes_to_life_when_it_is_corrected() {
         json!({ "selector": { "matchLabels": { "app": "another" } } }),
     ));
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
-    assert_has(&message, "they do not match spec.selector (app=another)");
+    assert_has(&message, "do not match spec.selector (app=another)");
     fleet.quiet().await;
     assert_eq!(fleet.all_pods().await.len(), 0);
     fleet
@@ -184,7 +184,9 @@ async fn what_cannot_even_be_read_says_so_and_heals() {
         )
     };
     let _ = wait(5_000_000_000);
-    fleet.told("InvalidSpec it cannot be read: ").await;
+    fleet
+        .told("InvalidSpec the GameDeployment cannot be parsed: ")
+        .await;
     let shown = fleet.kubectl(&["get", "gamedeployment", GAME, "--output", "yaml"], "");
     for words in [
         "type: InvalidSpec",

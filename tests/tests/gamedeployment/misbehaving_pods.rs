@@ -32,7 +32,7 @@ async fn an_update_to_pods_that_never_get_ready_stops_at_its_budget() {
         fleet
             .until_message(
                 "Progressing",
-                "3 pods are waiting until more than 3 pods are available (maxUnavailable): ",
+                "3 pods are waiting because maxUnavailable is reached: ",
             )
             .await;
         let message = fleet.until_message("Progressing", "; not available: ").await;
@@ -70,7 +70,7 @@ async fn an_update_that_crashes_is_named_and_goes_no_further_and_the_way_back_is
         .behave(PodSelector::image("game:v2"), Behaviour::CrashLoop);
     fleet.set_image("game:v2").await;
     let message = fleet.until_message("UpdateBlocked", "CrashLoopBackOff").await;
-    assert_has(&message, "correct the image, or revert the template");
+    assert_has(&message, "fix the image, or revert the template");
     fleet.told("InPlaceStalled").await;
     let status = fleet.until(|status| status.updated_replicas == 1).await;
     assert_eq!(status.ready_replicas, 3);
@@ -166,7 +166,7 @@ async fn a_surplus_pod_that_may_go_stays_while_it_is_needed() {
     fleet.until(|status| status.ready_replicas == 2).await;
     fleet.nodes.pod(&victim).set_players(0);
     let words = format!(
-        "1 pod is waiting until more than 2 pods are available (maxUnavailable): {victim}; not available: {}",
+        "1 pod is waiting because maxUnavailable is reached: {victim}; not available: {}",
         others[..2].join(", ")
     );
     fleet.until_message("Progressing", &words).await;

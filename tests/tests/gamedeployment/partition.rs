@@ -31,7 +31,8 @@ async fn it_may_be_moved_while_the_update_goes_on() {
     fleet.set_image("game:v2").await;
     updated(&fleet, 1, 4).await;
     let message = fleet.says("Progressing", "RolloutComplete").await;
-    let words = "1 of 4 pods have the update revision; the others keep their revision until spec.updateStrategy.partition is lowered; not updated yet: ";
+    let words = "1 of 4 pods are at the update revision; the rest are held back by spec.updateStrategy.partition; not \
+                 updated yet: ";
     assert!(message.starts_with(words), "{message}");
     let status = fleet.status().await;
     assert_ne!(status.current_revision, status.update_revision);

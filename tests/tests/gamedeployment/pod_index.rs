@@ -119,7 +119,7 @@ async fn in_a_full_range_a_successor_waits_for_the_number_of_the_pod_that_ends()
     let finalizer = json!({ "metadata": { "finalizers": ["example.com/hold"] } });
     hold(&fleet, name, &finalizer).await;
     fleet.delete_pod(name).await;
-    let words = format!("1 pod is waiting for the index of a terminating pod: {name}");
+    let words = format!("1 pod is waiting for an index held by a terminating pod: {name}");
     fleet.until_message("Progressing", &words).await;
     fleet.quiet().await;
     assert_eq!(fleet.names().await.len(), 1);
@@ -167,7 +167,9 @@ async fn a_pod_for_which_there_is_no_number_is_explained_and_comes_when_there_is
     let message = fleet.says("ScaleBlocked", "IndexesExhausted").await;
     assert_eq!(
         message,
-        "1 pod has no index: every index of the range is in use; widen the annotation's range"
+        format!(
+            "1 pod has no index: all indexes in the range are in use; widen the range in annotation {INDEX_RANGE}"
+        )
     );
     fleet.told("IndexesExhausted 1 pod has no index").await;
     fleet.quiet().await;

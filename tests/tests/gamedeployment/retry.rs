@@ -86,12 +86,12 @@ async fn a_run_that_a_finalizer_keeps_holds_up_neither_the_retry_nor_another_pod
     let message = fleet.says("ScaleBlocked", "HookRunTerminating").await;
     assert_has(
         &message,
-        &format!("pod {pod}: its hook cannot run: HookRun {run}"),
+        &format!("pod {pod}: its hook cannot run, because HookRun {run}"),
     );
     fleet
         .until_message(
             "Progressing",
-            &format!("HookRuns stuck in deletion because of their finalizers: {run}"),
+            &format!("HookRun {run} is stuck terminating because of its finalizers"),
         )
         .await;
     fleet.quiet().await;

@@ -30,7 +30,7 @@ async fn a_surge_pod_comes_first_and_each_old_pod_goes_when_its_hook_says_so() {
     assert!(
         run.name_any().starts_with("pre-delete-hook-") && run.annotations()[INTENT].starts_with("recreate:")
     );
-    let message = fleet.until_message("Progressing", "the hooks of").await;
+    let message = fleet.until_message("Progressing", "the hook of").await;
     assert_has(&message, "1 of 3 pods are updated");
     fleet.quiet().await;
     assert_eq!(fleet.names().await.len(), 4);
@@ -94,7 +94,7 @@ async fn on_delete_changes_only_what_somebody_deletes() {
     let old = fleet.names().await;
     fleet.set_image("game:v2").await;
     let message = fleet.says("Progressing", "WaitingForDeletion").await;
-    let words = "0 of 2 pods are updated; the others are updated when they are deleted; not updated yet: ";
+    let words = "0 of 2 pods are updated; the rest will be updated when they are deleted; not updated yet: ";
     assert!(message.starts_with(words), "{message}");
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminations().len(), 0);

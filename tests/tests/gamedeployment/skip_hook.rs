@@ -33,7 +33,7 @@ async fn one_pod_passes_and_everybody_can_see_it() {
     fleet.annotate(&one, notes).await;
     fleet.until_pods(|pods| pods.len() == 2).await;
     let words = format!(
-        "HookSkipped pod {one}: annotation {SKIP_HOOK} names this pod: hooks are skipped; reason: the event is over; by: ann"
+        "HookSkipped pod {one}: its hooks are skipped by annotation {SKIP_HOOK}; reason: the event is over; by: ann"
     );
     fleet.told(&words).await;
     assert!(

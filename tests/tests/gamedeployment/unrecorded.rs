@@ -18,7 +18,7 @@ async fn a_label_that_no_pod_can_have_is_named_and_the_fleet_lives_on() {
     fleet.set(json!({ "template": label })).await;
     let message = fleet.says("InvalidSpec", "InvalidSpec").await;
     let words =
-        "spec.template.metadata.labels[build]: \"feature/new maps\": a label value has at most 63 characters";
+        "spec.template.metadata.labels[build]: \"feature/new maps\" must be at most 63 characters long, ";
     assert!(message.starts_with(words), "{message}");
     fleet.told("InvalidSpec spec.template.metadata.labels").await;
 
@@ -60,7 +60,10 @@ async fn a_revision_that_is_refused_is_named_and_the_fleet_lives_on() {
     proxy.fail_next(refused(), Failure::refused(403), u32::MAX);
     fleet.set_image("game:v2").await;
     let message = fleet.says("UpdateBlocked", "RevisionNotRecorded").await;
-    assert_has(&message, "meanwhile no pod is updated");
+    assert_has(
+        &message,
+        "until this is fixed, no pods are updated, and new pods use revision ",
+    );
     let killed = fleet.names().await.into_iter().next().unwrap();
     fleet.delete_pod(&killed).await;
     fleet.scale(4);

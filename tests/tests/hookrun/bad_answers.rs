@@ -41,7 +41,7 @@ async fn every_failure_is_named() {
         (
             "not-gzip",
             Answer::json(json!({ "age": 45 })).with_header("content-encoding", "gzip"),
-            "cannot be decoded",
+            "failed to decode the response body",
         ),
     ];
     for (name, answer, _) in &cases {
@@ -65,7 +65,7 @@ async fn every_failure_is_named() {
     );
     assert_error(
         &env.verdict("no-such-name").await,
-        "the name no-such-host.invalid does not resolve",
+        "failed to resolve no-such-host.invalid: ",
     );
 }
 

@@ -44,7 +44,7 @@ async fn metadata_and_link_local_addresses_are_refused_in_every_spelling() {
     let mut asked = 0;
     for (index, (host, class)) in cases.iter().enumerate() {
         let message = refusal(&env, &format!("run-{index}")).await;
-        let words = format!("{class}, which no hook may call and no flag allows");
+        let words = format!("{class}; hooks can never call it, and no flag can allow it");
         assert!(message.contains(&words), "{host}: {message}");
         asked += usize::from(!message.starts_with("hook spec invalid: "));
     }

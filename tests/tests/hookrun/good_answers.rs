@@ -116,7 +116,7 @@ async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_
     env.game.on("/", Answer::json(page));
     let success = |condition: &str| json!({ "successCondition": condition });
     let failure = |condition: &str| json!({ "failureCondition": condition });
-    let there = "key \"status\" is not found among: error, of, rooms";
+    let there = "key \"status\" not found; existing keys: error, of, rooms";
     let cases: [(&str, &str, Value, &str); 8] = [
         ("unequal", "", success("result.status != \"busy\""), there),
         ("equal", "", success("result.status == \"free\""), there),
@@ -143,7 +143,7 @@ async fn what_is_missing_or_no_number_opens_nothing_and_the_keys_that_are_there_
             "room",
             "{.rooms[*].players}",
             success("all(result, # == 0)"),
-            "key \"players\" is not found in element 2 of 2 among: error",
+            "key \"players\" not found in element 2 of 2; existing keys: error",
         ),
         (
             "on-purpose",

@@ -209,7 +209,7 @@ async fn what_the_schemas_rules_say_holds_without_them_too() {
         (
             "body",
             web("webtest", &url, body),
-            "a body needs method POST or PUT",
+            "body requires method POST or PUT",
         ),
         ("none", json!({ "name": "webtest", "provider": {} }), "provider"),
     ];

@@ -169,7 +169,7 @@ async fn a_failed_job_is_a_failure_with_its_exit_code() {
         assert_has(&message, "BackoffLimitExceeded");
         assert_has(
             &message,
-            &format!("container check of pod {} ended with exit code 3", pod.name_any()),
+            &format!("container check of pod {} exited with code 3", pod.name_any()),
         );
         assert_eq!(message.contains("no route"), quotes, "{message}");
     }
@@ -281,7 +281,10 @@ async fn a_job_that_somebody_deletes_is_an_error() {
         .unwrap();
     let status = env.settled("run").await;
     assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
-    assert_has(status.message.as_deref().unwrap(), "was deleted before it ended");
+    assert_has(
+        status.message.as_deref().unwrap(),
+        "was deleted before it finished",
+    );
 }
 
 #[tokio::test]
@@ -351,7 +354,7 @@ async fn a_job_that_cannot_start_says_why() {
     assert_eq!(status.phase, Phase::Running);
     assert_has(
         status.message.as_deref().unwrap(),
-        "is waiting: ImagePullBackOff: Back-off pulling",
+        "is waiting (ImagePullBackOff: Back-off pulling",
     );
     end(&env, &pod, 0, "").await;
     assert_eq!(env.settled("run").await.phase, Phase::Successful);

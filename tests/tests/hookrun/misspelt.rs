@@ -71,7 +71,7 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
     let valid = condition(&env, "odd", "True").await;
     for words in [
         "metrics[0].comment: unknown field, which has no effect",
-        "metrics[0]: no condition is set: any 2xx response is a success",
+        "metrics[0]: no condition is set, so any 2xx response is a success",
     ] {
         assert_has(&valid.message, words);
     }
@@ -80,5 +80,5 @@ async fn what_is_only_odd_is_said_on_the_template_and_in_the_verdict() {
     let status = env.settled("odd").await;
     assert_eq!(status.phase, Phase::Successful);
     let message = status.message.unwrap();
-    assert_has(&message, "no condition is set: any 2xx response is a success");
+    assert_has(&message, "no condition is set, so any 2xx response is a success");
 }

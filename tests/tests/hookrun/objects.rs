@@ -199,7 +199,7 @@ async fn a_difference_is_a_failure_and_a_field_that_is_not_there_an_error() {
             get("{.spec.absent}", Some("0")),
             none.clone(),
             Phase::Error,
-            "finds no value in Pod arena-x",
+            "matches no value in Pod arena-x",
         ),
         (
             get("{.spec.containers}", Some("0")),
@@ -348,10 +348,7 @@ async fn a_namespace_without_a_grant_has_neither_reads_nor_writes() {
         let status = run(&env, name, metric, "arena-x").await;
         assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
         let message = message(&status);
-        assert_has(
-            message,
-            "the API server refused the request of ServiceAccount hookgate-hooks",
-        );
+        assert_has(message, " Pod arena-x as ServiceAccount hookgate-hooks: ");
         assert_has(message, wanted);
     }
     assert_eq!(
@@ -397,7 +394,7 @@ async fn another_pod_of_the_same_name_is_neither_read_nor_annotated() {
         create_for(&env, name, &provider, "arena-x", &uid).await;
         let status = env.settled(name).await;
         assert_ended(&status, Phase::Error, "ErrorLimitExceeded");
-        assert_has(message(&status), "the pod of this HookRun");
+        assert_has(message(&status), "replaced by another pod");
     }
     assert_eq!(
         annotations(&env, "arena-x").await,

@@ -26,7 +26,7 @@ async fn without_its_kinds_it_waits_and_says_for_what() {
     let operator = Operator::start(&Start::new(PROGRAM, control_plane.kubeconfig_path(), "default"));
     let report = eventually(SOON, || async {
         let (status, report) = operator.ask("/readyz").await?;
-        if report.contains("not served") {
+        if report.contains("not installed") {
             Ok((status, report))
         } else {
             Err(report)
@@ -36,7 +36,7 @@ async fn without_its_kinds_it_waits_and_says_for_what() {
     let process = operator.process.id();
     assert_eq!(report.0, 503, "{}", report.1);
     for line in [
-        "[-] crds hookruns, hooktemplates not served; apply the CRDs",
+        "[-] crds not installed: hookruns, hooktemplates; apply the CRDs",
         "[-] hookruns-watch ",
         "[+] api-server ok",
     ] {
@@ -157,8 +157,8 @@ async fn a_signal_ends_it_in_order_and_cancels_its_calls() {
 async fn what_keeps_it_from_starting_is_said_in_one_line() {
     let kubeconfig = shared().await.kubeconfig_path();
     for (flags, code, words) in [
-        (["--egress-deny", "10.0.0.0/99"], 2, "is not a network"),
-        (["--log", "hook_operator=loud"], 1, "use for example info"),
+        (["--egress-deny", "10.0.0.0/99"], 2, "must be a network"),
+        (["--log", "hook_operator=loud"], 1, "use a level such as info"),
         (
             ["--listen", "203.0.113.1:1"],
             1,

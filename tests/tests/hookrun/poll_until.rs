@@ -76,7 +76,10 @@ async fn a_count_that_is_used_up_before_the_limit_is_a_failure() {
     let status = env.settled("run").await;
     assert_ended(&status, Phase::Failed, "SuccessLimitNotReached");
     let message = status.message.unwrap();
-    assert_has(&message, "count 3 used up with 1 successful");
+    assert_has(
+        &message,
+        "1 of 3 measurements successful; success limit not reached",
+    );
     assert_eq!(env.game.counts("/").received, 3);
 }
 

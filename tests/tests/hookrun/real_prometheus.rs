@@ -137,7 +137,7 @@ async fn a_refused_query_is_an_error_in_prometheus_own_words() {
     ask(&env, "range", "up[5m]", json!({})).await;
     ask(&env, "string", "\"text\"", json!({})).await;
     for (name, words) in [
-        ("bad", "Prometheus refused the query: bad_data: "),
+        ("bad", "Prometheus rejected the query: bad_data: "),
         ("range", "Prometheus returned a matrix; "),
         ("string", "Prometheus returned a string; "),
     ] {

@@ -39,7 +39,7 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
             &env,
             name,
             &target,
-            &format!("received status 302: it redirects to {address}; "),
+            &format!("received status 302, a redirect to {address}; "),
         )
         .await;
     }
@@ -58,13 +58,7 @@ async fn to_anywhere_else_they_are_an_error_that_names_the_target() {
         "169.254.169.254 is a cloud metadata address",
     )
     .await;
-    assert_refused(
-        &env,
-        "scheme",
-        "file:///etc/passwd",
-        "the scheme file is not allowed",
-    )
-    .await;
+    assert_refused(&env, "scheme", "file:///etc/passwd", "scheme file is not allowed").await;
     assert_eq!(elsewhere.all_requests().len(), 0);
     assert_eq!(other_port.all_requests().len(), 0);
 }

@@ -147,7 +147,7 @@ async fn what_cannot_even_be_read_is_not_valid_and_says_so() {
     })
     .await;
     assert!(message.contains("5000000000"), "{message}");
-    env.warned("test", "SpecInvalid the spec cannot be read").await;
+    env.warned("test", "SpecInvalid the spec cannot be parsed").await;
     gauge(&env, 1).await;
 }
 

@@ -82,7 +82,7 @@ async fn a_collector_that_does_not_answer_does_no_harm_and_is_told_of_once() {
         env.measure(run, web("webtest", &env.game.url("/"), json!({})))
             .await;
         assert_eq!(env.settled(run).await.phase, Phase::Successful);
-        let words = "traces cannot be sent";
+        let words = "failed to send traces";
         eventually(SOON, || async {
             let log = env.operator.process.stderr();
             if log.contains(words) { Ok(()) } else { Err(()) }

@@ -63,7 +63,7 @@ fn with(field: &str, value: Json) -> Json {
 fn the_run_of_a_workload_keeps_its_spec() {
     let denied = |new: Json, owners: &[&str]| {
         let messages = denials("jane", &run(owners, new), &run(&["w"], spec()));
-        messages.iter().any(|message| message.contains("keeps its spec"))
+        messages.iter().any(|message| message.contains("is immutable"))
     };
     assert!(!denied(spec(), &["w"]));
     assert!(!denied(with("terminate", json!(true)), &["w"]));

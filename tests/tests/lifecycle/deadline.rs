@@ -55,11 +55,11 @@ async fn time_with_players_does_not_count_and_a_hook_that_takes_too_long_ends_th
     let entry = rollouts.until("half", |entry| entry.phase.is_aborted()).await;
     assert_eq!(entry.reason.as_deref(), Some(exceeded), "{entry:#?}");
     let message = rollouts.fleet.says("UpdateBlocked", exceeded).await;
-    assert!(message.contains("2 of 4 pods have revision "), "{message}");
+    assert!(message.contains("2 of 4 pods are at revision "), "{message}");
     rollouts.fleet.says("Progressing", exceeded).await;
     rollouts
         .fleet
-        .told("ProgressDeadlineExceeded spec.updateStrategy.timeoutSeconds: ")
+        .told("ProgressDeadlineExceeded the rollout exceeded spec.updateStrategy.timeoutSeconds (")
         .await;
 
     // A new process begins nothing.

@@ -48,7 +48,7 @@ async fn abort_ends_the_rollout_until_a_request_runs_the_hook_again() {
     assert_eq!(rollouts.attempts(), 2);
     rollouts.answer("half", "yes");
     // The command of the message.
-    let command = message.split("run the hook again: kubectl ").nth(1).unwrap();
+    let command = message.split("rerun the hook: kubectl ").nth(1).unwrap();
     let command = command.replace("$(date +%s)", "now");
     let words: Vec<&str> = command.split_whitespace().collect();
     let _ = rollouts.fleet.kubectl(&words, "");
@@ -83,7 +83,7 @@ async fn ignore_reports_the_failure_and_retry_tries_again() {
         (entry.phase.as_str(), entry.reason.as_deref()),
         ("Waiting", Some("LifecycleHookFailed"))
     );
-    assert!(entry.message.unwrap().contains("; runs again at "));
+    assert!(entry.message.unwrap().contains("; retrying at "));
     assert_eq!(rollouts.running("game:v1").await, 1);
     rollouts
         .fleet
@@ -191,7 +191,7 @@ async fn problems_of_the_spec_are_named_by_path() {
             let message = rollouts.fleet.says("InvalidSpec", "InvalidSpec").await;
             assert_eq!(
                 message,
-                "spec.lifecycleHooks[0]: execNewPod, jobSpec and hook are mutually exclusive; keep one"
+                "spec.lifecycleHooks[0]: must set only one of execNewPod, jobSpec, hook"
             );
         }
         Err(refused) => assert!(

@@ -49,10 +49,10 @@ async fn old_pods_go_through_their_gates_before_mid_and_the_new_ones_come_after_
     );
     let message = rollouts
         .fleet
-        .until_message("Progressing", "pods of earlier revisions: 1")
+        .until_message("Progressing", "1 pod of an earlier revision is left; ")
         .await;
     assert!(
-        message.contains("new pods are created once none is left"),
+        message.contains("new pods will be created once it is gone"),
         "{message}"
     );
     rollouts.fleet.nodes.pod(&busy).set_players(0);

@@ -45,7 +45,10 @@ async fn a_failed_check_takes_pods_back_in_place_except_one_with_players() {
     rollouts.fleet.quiet().await;
     assert_eq!(rollouts.running("game:v1").await, 3);
     let progress = rollouts.fleet.says("Progressing", "LifecycleHookAborted").await;
-    assert!(progress.contains("; 1 pod goes back to revision "), "{progress}");
+    assert!(
+        progress.contains("; 1 pod is being rolled back to revision "),
+        "{progress}"
+    );
     rollouts.fleet.nodes.pod(busy).set_players(0);
     rollouts.fleet.retry("preInplaceUpdateStrategy");
     rollouts.fleet.all_run("game:v1", 4).await;
@@ -60,7 +63,7 @@ async fn a_failed_check_takes_pods_back_in_place_except_one_with_players() {
 
     // The command of the message.
     rollouts.answer("smoke", "yes");
-    let command = message.split("begin again: kubectl ").nth(1).unwrap();
+    let command = message.split("restart the rollout: kubectl ").nth(1).unwrap();
     let command = command.replace("$(date +%s)", "now");
     let words: Vec<&str> = command.split_whitespace().collect();
     let _ = rollouts.fleet.kubectl(&words, "");

@@ -23,11 +23,14 @@ async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
     let update = json!({ "updateStrategy": { "canary": { "steps": steps } } });
     fleet.launch(&game(2, update)).await;
     let refused = plugin.refused(&format!("abort {GAME}")).await;
-    assert_has(&refused, "is complete; to go back: kubectl game undo");
+    assert_has(&refused, "is complete; to roll back: kubectl game undo");
     plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     until_step_pauses(&fleet).await;
     let before = fleet.uids().await;
-    assert_has(&plugin.ok(&format!("abort {GAME}")).await, "1 pod goes back to ");
+    assert_has(
+        &plugin.ok(&format!("abort {GAME}")).await,
+        "1 pod will be rolled back to ",
+    );
     fleet.all_run("game:v1", 2).await;
     fleet.says("UpdateBlocked", "RolloutAborted").await;
     assert_eq!(fleet.uids().await, before, "in place");
@@ -36,12 +39,12 @@ async fn a_rollout_that_pauses_is_aborted_and_begins_again() {
     assert_eq!(template["spec"]["containers"][0]["image"], "game:v2");
     let status = plugin.run(&format!("status {GAME} --timeout 60s")).await;
     assert_eq!(status.code, 1, "{status:?}");
-    assert_has(&plugin.ok(&format!("get {GAME}")).await, "going back to ");
+    assert_has(&plugin.ok(&format!("get {GAME}")).await, "rolling back to ");
     let refused = plugin.refused(&format!("abort {GAME}")).await;
     assert_has(&refused, "is already aborted");
     let why = plugin.ok(&format!("why {GAME}")).await;
     let again = plugin.obeys(next(&why)).await;
-    assert_has(&again.out, "begins again");
+    assert_has(&again.out, "restarting the rollout to ");
     // From the first step on.
     until_step_pauses(&fleet).await;
     plugin.ok(&format!("promote {GAME}")).await;

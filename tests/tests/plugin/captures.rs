@@ -251,7 +251,7 @@ impl Page {
 
 /// Returns the words of a screen, without ages, addresses, counts of errors and words that are cut.
 fn timeless(screen: &str) -> Vec<String> {
-    let counts_errors = screen.replace(" errors in a row", "_errors");
+    let counts_errors = screen.replace(" consecutive errors", "_errors");
     let words = counts_errors.split_whitespace().map(|word| {
         let is_age = word.ends_with(['s', 'm'])
             && word
@@ -271,8 +271,8 @@ fn timeless(screen: &str) -> Vec<String> {
 
 #[test]
 fn ages_addresses_and_counts_of_errors_are_not_compared() {
-    let one = "a  5s ⚠12 b (GET http://10.1.2.3:9091): (5 errors in a row).\n";
-    let other = "a 12s  ⚠130 b (GET\nhttp://10.11.22.33:9091): (6 errors in a row).";
+    let one = "a  5s ⚠12 b (GET http://10.1.2.3:9091): (5 consecutive errors).\n";
+    let other = "a 12s  ⚠130 b (GET\nhttp://10.11.22.33:9091): (6 consecutive errors).";
     assert_eq!(timeless(one), timeless(other));
     assert_ne!(timeless("a 5s b"), timeless("a 5s c"));
     assert_eq!(

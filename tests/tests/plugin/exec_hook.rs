@@ -64,7 +64,7 @@ async fn an_action_is_followed_until_it_has_succeeded_everywhere() {
     let plugin = Plugin { fleet: &fleet };
     let none = plugin.run("exec-hook get").await;
     assert_eq!((none.code, none.out.as_str()), (0, ""), "{none:?}");
-    assert_has(&none.err, "no ExecutionHook in namespace ");
+    assert_has(&none.err, "no ExecutionHooks in namespace ");
     servers(&fleet, 3).await;
     fleet.nodes.every_pod().on_exec(Exec::exits(0));
     action(&fleet);
@@ -133,22 +133,25 @@ async fn a_container_that_fails_is_named_and_the_exit_code_says_so() {
         .await;
     assert_eq!(said.code, 1, "{said:?}");
     let name = name_in(&said.out);
-    assert_has(&said.out, &format!("\n{bad}/game: no success within 2s"));
+    assert_has(
+        &said.out,
+        &format!("\n{bad}/game: the action did not succeed within 2s"),
+    );
     assert_has(
         &said.out,
         "\n[##########] 1/2 succeeded, 1 failed\nfailed: ActionFailed: ",
     );
     let next = format!(
-        "find out more with: kubectl game exec-hook get {name} -n {}\n",
+        "for details: kubectl game exec-hook get {name} -n {}\n",
         fleet.namespace
     );
     assert_eq!(said.err, next);
-    let command = next.strip_prefix("find out more with: ").unwrap();
+    let command = next.strip_prefix("for details: ").unwrap();
     let shown = plugin.obeys(command).await.out;
     assert_has(&shown, "Progress:   [##########] 1/2 succeeded, 1 failed");
     let row = shown.lines().last().unwrap();
     assert!(row.starts_with(bad) && row.contains("x Failed"), "{shown}");
-    assert_has(row, "ActionTimedOut: no success within 2s");
+    assert_has(row, "ActionTimedOut: the action did not succeed within 2s");
 
     let nothing = plugin
         .run("exec-hook run freeze -l app=nobody --name nothing")
@@ -163,7 +166,7 @@ async fn a_container_that_fails_is_named_and_the_exit_code_says_so() {
     let said = plugin.refused("exec-hook run freeze").await;
     assert_has(&said, "<--selector <SELECTOR>|--pod <POD>...>");
     let said = plugin.refused("exec-hook run freeze -l '' --wait=false").await;
-    assert_has(&said, "would select all pods of the namespace; name a label");
+    assert_has(&said, "would select all pods in the namespace; specify a label");
     let said = plugin
         .run_as_is("exec-hook run freeze --pod a --wait=false -n nowhere-at-all")
         .await;
@@ -205,14 +208,17 @@ async fn a_hook_that_cannot_succeed_is_left_and_then_terminated() {
     assert_has(
         &err,
         &format!(
-            "not complete after 100ms; endless continues; follow it with: kubectl game exec-hook get endless -w -n \
-             {namespace}; stop it with: kubectl game exec-hook terminate endless -n {namespace}"
+            "not complete after 100ms; endless continues in the cluster; to follow it: kubectl game exec-hook get \
+             endless -w -n {namespace}; to terminate it: kubectl game exec-hook terminate endless -n {namespace}"
         ),
     );
     let mut watch = terminal(&fleet, &["exec-hook", "get", "endless", "-w"]);
     until(&watch, |shown| shown.contains("waiting: ActionNotFound")).await;
     assert_eq!(watch.interrupt(), 3);
-    assert_has(&watch.transcript(), "interrupted; endless continues; ");
+    assert_has(
+        &watch.transcript(),
+        "interrupted; endless continues in the cluster; ",
+    );
     eventually(Duration::from_secs(1), || async {
         let still = hook_of(&fleet, "endless").await;
         if still.is_complete() {
@@ -225,7 +231,7 @@ async fn a_hook_that_cannot_succeed_is_left_and_then_terminated() {
     let ended = plugin.ok("exec-hook terminate eh/endless").await;
     assert_has(
         &ended,
-        "failed actions are not retried, and containers without a success count as failed",
+        "failed actions will not be retried, and containers in which the action has not succeeded count as failed",
     );
     assert_has(&ended, "Commands that are already running are not stopped.");
     let watched = plugin.run("exec-hook get endless -w").await;

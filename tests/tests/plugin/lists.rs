@@ -14,7 +14,7 @@ async fn workloads_and_runs_are_listed_as_tables_and_for_programs() {
     let none = plugin.run("list").await;
     assert_eq!((none.code, none.out.as_str()), (0, ""), "{none:?}");
     assert!(
-        none.err.starts_with("no GameDeployment in namespace "),
+        none.err.starts_with("no GameDeployments in namespace "),
         "{none:?}"
     );
     fleet.hook("empty", empty_now()).await;
@@ -90,7 +90,7 @@ async fn programs_read_it(plugin: &Plugin<'_>) {
     let final_ = plugin.run(&format!("hook terminate {run}")).await;
     assert_eq!(final_.code, 64, "{final_:?}");
     assert!(
-        final_.err.contains("is already Failed; a verdict is final"),
+        final_.err.contains("is already Failed, and its verdict is final"),
         "{final_:?}"
     );
 }
@@ -107,12 +107,12 @@ async fn a_run_that_polls_without_end_is_terminated() {
     let (run, pod) = asked.iter().next().unwrap();
     let why = plugin.ok(&format!("why {pod}")).await;
     assert!(
-        why.contains(&format!("its PreDelete hook is running: HookRun {run}")),
+        why.contains(&format!("its PreDelete hook is running (HookRun {run})")),
         "{why}"
     );
     let nothing = plugin.run("hook list --failing").await;
     assert!(
-        nothing.err.starts_with("no HookRun that ended without success"),
+        nothing.err.starts_with("no failing HookRuns in namespace "),
         "{nothing:?}"
     );
     // Without a terminal, it prints block by block, up to the verdict.

@@ -10,6 +10,7 @@
 //! | `lists` | tables, `-o`, HookRuns |
 //! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
+//! | `migrate` | the check of a cluster before the original operators are replaced |
 //! | `mistakes` | unknown names, missing permissions |
 //! | `on_call` | troubles of workloads: named by one command, ended by the command that it prints first |
 //! | `transcript` | `get -w` on a terminal |
@@ -23,6 +24,7 @@ mod captures;
 mod exec_hook;
 mod hook_operator_stopped;
 mod lists;
+mod migrate;
 mod mistakes;
 mod on_call;
 mod plugin;

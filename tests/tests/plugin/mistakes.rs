@@ -15,14 +15,14 @@ async fn each_mistake_is_answered_with_what_to_do() {
     assert_eq!(
         plugin.refused("get arean").await,
         format!(
-            "error: no GameDeployment named \"arean\" in namespace {namespace}; none found. Use -n to select another \
-             namespace\n"
+            "error: no GameDeployment named \"arean\" in namespace {namespace}: the namespace has no GameDeployments; \
+             use -n to select another namespace\n"
         )
     );
     fleet.launch(&game(1, json!({}))).await;
     for command in ["get", "status", "retry", "pause", "undo", "history", "why"] {
         let said = plugin.refused(&format!("{command} arean")).await;
-        let words = format!("no GameDeployment named \"arean\" in namespace {namespace}; found: {GAME}");
+        let words = format!("no GameDeployment named \"arean\" in namespace {namespace}; available: {GAME}");
         assert!(said.contains(&words), "{command}: {said}");
     }
     let said = plugin.refused("why arean").await;
@@ -37,7 +37,7 @@ async fn each_mistake_is_answered_with_what_to_do() {
 
     rights_are_named(&plugin).await;
     let said = plugin.refused("list --context nowhere").await;
-    assert_has(&said, "its contexts: test");
+    assert_has(&said, "available contexts: test");
     let said = plugin.refused("list --kubeconfig /does/not/exist").await;
     assert_has(&said, "set --kubeconfig or KUBECONFIG");
     let said = plugin.refused(&format!("scale {GAME}")).await;
@@ -45,7 +45,7 @@ async fn each_mistake_is_answered_with_what_to_do() {
     let said = plugin
         .refused(&format!("scale {GAME} --replicas 0 --current-replicas 5"))
         .await;
-    let unchanged = format!("spec.replicas of {GAME} is 1; nothing was changed");
+    let unchanged = format!("spec.replicas of {GAME} is 1, not 5; nothing was changed");
     assert_has(&said, &unchanged);
     fleet.settled(1).await;
 }
@@ -57,14 +57,14 @@ async fn rights_are_named(plugin: &Plugin<'_>) {
     assert_eq!(
         said,
         format!(
-            "error: \"jane\" may not get gamedeployments.tkex.tencent.com in namespace {namespace}; ask an \
-             administrator for a Role that allows \"get\" on gamedeployments.tkex.tencent.com, and a RoleBinding. \
-             Check with: kubectl auth can-i get gamedeployments.tkex.tencent.com -n {namespace}\n"
+            "error: \"jane\" is not allowed to get gamedeployments.tkex.tencent.com in namespace {namespace}; ask an \
+             administrator for a Role that allows \"get\" on gamedeployments.tkex.tencent.com, and for a RoleBinding. \
+             To check the permission: kubectl auth can-i get gamedeployments.tkex.tencent.com -n {namespace}\n"
         )
     );
     let said = plugin.refused("list -A --as jane --as-group players").await;
     assert!(
-        said.contains("may not list gamedeployments.tkex.tencent.com in all namespaces"),
+        said.contains("is not allowed to list gamedeployments.tkex.tencent.com in all namespaces"),
         "{said}"
     );
     let said = plugin

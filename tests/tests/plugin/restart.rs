@@ -23,7 +23,7 @@ async fn a_restart_replaces_every_pod_after_its_hook_and_in_place_none() {
     let answer = plugin.ok(&format!("restart {GAME}")).await;
     assert_has(
         &answer,
-        "restart requested; pods are replaced by new ones from the same template.",
+        "restart requested; pods will be replaced with new ones from the same template.",
     );
     let busy = fleet.asked(2).await;
     fleet.quiet().await;

@@ -19,7 +19,7 @@ async fn a_failed_hook_is_shown_explained_and_retried() {
     fleet.launch(&game(3, hooked("empty"))).await;
     let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     assert!(
-        said.ends_with("complete: RolloutComplete: every pod has the update revision\n"),
+        said.ends_with("complete: RolloutComplete: all pods are at the update revision\n"),
         "{said}"
     );
     fleet.nodes.every_pod().set_players(3);
@@ -42,7 +42,7 @@ async fn a_failed_hook_is_shown_explained_and_retried() {
     fleet.nodes.every_pod().set_players(0);
     let retried = plugin.obeys(&command).await;
     assert_eq!(retried.code, 0, "{retried:?}");
-    let words = format!("{GAME}: the PreDelete hook of {pod} runs again.\n");
+    let words = format!("{GAME}: rerunning the PreDelete hook of {pod}.\n");
     assert!(retried.out.starts_with(&words), "{retried:?}");
     let said = plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     assert_has(&said, "complete: ");
@@ -81,7 +81,7 @@ async fn is_explained(plugin: &Plugin<'_>, pod: &str, run: &str) -> String {
     let namespace = &plugin.fleet.namespace;
     let why = plugin.ok(&format!("why {pod}")).await;
     let words = format!(
-        "Pod {pod} is waiting: it is selected for deletion, and its PreDelete hook did not succeed. HookRun {run} is \
+        "Pod {pod} is waiting: it is selected for deletion, but its PreDelete hook did not succeed. HookRun {run} is \
          Failed: metric players Failed: \"3\" does not satisfy asInt(result) == 0"
     );
     assert!(why.starts_with(&words), "{why}");
@@ -123,8 +123,8 @@ async fn a_scale_up_keeps_selected_pods_except_those_in_pods_to_delete() {
     plugin.ok(&format!("scale {GAME} --replicas 1")).await;
     let before = selected(3).await;
     let said = plugin.ok(&format!("scale {GAME} --replicas 2")).await;
-    let words = "1 → 2 pods. Of the pods selected for deletion, as many as needed are kept; new pods are created only \
-                 after that.\n";
+    let words = "1 → 2 pods. Pods that are waiting to be deleted are kept first; new pods are created only if more are \
+                 needed.\n";
     assert_has(&said, words);
     let left = selected(2).await;
     assert!(left.is_subset(&before), "{left:?} {before:?}");
@@ -135,7 +135,7 @@ async fn a_scale_up_keeps_selected_pods_except_those_in_pods_to_delete() {
     let said = plugin.ok(&format!("scale {GAME} --replicas 4")).await;
     assert_has(
         &said,
-        "after that. Pods in spec.scaleStrategy.podsToDelete are still deleted.\n",
+        "if more are needed. Pods in spec.scaleStrategy.podsToDelete are still deleted.\n",
     );
     fleet.until_marked(&BTreeSet::from([named.clone()])).await;
     fleet.quiet().await;
@@ -159,10 +159,10 @@ async fn what_does_not_complete_in_time_ends_with_3() {
     assert!(late.out.contains("waiting: Paused: "), "{late:?}");
     assert!(
         late.err
-            .contains("not complete after 500ms; find out more with: kubectl game why gd/"),
+            .contains("not complete after 500ms; for details: kubectl game why gd/"),
         "{late:?}"
     );
     let now = plugin.run(&format!("status {GAME} --watch=false")).await;
     assert_eq!(now.code, 3, "{now:?}");
-    assert!(now.err.starts_with("not complete; find out more with"), "{now:?}");
+    assert!(now.err.starts_with("not complete; for details: "), "{now:?}");
 }

@@ -40,12 +40,12 @@ async fn the_hook_of_one_pod_is_skipped_and_of_no_other() {
     fleet.until_pods(|pods| pods.len() == 2).await;
     // Kubernetes 1.20 cannot report the user's identity, so the plugin uses the kubeconfig's user.
     fleet
-        .told("hooks are skipped; reason: the event is over; by: ")
+        .told("hooks are skipped by annotation tkex.tencent.com/skip-hook; reason: the event is over; by: ")
         .await;
     let gone = plugin.ok(&format!("why {pod}")).await;
     assert_has(&gone, &format!("Pod {pod} was deleted "));
     assert!(
-        gone.contains("ago, because annotation tkex.tencent.com/skip-hook names this pod"),
+        gone.contains("ago, because its hooks are skipped by annotation tkex.tencent.com/skip-hook"),
         "{gone}"
     );
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([pod.clone()]));
@@ -61,11 +61,13 @@ async fn nothing_happens_without_confirmation(plugin: &Plugin<'_>, pod: &str) {
         .await;
     assert_has(&unsure, "players on it will be disconnected");
     assert!(
-        unsure.ends_with("Confirmation needed, but stdin is not a terminal; rerun with --yes\n"),
+        unsure.ends_with(
+            "Confirmation is required, but stdin is not a terminal; run the command again with --yes\n"
+        ),
         "{unsure}"
     );
     let empty = plugin.refused(&format!("skip {pod} --reason ' ' --yes")).await;
-    assert_has(&empty, "--reason is empty");
+    assert_has(&empty, "--reason must not be empty");
     let mut prompt = terminal(plugin.fleet, &["skip", pod, "--reason", "the event is over"]);
     until(&prompt, |shown| {
         shown.contains("will be disconnected") && shown.ends_with("Type yes to continue:")

@@ -31,7 +31,7 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
     );
     assert!(
         lines.contains(&format!(
-            "  kubectl game retry {GAME} -n {}  # run the hook again",
+            "  kubectl game retry {GAME} -n {}  # rerun the hook",
             fleet.namespace
         )),
         "{lines:?}"
@@ -43,7 +43,7 @@ async fn the_tree_is_redrawn_in_place_and_stays_when_it_ends() {
     until(&terminal, narrow).await;
     terminal.resize(6, 72);
     until(&terminal, |shown| {
-        shown.contains("more lines: make the window larger")
+        shown.contains("more lines; enlarge the window")
     })
     .await;
     terminal.resize(40, 100);

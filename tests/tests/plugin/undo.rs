@@ -106,7 +106,7 @@ async fn a_rollback_of_a_complete_rollout_runs_the_canary_steps_as_announced() {
     let answer = plugin.ok(&format!("undo {GAME}")).await;
     assert_has(
         &answer,
-        &format!("{GAME}: spec.template is set to that of revision 1 ("),
+        &format!("{GAME}: restored spec.template from revision 1 ("),
     );
     assert_has(&answer, STEPS_RUN);
     assert_eq!(
@@ -192,7 +192,7 @@ async fn a_rollback_of_a_second_rollout_restores_the_last_complete_revision() {
     let answer = plugin.ok(&format!("undo {GAME}")).await;
     assert_has(
         &answer,
-        &format!("{GAME}: spec.template is set to that of revision 1 ("),
+        &format!("{GAME}: restored spec.template from revision 1 ("),
     );
     until_complete(&plugin, "game:v1").await;
     fleet.settled(2).await;
@@ -207,7 +207,7 @@ async fn a_rollback_in_the_middle_runs_no_canary_step() {
     plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     until_one_is_updated(&fleet).await;
     let answer = plugin.ok(&format!("undo {GAME}")).await;
-    assert_has(&answer, "no canary step runs on the way back to it.");
+    assert_has(&answer, "so rolling back to it skips canary steps.");
     assert_eq!(commands(&answer).len(), 1, "{answer}");
     let status = plugin.obeys(&format!("{} --timeout 60s", next(&answer))).await;
     assert_eq!(status.code, 0, "{status:?}");
@@ -226,7 +226,7 @@ async fn a_rollback_at_the_pause_of_a_step_is_resumed_first() {
     let answer = plugin.ok(&format!("undo {GAME}")).await;
     assert_has(
         &answer,
-        "It is paused: no pod is updated until it is resumed. No canary step runs then.",
+        "Updates are paused: no pod is updated until they are resumed. No canary steps will run.",
     );
     let resume = format!("kubectl game resume {GAME} -n {}", fleet.namespace);
     assert_eq!(commands(&answer), [resume.as_str()]);
@@ -251,7 +251,7 @@ async fn a_rollback_of_a_paused_workload_is_resumed_first_and_its_steps_run_then
     rolled_out(&plugin, "game:v2").await;
     plugin.ok(&format!("pause {GAME}")).await;
     let answer = plugin.ok(&format!("undo {GAME}")).await;
-    assert_has(&answer, "Then the 2 canary steps run first.");
+    assert_has(&answer, "The 2 canary steps will then run first.");
     let resume = format!("kubectl game resume {GAME} -n {}", fleet.namespace);
     assert_eq!(commands(&answer), [resume.as_str()]);
     fleet.says("Progressing", "Paused").await;
@@ -259,7 +259,7 @@ async fn a_rollback_of_a_paused_workload_is_resumed_first_and_its_steps_run_then
     fleet.all_run("game:v2", 2).await;
     let resumed = plugin.obeys(&resume).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");
-    assert_has(&resumed.out, "The update pauses next at step 2.");
+    assert_has(&resumed.out, "The next pause is at step 2.");
     assert_eq!(
         commands(&resumed.out),
         [format!("kubectl game get {GAME} -w -n {}", fleet.namespace)]

@@ -23,7 +23,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     let again = plugin.refused(&format!("pause {GAME}")).await;
     assert_eq!(again, format!("error: {GAME} is already paused\n"));
     let said = plugin.ok(&format!("set image {GAME} game=game:v2")).await;
-    let words = "game game:v1 → game:v2. It is paused: no pod is updated until it is resumed.";
+    let words = "game game:v1 → game:v2. Updates are paused: no pod is updated until they are resumed.";
     assert_has(&said, words);
     assert_eq!(
         next(&said),
@@ -32,7 +32,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     fleet.says("Progressing", "Paused").await;
     let pod = pods.iter().next().unwrap();
     let why = plugin.ok(&format!("why {pod}")).await;
-    assert_has(&why, "Continues once it is resumed.");
+    assert_has(&why, "Continues once the update is resumed.");
     let resumed = plugin.obeys(next(&why)).await;
     assert_eq!(resumed.code, 0, "{resumed:?}");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
@@ -43,7 +43,7 @@ async fn an_image_is_set_while_paused_rolled_out_when_resumed_and_undone() {
     let refused = plugin.refused(&format!("set image {GAME} gane=game:v3")).await;
     assert_eq!(
         refused,
-        format!("error: {GAME} has no container \"gane\"; it has game\n")
+        format!("error: {GAME} has no container \"gane\"; available containers: game\n")
     );
     assert_eq!(
         plugin.refused(&format!("promote {GAME}")).await,
@@ -72,14 +72,14 @@ async fn history_is_told(plugin: &Plugin<'_>) {
         "{template}"
     );
     let unknown = plugin.refused(&format!("history {GAME} --revision 9")).await;
-    assert_has(&unknown, "has no revision 9; it has 1, 2");
+    assert_has(&unknown, "has no revision 9; available revisions: 1, 2");
 }
 
 /// Reverts to the previous revision, and to one by its number.
 async fn is_undone(plugin: &Plugin<'_>) {
     let fleet = plugin.fleet;
     let said = plugin.ok(&format!("undo {GAME}")).await;
-    let words = format!("{GAME}: spec.template is set to that of revision 1 (");
+    let words = format!("{GAME}: restored spec.template from revision 1 (");
     assert!(said.starts_with(&words), "{said}");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v1", 3).await;
@@ -96,7 +96,7 @@ async fn is_undone(plugin: &Plugin<'_>) {
     })
     .await;
     let said = plugin.ok(&format!("undo {GAME} --to-revision 2")).await;
-    assert_has(&said, "spec.template is set to that of revision 2 (");
+    assert_has(&said, "restored spec.template from revision 2 (");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 3).await;
 }
@@ -156,15 +156,18 @@ async fn a_lifecycle_hook_that_aborted_the_rollout_runs_again() {
     fleet.launch(&game(2, json!({ "lifecycleHooks": [smoke] }))).await;
     fleet.says("Progressing", "RolloutComplete").await;
     let refused = plugin.refused(&format!("retry {GAME} --lifecycle smoke")).await;
-    assert_has(&refused, "has ended, and the rollout is past it");
+    assert_has(
+        &refused,
+        "has already finished; it will run again in the next rollout",
+    );
     server.on("/health", Answer::json(json!({ "healthy": false })));
     plugin.ok(&format!("set image {GAME} game=game:v2")).await;
     fleet.says("UpdateBlocked", "LifecycleHookAborted").await;
     server.on("/health", Answer::json(json!({ "healthy": true })));
     let why = plugin.ok(&format!("why {GAME}")).await;
-    assert_has(&why, "Fix the cause, then run the hook again");
+    assert_has(&why, "Fix the cause and rerun the hook");
     let retried = plugin.obeys(next(&why)).await;
-    assert_has(&retried.out, "lifecycle hook smoke runs again");
+    assert_has(&retried.out, "rerunning lifecycle hook smoke");
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 2).await;
 }
@@ -198,7 +201,7 @@ async fn a_canary_step_whose_hook_failed_is_retried_or_promoted_with_a_reason() 
     let run = fleet.until_runs(|runs| runs.len() == 1).await.remove(0);
     assert_has(
         &plugin.ok(&format!("retry {GAME}")).await,
-        "the hook of canary step 2 runs again",
+        "rerunning the hook of canary step 2",
     );
     fleet
         .until_runs(|runs| runs.iter().all(|now| now.metadata.uid != run.metadata.uid))
@@ -215,7 +218,7 @@ async fn a_canary_step_whose_hook_failed_is_retried_or_promoted_with_a_reason() 
     plugin.ok(&format!("status {GAME} --timeout 60s")).await;
     fleet.all_run("game:v2", 2).await;
     fleet
-        .told("PromotedDespiteFailure canary step 2: HookRun canary-")
+        .told("PromotedDespiteFailure canary step 2 promoted despite the failure: HookRun canary-")
         .await;
     fleet.told("reason: alarm-is-unrelated; by: ").await;
     fleet.settled(2).await;

@@ -33,7 +33,7 @@ async fn process((control_plane, namespace): &(&ControlPlane, String), shard: &s
 /// Checks that a process does not work but waits, is as ready as a waiting one can be, and names the process
 /// that it waits for.
 async fn waits(operator: &Operator, words: &str) {
-    let expected = format!("[+] leader-election waiting for {words}, led by ");
+    let expected = format!("[+] leader-election waiting for {words} (leader ");
     eventually(SOON, || async {
         let (status, text) = operator.ask("/readyz").await?;
         if status == 200 && text.contains(&expected) {

@@ -6,6 +6,7 @@
 mod layouts;
 mod stories;
 
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, ListParams};
 use operator_tests::{Operator, Programs, SOON};
@@ -47,13 +48,15 @@ async fn until_it_leads(operator: &Operator) {
     .await;
 }
 
-/// Returns names and holders of the held Leases, in order.
+/// Returns names and holders of the held Leases, in order. A Lease that its holder failed to release expires.
 async fn held(control_plane: &ControlPlane, namespace: &str) -> Vec<(String, String)> {
     let leases: Api<Lease> = Api::namespaced(control_plane.client(), namespace);
     let leases = leases.list(&ListParams::default()).await.unwrap().items;
     let held = leases.into_iter().filter_map(|lease| {
-        let holder = lease.spec?.holder_identity.filter(|holder| !holder.is_empty());
-        Some((lease.metadata.name?, holder?))
+        let spec = lease.spec?;
+        let holder = spec.holder_identity.filter(|holder| !holder.is_empty())?;
+        let duration = SignedDuration::from_secs(spec.lease_duration_seconds?.into());
+        (spec.renew_time?.0 + duration > Timestamp::now()).then_some((lease.metadata.name?, holder))
     });
     held.collect()
 }

@@ -136,7 +136,7 @@ async fn squatted(world: &World<'_>) {
     let taken = Id::new(Kind::ControllerRevision, &fleet.namespace, &revision);
     world.api.create(taken.kind, &taken.namespace, object).await;
     let uid = metadata(&world.api.read(&taken).await)["uid"].clone();
-    world.api.warned(&taken, "cannot be read: ").await;
+    world.api.warned(&taken, "cannot be parsed: ").await;
     let game = named_game(name, 2, hooked(name)).to_string();
     let _ = fleet.kubectl(&["create", "--filename", "-"], &game);
     world.has(name, 2).await;

@@ -135,20 +135,20 @@ impl Broken {
             Kind::HookRun => (
                 "Error InvalidSpec",
                 "hook spec invalid: ",
-                "; correct the field and create the run again",
+                "; fix the field and recreate the HookRun",
             ),
-            Kind::HookTemplate => ("False SpecInvalid", "the spec cannot be read: ", TOO_DEEP),
+            Kind::HookTemplate => ("False SpecInvalid", "the spec cannot be parsed: ", TOO_DEEP),
             Kind::GameDeployment => (
                 "True InvalidSpec",
-                "it cannot be read: ",
-                "; correct the field. Its pods are not changed until then",
+                "the GameDeployment cannot be parsed: ",
+                "; fix the field. Its pods are left unchanged until then",
             ),
             Kind::ExecutionHook => return api.warned(id, TOO_DEEP).await,
             kind => {
                 assert_eq!(kind, Kind::ControllerRevision);
                 // One that is less deep is read, and holds no template.
                 if self.levels > PARSED_LEVELS {
-                    api.warned(id, "cannot be read: ").await;
+                    api.warned(id, "cannot be parsed: ").await;
                 }
                 return;
             }
@@ -179,6 +179,14 @@ pub(crate) fn said(kind: Kind, object: &str) -> (String, String) {
     let condition = conditions.find(|condition| condition["type"] == wanted);
     condition.map_or_else(Default::default, |condition| {
         let state = format!("{} {}", text(&condition["status"]), text(&condition["reason"]));
+        if kind == Kind::GameDeployment && state == "True InvalidSpec" {
+            let summary = ["phase", "reason"].map(|name| text(&status[name]));
+            assert_eq!(summary, ["Blocked", "InvalidSpec"], "{object}");
+            assert_eq!(
+                status["observedGeneration"], condition["observedGeneration"],
+                "{object}"
+            );
+        }
         (state, text(&condition["message"]))
     })
 }

@@ -38,7 +38,7 @@ async fn the_template(world: &World<'_>) {
     fleet.launch(&game(4, hooked("deep"))).await;
     let template = Id::new(Kind::HookTemplate, &fleet.namespace, "deep");
     world.api.set(&template, COMMENT, &lists(5000)).await;
-    let words = "HookTemplate deep cannot be read: ";
+    let words = "HookTemplate deep cannot be parsed: ";
     let message = fleet.until_message("HooksResolved", words).await;
     assert_has(&message, TOO_DEEP);
     fleet.scale(3);
@@ -78,7 +78,7 @@ async fn the_run(world: &World<'_>) {
             .unwrap();
         let id = Id::new(Kind::HookRun, &fleet.namespace, &run);
         world.api.set(&id, COMMENT, &lists(5000)).await;
-        let words = format!("HookRun {run} exists and cannot be read: ");
+        let words = format!("HookRun {run} already exists but cannot be parsed: ");
         let message = fleet.until_message("ScaleBlocked", &words).await;
         assert_has(&message, &pod);
         assert_has(&message, TOO_DEEP);

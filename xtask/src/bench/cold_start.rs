@@ -16,10 +16,7 @@ const STARTS: usize = 5;
 
 pub(super) async fn play(report: &mut Report) -> Outcome<()> {
     let control_plane = control_plane().await?;
-    let applied = output_of(
-        control_plane.kubectl().args(["apply", "-f", "-"]),
-        &control_plane.in_its_versions(ADMISSION),
-    )?;
+    let applied = output_of(control_plane.kubectl().args(["apply", "-f", "-"]), ADMISSION)?;
     if !applied.status.success() {
         let said = String::from_utf8_lossy(&applied.stderr);
         return Err(format!("kubectl could not apply deploy/admission.yaml: {said}").into());

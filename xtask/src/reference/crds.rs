@@ -10,10 +10,10 @@ use crate::generate::trim;
 
 const INTRODUCTION: &str = "
 All kinds belong to `tkex.tencent.com/v1alpha1` and are namespaced. `[]` is an element of a list. Fields that are not
-marked *required* are optional; the column *unset means* gives their default. The API server drops fields that are not
-listed here.
+marked *required* are optional. For optional fields, the column *default* shows what applies if they are unset; *set to*
+means that the API server stores the default in the object. The API server drops fields that are not listed here.
 
-For the way in which the fields work together, see [concepts](../concepts.md) for hooks and
+For how the fields work together, see [concepts](../concepts.md) for hooks and
 [game-deployments](../game-deployments.md) for workloads. The definitions are in
 [`shared-api/crds`](../../shared-api/crds).
 ";
@@ -51,15 +51,13 @@ fn kind(definition: &Value, text: &mut String) {
             continue;
         }
         let _ = write!(text, "\n### {name} {part}\n\n{}\n", sentence(fields).0);
-        text.push_str(
-            "\n| field | type | unset means | limits | meaning |\n| --- | --- | --- | --- | --- |\n",
-        );
+        text.push_str("\n| field | type | default | limits | meaning |\n| --- | --- | --- | --- | --- |\n");
         let mut rules = Vec::new();
         properties(fields, part, text, &mut rules);
         if !rules.is_empty() {
             let _ = write!(
                 text,
-                "\nFurther rules, which the operators always check, and the API server from Kubernetes 1.25 on:\n\n{}",
+                "\nFurther rules, checked by the operators, and also by the API server from Kubernetes 1.25 on:\n\n{}",
                 rules.concat()
             );
         }
@@ -88,13 +86,18 @@ fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<Str
     for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         let whole = format!("{path}.{name}");
         let (_, shown) = whole.split_once('.').unwrap_or_default();
-        let (meaning, unset) = sentence(field);
-        let unset = match &field["default"] {
+        let (meaning, default) = sentence(field);
+        let default = match &field["default"] {
             _ if required.contains(&name.as_str()) => "*required*".to_owned(),
-            Value::Null => unset,
-            default => format!("set to `{}`", plain(default)),
+            Value::Null => default,
+            stored => format!("set to `{}`", plain(stored)),
         };
-        let cells = [type_of(field), cell(&unset), cell(&limits(field)), cell(&meaning)];
+        let cells = [
+            type_of(field),
+            cell(&default),
+            cell(&limits(field)),
+            cell(&meaning),
+        ];
         let _ = writeln!(text, "| `{shown}` | {} |", cells.join(" | "));
         properties(field, &whole, text, rules);
         if !field["items"].is_null() {
@@ -103,19 +106,21 @@ fn properties(schema: &Value, path: &str, text: &mut String, rules: &mut Vec<Str
     }
 }
 
-/// Splits a description into the meaning of a field and the meaning of its absence.
+/// Splits a description into the meaning of a field and what applies if the field is unset.
 fn sentence(field: &Value) -> (String, String) {
     let text = field["description"].as_str().unwrap_or_default();
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let Some(begin) = text.find("Unset: ") else {
-        return (text, String::new());
-    };
-    let (before, after) = text.split_at(begin);
-    let after = &after["Unset: ".len()..];
-    let (unset, rest) = after
-        .split_once(". ")
-        .unwrap_or((after.trim_end_matches('.'), ""));
-    (format!("{before}{rest}").trim_end().to_owned(), unset.to_owned())
+    let (mut meaning, mut default) = (String::new(), String::new());
+    for sentence in text.split_inclusive(". ") {
+        let words = ["Defaults to ", "If unset, "]
+            .into_iter()
+            .find_map(|start| sentence.strip_prefix(start));
+        match words {
+            Some(words) => words.trim_end_matches([' ', '.']).clone_into(&mut default),
+            None => meaning.push_str(sentence),
+        }
+    }
+    (meaning.trim_end().to_owned(), default)
 }
 
 fn plain(value: &Value) -> String {

@@ -5,14 +5,15 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 use super::{beginning, cell};
 
 const INTRODUCTION: &str = "
-Each flag can also be set by an environment variable; the flag takes precedence. Durations are written as `10s`, `500ms`, `1m`, `90d`.
+Each flag can also be set with an environment variable; the flag takes precedence. Durations are written as `10s`,
+`500ms`, `1m` or `90d`.
 
-The programs find the API server through `KUBECONFIG`, the default kubeconfig, or the service account of the pod, in this
-order.
-The exit code is 0 after SIGTERM or SIGINT, 1 if the program cannot start, has lost the Lease or has a task that hangs,
-and 2 for a wrong flag.
+The programs connect to the API server with the first of these that exists: the kubeconfig in `KUBECONFIG`, the default
+kubeconfig, or the service account of the pod.
+The exit code is 0 after SIGTERM or SIGINT, 1 if the program fails to start, loses its Lease or has a task that hangs,
+and 2 for an invalid flag.
 
-The flags of `kubectl game` are on [its page](../kubectl-game.md#all-commands).
+For the flags of `kubectl game`, see [its page](../kubectl-game.md#all-commands).
 ";
 
 pub(super) fn page() -> String {
@@ -44,7 +45,7 @@ fn program(command: &Command) -> String {
     }
     for heading in headings {
         text.push_str(&heading.map_or_else(String::new, |heading| format!("\n{heading}:\n")));
-        text.push_str("\n| flag | variable | unset means | meaning |\n| --- | --- | --- | --- |\n");
+        text.push_str("\n| flag | variable | default | meaning |\n| --- | --- | --- | --- |\n");
         let those = command
             .get_arguments()
             .filter(|argument| argument.get_help_heading() == heading);
@@ -79,7 +80,7 @@ fn row(argument: &Arg) -> String {
         .iter()
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
-    let unset = match described {
+    let default = match described {
         Some(described) => described,
         None if takes => defaults.join(", "),
         None => "no".to_owned(),
@@ -99,7 +100,7 @@ fn row(argument: &Arg) -> String {
         "| {} | {} | {} | {}{possible} |\n",
         cell(&flag),
         variable,
-        cell(&unset),
+        cell(&default),
         cell(&help)
     )
 }

@@ -33,7 +33,7 @@ const NAMESPACE_HOOKS: &str = "hookgate-hooks";
 const WORKLOADS: &str = "gamedeployment-operator";
 const ADMISSION: &str = "hookgate-admission";
 const REFUSED: &str = "`WriteFailed`";
-const LEASES: &str = "no process becomes the leader, and nothing is done; not ready, with the reason. \
+const LEASES: &str = "no process becomes the leader, so nothing is done; `/readyz` fails and shows the reason. \
                       `--leader-election false` needs no Lease";
 
 /// All purposes, in display order.
@@ -43,7 +43,7 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "hookruns",
         "get",
-        "reading a run again after a conflict",
+        "rereading a run after a conflict",
         "conflicts are resolved only once the watch delivers the new version",
     ),
     purpose(
@@ -51,14 +51,14 @@ pub(super) const ALL: &[Purpose] = &[
         "hookruns",
         "delete",
         "`ttlSecondsAfterFinished`",
-        "finished runs are kept, and each deletion is retried every 5 s",
+        "finished runs are kept, and their deletion is retried every 5 s",
     ),
     purpose(
         HOOKS,
         "hookruns/status",
         "patch",
         "recording measurements and verdicts",
-        "no verdict is recorded and no gate opens; reported in the log",
+        "no verdicts are recorded, so no gate opens; reported in the log",
     ),
     purpose(
         HOOKS,
@@ -72,7 +72,7 @@ pub(super) const ALL: &[Purpose] = &[
         "hooktemplates/status",
         "patch",
         "the `Valid` condition",
-        "VALID stays empty; runs are not affected",
+        "the column VALID stays empty; runs are not affected",
     ),
     purpose(
         HOOKS,
@@ -85,15 +85,15 @@ pub(super) const ALL: &[Purpose] = &[
         HOOKS,
         "executionhooks",
         "get",
-        "reading the latest state before the first attempt, and after a conflict",
-        "no ExecutionHook is carried out; reported in the log",
+        "reading the latest state before the first attempt and after a conflict",
+        "no ExecutionHook runs; reported in the log",
     ),
     purpose(
         HOOKS,
         "executionhooks/status",
         "patch",
         "recording results",
-        "no ExecutionHook is carried out; reported in the log",
+        "no ExecutionHook runs; reported in the log",
     ),
     purpose(
         HOOKS,
@@ -114,14 +114,14 @@ pub(super) const ALL: &[Purpose] = &[
         "secrets configmaps",
         "get",
         "`valueFrom`",
-        "hooks that use it end in Error, with the reason",
+        "hooks that use it end in Error; the message shows the reason",
     ),
     purpose(
         HOOKS,
         "serviceaccounts",
         "impersonate",
-        "acting as `hookgate-hooks`, the only allowed name, for the providers `job`, `kubernetes` and `exec` and for \
-         ExecutionHooks, if one of them is on",
+        "acting as `hookgate-hooks` (the only allowed name) for the providers `job`, `kubernetes` and `exec` and for \
+         ExecutionHooks, if any of them is enabled",
         "hooks that use them end in Error, with `JobRefused` or `ApiRefused`; ExecutionHooks wait or retry",
     ),
     purpose(
@@ -129,27 +129,27 @@ pub(super) const ALL: &[Purpose] = &[
         "events",
         "create patch",
         "Warning events",
-        "counted in `hookgate_events_dropped_total`",
+        "events are lost, and counted in `hookgate_events_dropped_total`",
     ),
     purpose(
         HOOKS,
         "leases",
         "get update",
-        "leader election; only the operators' Leases, in one namespace",
+        "leader election; limited to the operators' Leases in one namespace",
         LEASES,
     ),
     purpose(
         HOOKS,
         "leases",
         "create",
-        "creating the first Lease. The right to create cannot be limited to a name",
+        "creating the Lease. Permission to create cannot be limited to a name",
         LEASES,
     ),
     purpose(
         HOOKS,
         "leases",
         "list",
-        "checking, before it becomes the leader, that no process with another `--shard` COUNT is running",
+        "checking, before becoming the leader, that no process with a different `--shard` COUNT is running",
         LEASES,
     ),
     purpose(
@@ -163,15 +163,15 @@ pub(super) const ALL: &[Purpose] = &[
         NAMESPACE_HOOKS,
         "jobs",
         "get",
-        "finding a Job after a restart; reading it before it is deleted, and when the watch has not shown it",
+        "finding a Job after a restart; reading it before it is deleted, or if the watch has not delivered it",
         "after a restart, hooks whose Jobs are running end in Error, with `JobRefused`. Jobs of stopped runs keep \
-         running: `JobsLeft`",
+         running, reported as `JobsLeft`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "jobs",
         "list watch",
-        "detecting at once that a Job has ended",
+        "detecting immediately that a Job has ended",
         "the end of a Job is detected up to 5 min later",
     ),
     purpose(
@@ -179,28 +179,29 @@ pub(super) const ALL: &[Purpose] = &[
         "jobs",
         "delete",
         "stopping the Jobs of stopped runs; deleting the Job of the previous measurement",
-        "the Jobs are kept, or keep running: `JobsLeft`. They are deleted with their HookRun",
+        "these Jobs are kept or keep running, reported as `JobsLeft`, until they are deleted with their HookRun",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "list",
         "reading results, exit codes, and the reason why a Job has not ended",
-        "hooks whose condition judges a Job end in Error, with `JobLost`; messages lack the container and its exit code",
+        "hooks whose conditions evaluate a Job's result end in Error, with `JobLost`; messages lack the container and \
+         its exit code",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "get",
-        "the function `get` of the provider `kubernetes`, for which other kinds need their own Role; checking the pod \
-         before and after each command of the provider `exec`, and for each attempt of an ExecutionHook",
+        "the function `get` of the provider `kubernetes` (kinds other than pods need a Role of their own); checking \
+         the pod before and after each command of the provider `exec`, and for each attempt of an ExecutionHook",
         "hooks that use them end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods",
         "patch",
-        "the function `patch` of the provider `kubernetes`. This right can open gates: see \
+        "the function `patch` of the provider `kubernetes`. This permission can open gates: see \
          [security](../security.md#objects)",
         "hooks that use it end in Error, with `ApiRefused`",
     ),
@@ -208,48 +209,48 @@ pub(super) const ALL: &[Purpose] = &[
         NAMESPACE_HOOKS,
         "pods/exec",
         "get",
-        "the provider `exec`, whose commands are WebSocket connections. This right includes everything that the pods \
-         of the namespace are allowed to do: see [security](../security.md#commands)",
+        "the provider `exec`, which runs commands over WebSocket connections. This permission includes everything that \
+         the pods of the namespace are allowed to do: see [security](../security.md#commands)",
         "hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         NAMESPACE_HOOKS,
         "pods/exec",
         "create",
-        "the same, on API servers 1.35 and newer",
-        "on these API servers, hooks that use it end in Error, with `ApiRefused`",
+        "the same, with API servers 1.35 and newer",
+        "with these API servers, hooks that use it end in Error, with `ApiRefused`",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns hooktemplates",
         "list watch",
         "watching them",
-        "not ready; no work is done",
+        "not ready; nothing is done",
     ),
     purpose(
         WORKLOADS,
         "nodes",
         "list watch",
-        "deletion costs of nodes; nodes that are gone or not Ready",
-        "not ready; grant the right, or set `--ignore-nodes`",
+        "deletion costs of nodes; detecting nodes that are gone or not Ready",
+        "not ready; grant the permission, or set `--ignore-nodes`",
     ),
     purpose(
         WORKLOADS,
         "nodes",
         "get",
-        "confirming that a node is gone, or Ready, right before one of its pods is deleted without a hook",
-        "the hook runs for such pods too, and `WriteFailed` reports the refusal",
+        "confirming that a node is gone, or Ready, immediately before one of its pods is deleted without a hook",
+        "hooks run for these pods too, and `WriteFailed` reports the failed read",
     ),
     purpose(
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns",
         "get",
-        "reading an object again after a conflict, or after a write whose response was lost; for gamedeployments also: \
-         checking that a workload still exists before a pod or revision is adopted, and that it still has no hook \
+        "rereading an object after a conflict, or after a write whose response was lost. For GameDeployments also: \
+         checking that the workload still exists before a pod or revision is adopted, and that it still has no hook \
          before pods that may have players are deleted or changed without one",
-        "after three failed reads, `WriteFailed` and the log name the object, and it is not changed until the watch \
-         delivers a new version; the rest of the workload continues. Nothing is adopted, and no such pod is deleted or \
-         changed without a hook: `WriteFailed`",
+        "after three failed reads, `WriteFailed` and the log report the object, and it is not changed until the watch \
+         delivers a new version; the rest of the workload continues. Nothing is adopted, and pods that may have \
+         players are not deleted or changed without a hook; reported as `WriteFailed`",
     ),
     purpose(
         WORKLOADS,
@@ -269,9 +270,9 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "gamedeployments/finalizers",
         "update",
-        "only on clusters with the admission plugin `OwnerReferencesPermissionEnforcement`: owned objects block the \
-         deletion of their owner",
-        "on these clusters, no pod, revision or HookRun is created or adopted",
+        "creating owned objects that block the deletion of their owner; needed only on clusters with the admission \
+         plugin `OwnerReferencesPermissionEnforcement`",
+        "on these clusters, no pods, revisions or HookRuns are created or adopted",
     ),
     purpose(
         WORKLOADS,
@@ -284,21 +285,21 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "hookruns",
         "delete",
-        "deleting runs that were used or no longer count",
-        "`WriteFailed`; these runs are kept, and the hooks of their pods do not run again",
+        "deleting runs that have been used or no longer count",
+        "`WriteFailed`; these runs are kept, and the hooks of their pods are not rerun",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "deletecollection",
-        "the same for many runs with one call",
-        "each run is deleted with its own call",
+        "the same, for many runs with one call",
+        "each run is deleted with a separate call",
     ),
     purpose(
         WORKLOADS,
         "hookruns",
         "patch",
-        "terminating the hooks of a rollout when another rollout starts",
+        "terminating the lifecycle hooks of a rollout when another rollout starts",
         "`WriteFailed`; the hooks of the new rollout wait until the running ones have ended",
     ),
     purpose(WORKLOADS, "pods", "create delete", "scaling, recreation", REFUSED),
@@ -307,7 +308,7 @@ pub(super) const ALL: &[Purpose] = &[
         "pods",
         "patch",
         "labels and annotations, images, adoption and release",
-        "`WriteFailed`; no pod with a hook is deleted, because its selection for deletion cannot be recorded",
+        "`WriteFailed`; no pods with a hook are deleted, because their selection for deletion cannot be recorded",
     ),
     purpose(
         WORKLOADS,
@@ -321,7 +322,7 @@ pub(super) const ALL: &[Purpose] = &[
         "controllerrevisions",
         "create",
         "recording a template before a pod is created from it",
-        "`RevisionNotRecorded`; a new workload gets no pods, others keep working at the recorded revision",
+        "`RevisionNotRecorded`; a new workload gets no pods, others continue at the recorded revision",
     ),
     purpose(
         WORKLOADS,
@@ -341,49 +342,49 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "events",
         "create patch",
-        "reporting what was done, and problems that need attention",
-        "counted in `hookgate_events_dropped_total`",
+        "reporting actions, and problems that need attention",
+        "events are lost, and counted in `hookgate_events_dropped_total`",
     ),
     purpose(
         WORKLOADS,
         "leases",
         "get update",
-        "leader election; only the operators' Leases, in one namespace",
+        "leader election; limited to the operators' Leases in one namespace",
         LEASES,
     ),
     purpose(
         WORKLOADS,
         "leases",
         "create",
-        "creating the first Lease. The right to create cannot be limited to a name",
+        "creating the Lease. Permission to create cannot be limited to a name",
         LEASES,
     ),
     purpose(
         WORKLOADS,
         "leases",
         "list",
-        "checking, before it becomes the leader, that no process with another `--shard` COUNT is running",
+        "checking, before becoming the leader, that no process with a different `--shard` COUNT is running",
         LEASES,
     ),
     purpose(
         ADMISSION,
         "secrets",
         "create",
-        "creating the first certificate. The right to create cannot be limited to a name",
-        "not ready, with the reason",
+        "storing the first certificate. Permission to create cannot be limited to a name",
+        "not ready; `/readyz` shows the reason",
     ),
     purpose(
         ADMISSION,
         "secrets",
         "get list watch update",
-        "renewing the certificate; only this one Secret",
-        "not ready; the presented certificate stays in use until it expires",
+        "renewing the certificate; limited to this Secret",
+        "not ready; the current certificate stays in use until it expires",
     ),
     purpose(
         ADMISSION,
         "validatingwebhookconfigurations",
         "get list watch patch",
-        "updating `caBundle`; only this one configuration",
+        "updating `caBundle`; limited to this configuration",
         "not ready; the API server does not trust the certificate, so every call to the webhook fails",
     ),
     purpose(
@@ -391,14 +392,14 @@ pub(super) const ALL: &[Purpose] = &[
         "namespaces",
         "get",
         "checking whether a namespace is being deleted",
-        "a namespace with guarded objects is not deleted until they are labelled",
+        "a namespace with guarded objects cannot be deleted until the objects are labelled",
     ),
     purpose(
         ADMISSION,
         "executionhooks gamedeployments hookactions hookruns hooktemplates",
         "list",
-        "checking `Cascading` of CRDs; suggesting names for a misspelt HookTemplate",
-        "only `Always` allows the deletion of CRDs; no name is suggested",
+        "evaluating `Cascading` on CRDs; suggesting names for a misspelt HookTemplate",
+        "only `Always` allows the deletion of CRDs; no names are suggested",
     ),
     purpose(
         ADMISSION,
@@ -411,8 +412,8 @@ pub(super) const ALL: &[Purpose] = &[
         ADMISSION,
         "subjectaccessreviews",
         "create",
-        "checking whether the author of a hook is allowed to create Jobs, get objects, patch pods or run commands in \
-         pods, as the hook does",
+        "checking whether the author of a hook is allowed to do what the hook does: create Jobs, get objects, patch \
+         pods or run commands in pods",
         "hooks with the providers `job`, `kubernetes` and `exec`, hooks with `execNewPod` or `jobSpec`, HookActions \
          and ExecutionHooks are rejected",
     ),

@@ -34,12 +34,13 @@ const NAMESPACE_ROLES: [&str; 3] = [
 ];
 
 const INTRODUCTION: &str = "
-The rights are defined in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
+The permissions are defined in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for operators of a whole cluster, in
 [`deploy/rbac-namespaced.yaml`](../../deploy/rbac-namespaced.yaml) for operators of one namespace, and in
-[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these rights, and one test proves
-that the operators need each of theirs. For the risks of each right, see [security](../security.md#rights).
+[`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these permissions, and one test
+proves that the operators need each of theirs. For the risks of each permission, see
+[security](../security.md#rights).
 
-The rights of the providers `job`, `kubernetes` and `exec`, which are off by default, are defined in
+The permissions of the providers `job`, `kubernetes` and `exec`, which are disabled by default, are defined in
 [`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in four files for the namespaces whose hooks use them:
 [`deploy/hookgate-hooks.yaml`](../../deploy/hookgate-hooks.yaml) for [Jobs](../security.md#jobs),
 [`deploy/hookgate-hooks-get.yaml`](../../deploy/hookgate-hooks-get.yaml) and
@@ -55,9 +56,11 @@ pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>
     let explained: BTreeSet<Permission> = ALL.iter().flat_map(permissions).collect();
     let difference: Vec<&Permission> = granted.symmetric_difference(&explained).collect();
     if !difference.is_empty() {
-        return Err(format!("rights without a purpose, or purposes without a right: {difference:?}").into());
+        return Err(
+            format!("permissions without purpose, or purposes without permission: {difference:?}").into(),
+        );
     }
-    let mut text = beginning("Rights", "deploy/ and xtask/src/reference/purposes.rs");
+    let mut text = beginning("Permissions", "deploy/ and xtask/src/reference/purposes.rs");
     text.push_str(INTRODUCTION);
     let mut accounts: Vec<&str> = Vec::new();
     for purpose in ALL {
@@ -65,7 +68,7 @@ pub(super) fn page(files: &[(PathBuf, String)]) -> Result<String, Box<dyn Error>
             accounts.push(purpose.account);
             let _ = write!(
                 text,
-                "\n## {}\n\n| resources | verbs | what for | without it |\n| --- | --- | --- | --- |\n",
+                "\n## {}\n\n| resources | verbs | purpose | without it |\n| --- | --- | --- | --- |\n",
                 purpose.account
             );
         }

@@ -8,8 +8,8 @@ use shared_api::reason::{
 use super::{beginning, cell};
 
 const INTRODUCTION: &str = "
-Every reason is one word. It appears in a status, a condition or an event, next to a message for people; alerts and
-scripts may rely on it. The [runbook](../runbook.md) gives the remedy for each reason.
+A reason is a single, machine-readable word. It appears in a status, a condition or an event, next to a human-readable
+message. Alerts and scripts can rely on it. For the remedy for each reason, see the [runbook](../runbook.md).
 ";
 
 pub(super) fn page() -> String {
@@ -18,7 +18,7 @@ pub(super) fn page() -> String {
     let runs = HookRunReason::ALL
         .iter()
         .map(|reason| (reason.as_str(), reason.meaning()));
-    let about = "`status.reason` of a HookRun, and reason of its Warning events.";
+    let about = "Values of `status.reason` of a HookRun, and reasons of its Warning events.";
     text.push_str(&section("HookRuns", about, "reason", runs));
     let templates = TemplateReason::ALL
         .iter()
@@ -38,7 +38,7 @@ pub(super) fn page() -> String {
     let workloads = WorkloadReason::ALL
         .iter()
         .map(|reason| (reason.as_str(), reason.meaning()));
-    let about = "Reasons of those conditions, and of the events about a GameDeployment.";
+    let about = "Reasons of these conditions, and of the events of a GameDeployment.";
     text.push_str(&section("GameDeployments", about, "reason", workloads));
     text.push_str(&executions());
     text
@@ -56,12 +56,12 @@ fn executions() -> String {
     let hooks = ExecutionReason::ALL
         .iter()
         .map(|reason| (reason.as_str(), reason.meaning()));
-    let about = "Reasons of those conditions, and of the Warning events about an ExecutionHook.";
+    let about = "Reasons of these conditions, and of the Warning events of an ExecutionHook.";
     text.push_str(&section("ExecutionHooks", about, "reason", hooks));
     let containers = ContainerReason::ALL
         .iter()
         .map(|reason| (reason.as_str(), reason.meaning()));
-    let about = "`status.hookStatuses[].error.reason` of an ExecutionHook.";
+    let about = "Values of `status.hookStatuses[].error.reason` of an ExecutionHook.";
     let anchor = |_: &str| "errors-of-containers".to_owned();
     text.push_str(&table(
         "Containers of ExecutionHooks",

@@ -55,7 +55,8 @@ impl<'a> CanaryStepper<'a> {
             }
             Ok(StepRun::Outdated(run)) => {
                 let message = format!(
-                    "HookRun {} was edited or its HookTemplate has changed: deleting it and running the hook again",
+                    "HookRun {} was edited, or its HookTemplate has changed; deleting the HookRun and rerunning the \
+                     hook",
                     run.name
                 );
                 (StepWait::RollingOut(message), None)
@@ -104,7 +105,8 @@ impl<'a> CanaryStepper<'a> {
             .pauses
             .retain(|pause| pause.reason != reason.as_str() || is_of_run(pause));
         if self.is_resumed(reason, Some(run), canary) {
-            let message = format!("{failure}; spec.updateStrategy.paused is false: running the hook again");
+            let message =
+                format!("{failure}; rerunning the hook because spec.updateStrategy.paused was set to false");
             return Some((StepWait::RollingOut(message), false));
         }
         let message = if promoted {
@@ -114,7 +116,7 @@ impl<'a> CanaryStepper<'a> {
         } else {
             let (workload, namespace) = (&self.workload.name, &self.workload.namespace);
             format!(
-                "{failure}; to run the hook again, set spec.updateStrategy.paused to false; to continue despite the \
+                "{failure}; to rerun the hook, set spec.updateStrategy.paused to false; to continue despite the \
                  failure: kubectl game promote {workload} -n {namespace} --despite-failure --reason WHY"
             )
         };
@@ -140,8 +142,7 @@ impl<'a> CanaryStepper<'a> {
             pod: None,
             reason: WorkloadReason::PromotedDespiteFailure,
             message: format!(
-                "canary step {}: {failure}; annotation {PROMOTE_DESPITE_FAILURE} names this HookRun: the rollout \
-                 continues; reason: {}; by: {}",
+                "canary step {} promoted despite the failure: {failure}; reason: {}; by: {}",
                 number(canary),
                 said(PROMOTE_DESPITE_FAILURE_REASON),
                 said(PROMOTE_DESPITE_FAILURE_BY)
@@ -176,8 +177,8 @@ impl<'a> CanaryStepper<'a> {
             return Err(HookBlocker::new(
                 WorkloadReason::HookRunTerminating,
                 format!(
-                    "HookRun {base} and {} more of this step are stuck in deletion; fix the controllers that own their \
-                     finalizers, or remove them from metadata.finalizers",
+                    "HookRun {base} and {} others of this step are stuck terminating; fix the controllers that own \
+                     their finalizers, or remove the finalizers",
                     MAX_NAMES - 1
                 ),
             ));

@@ -89,9 +89,13 @@ pub fn describe(facts: &Facts<'_>, timer: &RolloutTimer) -> Option<String> {
         .and_then(|since| since.timestamp().checked_add(left).ok());
     Some(match end {
         Some(end) => {
-            format!("the rollout is aborted at {end} unless it completes before (timeoutSeconds: {limit})")
+            format!(
+                "the rollout will be aborted at {end} unless it completes by then (timeoutSeconds: {limit})"
+            )
         }
-        None => format!("timeoutSeconds: {elapsed} of {limit} s have passed; this wait does not count"),
+        None => format!(
+            "{elapsed}s of the {limit}s timeout (timeoutSeconds) used; the timer is stopped during this wait"
+        ),
     })
 }
 

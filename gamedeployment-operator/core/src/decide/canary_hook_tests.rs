@@ -283,7 +283,7 @@ fn only_an_annotation_that_names_the_failed_run_promotes_its_step() {
     let warning = warnings.find(|warning| warning.reason == WorkloadReason::PromotedDespiteFailure);
     let message = &warning.unwrap().message;
     assert!(
-        message.contains("canary step 1: HookRun canary-new-0-ask is Failed"),
+        message.starts_with("canary step 1 promoted despite the failure: HookRun canary-new-0-ask is Failed"),
         "{message}"
     );
     assert!(
@@ -310,7 +310,7 @@ fn a_run_that_a_finalizer_keeps_does_not_hold_up_its_step() {
     let (reason, message) = rollout.condition("UpdateBlocked").unwrap();
     assert_eq!(reason, "HookRunTerminating");
     assert!(
-        message.contains("HookRun canary-new-0-ask and 8 more"),
+        message.contains("HookRun canary-new-0-ask and 8 others of this step are stuck terminating"),
         "{message}"
     );
     // The finalizer of one of them is gone.

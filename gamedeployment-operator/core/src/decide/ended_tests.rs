@@ -143,7 +143,9 @@ fn a_changed_selector_is_refused_and_lets_go_of_nobody() {
     let status = plan.status.unwrap();
     let (_, message) = said(&status, "InvalidSpec").unwrap();
     assert!(
-        message.starts_with("spec.selector: \"app=other\": it is immutable and was app=game; set it back"),
+        message.starts_with(
+            "spec.selector: \"app=other\" is not allowed, because the field is immutable; restore app=game, or"
+        ),
         "{message}"
     );
     assert_eq!(status.label_selector.as_deref(), Some("app=game"));

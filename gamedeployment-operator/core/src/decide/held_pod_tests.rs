@@ -241,7 +241,9 @@ fn the_time_of_a_rollout_stands_still_while_a_hook_holds_a_pod() {
         .unwrap()
         .message;
     assert!(
-        message.contains("; timeoutSeconds: 0 of 600 s have passed; this wait does not count"),
+        message.contains(
+            "; 0s of the 600s timeout (timeoutSeconds) used; the timer is stopped during this wait"
+        ),
         "{message}"
     );
 }

@@ -49,7 +49,7 @@ fn a_kept_run_of_a_pod_that_is_gone_does_not_hold_up_a_retry() {
         ["create_hook_run", "create_hook_run", "reset_retry"]
     );
     let name = run.metadata.name.unwrap();
-    let wanted = format!("HookRuns stuck in deletion because of their finalizers: {name}");
+    let wanted = format!("HookRun {name} is stuck terminating because of its finalizers");
     assert!(progress(&plan).contains(&wanted), "{}", progress(&plan));
 }
 

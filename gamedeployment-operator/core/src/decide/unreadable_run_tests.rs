@@ -7,7 +7,7 @@ use super::*;
 use crate::gate::Run;
 use crate::samples::{self, names, object, pod};
 
-const WHY: &str = "invalid offset in a date-time";
+const WHY: &str = "cannot be parsed: invalid offset in a date-time";
 
 fn fleet(retry: bool) -> GameDeployment {
     object(&[
@@ -55,7 +55,7 @@ fn a_run_that_cannot_be_read_holds_its_pod_alone_and_is_named() {
         let mut conditions = status.conditions.iter();
         let blocked = conditions.find(|known| known.type_ == "ScaleBlocked").unwrap();
         assert_eq!(blocked.reason, "HookRunNameInvalid");
-        let wanted = format!("HookRun {name} exists and cannot be read: {WHY}");
+        let wanted = format!("HookRun {name} already exists but {WHY}");
         assert!(blocked.message.contains(&wanted), "{}", blocked.message);
     }
 }

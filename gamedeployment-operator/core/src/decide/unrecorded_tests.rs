@@ -113,7 +113,7 @@ fn a_revision_that_is_refused_is_said_and_pods_are_healed_at_the_recorded_one() 
     let (reason, message) = said(&plan, "UpdateBlocked").unwrap();
     assert_eq!(reason, "RevisionNotRecorded");
     assert!(
-        message.contains(REFUSED) && message.contains("new pods get revision old"),
+        message.contains(REFUSED) && message.contains("new pods use revision old"),
         "{message}"
     );
     assert!(
@@ -143,9 +143,9 @@ fn a_template_with_problems_stops_the_update_alone() {
     assert_goes_on_at_the_recorded_revision(&healed);
     let (reason, message) = said(&healed, "InvalidSpec").unwrap();
     assert_eq!(reason, "InvalidSpec");
-    let words = "spec.template.metadata.labels[build]: \"feature/new maps\": ";
+    let words = "spec.template.metadata.labels[build]: \"feature/new maps\" must be ";
     assert!(
-        message.starts_with(words) && message.contains("new pods get revision old"),
+        message.starts_with(words) && message.contains("new pods use revision old"),
         "{message}"
     );
     assert_eq!(said(&healed, "UpdateBlocked"), None);

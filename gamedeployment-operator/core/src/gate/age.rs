@@ -53,7 +53,7 @@ pub(super) fn fresh_until(
     if age >= fresh {
         let (age, fresh) = (age.as_secs(), fresh.as_secs());
         return Err(stale_reason(format!(
-            "its success is {age}s old and counts for {fresh}s only (freshForSeconds)"
+            "its success is {age}s old, but is valid for only {fresh}s (freshForSeconds)"
         )));
     }
     let left = fresh.saturating_sub(age.max(SignedDuration::ZERO));

@@ -93,7 +93,7 @@ impl std::fmt::Display for OpenReason {
                 let given = |text: &Option<String>| text.clone().unwrap_or_else(|| "not given".to_owned());
                 write!(
                     f,
-                    "annotation {SKIP_HOOK} names this pod: hooks are skipped; reason: {}; by: {}",
+                    "its hooks are skipped by annotation {SKIP_HOOK}; reason: {}; by: {}",
                     given(why),
                     given(by)
                 )

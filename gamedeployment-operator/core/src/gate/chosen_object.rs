@@ -38,8 +38,8 @@ fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> R
     Err(HookBlocker::new(
         WorkloadReason::HookArgumentsUnresolved,
         format!(
-            "argument {argument} selects the object of HookTemplate {}, which does not declare it without a value; \
-             remove it from hook.args, or declare it in the template without a value",
+            "argument {argument} would select the object that HookTemplate {} accesses, which the template does not \
+             allow; remove the argument from hook.args, or declare it without a value in the template",
             step.template_name
         ),
     ))

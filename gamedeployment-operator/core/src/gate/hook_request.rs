@@ -48,7 +48,7 @@ impl HookBlocker {
             conflicting_run: Some(run.to_owned()),
             ..Self::new(
                 WorkloadReason::HookRunNameInvalid,
-                format!("HookRun {run} exists and {why}"),
+                format!("HookRun {run} already exists but {why}"),
             )
         }
     }
@@ -197,7 +197,7 @@ pub fn check_name(name: &str, template: &str) -> Result<(), HookBlocker> {
         return Ok(());
     }
     let message = format!(
-        "the name of its HookRun would have {} characters, but at most {MAX_NAME_LEN} are allowed; shorten the name of \
+        "the name of the HookRun would be {} characters long (maximum {MAX_NAME_LEN}); shorten the name of \
          HookTemplate {template}",
         name.len()
     );

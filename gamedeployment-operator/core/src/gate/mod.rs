@@ -216,8 +216,8 @@ impl<'a> Gate<'a> {
             Node::JustReady(_) => {
                 let seconds = NODE_SETTLE_TIME.as_secs();
                 format!(
-                    "node {node} has been Ready for less than {seconds}s, and its kubelet reports pods only after \
-                     the node. If it reports no start within {seconds}s, the pod needs no hook"
+                    "node {node} became Ready less than {seconds}s ago, and its kubelet may not have reported its pods \
+                     yet. If no container start is reported within {seconds}s, the pod needs no hook"
                 )
             }
             Node::Ready | Node::NotReady | Node::Unsure | Node::Absent(_) => {
@@ -226,8 +226,8 @@ impl<'a> Gate<'a> {
         };
         let message = &blocker.message;
         blocker.message = format!(
-            "{message}. Its kubelet reported that no container has started, but may have started one since: {doubt}. \
-             To skip hooks for this pod, annotate it with {}={}",
+            "{message}. The kubelet last reported that no container had started, but one may have started since: \
+             {doubt}. To skip hooks for this pod, annotate it with {}={}",
             names::SKIP_HOOK,
             pod.uid
         );

@@ -264,16 +264,16 @@ fn a_success_that_opens_nothing_says_why() {
     let table: [(&Change, &str); 3] = [
         (
             &|run| run.status.as_mut().unwrap().metric_results[0].successful = 0,
-            "without a measured success",
+            "it has no measured success",
         ),
-        (&|run| run.spec.terminate = Some(true), "and was terminated"),
+        (&|run| run.spec.terminate = Some(true), "it was terminated"),
         (
             &|run| run.status.as_mut().unwrap().observed_generation = None,
-            "with a status.observedGeneration other than 1",
+            "its spec changed after it was created (metadata.generation and status.observedGeneration must both be 1)",
         ),
     ];
     for (change, why) in table {
-        assert_eq!(said(change), format!("is Successful {why}, which does not count"));
+        assert_eq!(said(change), format!("is Successful but does not count: {why}"));
     }
 }
 
@@ -423,7 +423,7 @@ fn never_started_is_believed_of_a_kubelet_that_still_reports() {
         (Node::NotReady, "node node is not known to be Ready"),
         (
             Node::JustReady(SignedDuration::ZERO),
-            "node node has been Ready for less than 60s",
+            "node node became Ready less than 60s ago",
         ),
         (Node::Unwatched, "nodes are not watched (--ignore-nodes)"),
     ] {
@@ -535,7 +535,7 @@ fn who_skipped_a_hook_and_why_is_part_of_the_grounds() {
         stands(None, &pod, &around(), &fleet(), &Intent::Delete)
     };
     let uid = json!("uid-a");
-    let begin = "open: annotation tkex.tencent.com/skip-hook names this pod: hooks are skipped;";
+    let begin = "open: its hooks are skipped by annotation tkex.tencent.com/skip-hook;";
     assert_eq!(
         said(&[(&skip, uid.clone())]),
         format!("{begin} reason: not given; by: not given")

@@ -14,6 +14,7 @@ use super::HookBlocker;
 use super::chosen_object::{check_kind, check_pod, needs_pod};
 use crate::cluster::{Cluster, FoundTemplate};
 use crate::hook_kind::HookKind;
+use crate::plural::form;
 use crate::unusable_template::{MAX_ARGUMENT_BYTES, UnusableTemplate};
 use crate::user_text::bounded;
 use crate::workload::{Carrier, Workload};
@@ -23,6 +24,8 @@ use crate::workload::{Carrier, Workload};
 pub struct Unresolved {
     /// Path of the field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
     pub path: String,
+    /// Name of its template.
+    pub template: String,
     /// Cause and remedy.
     pub blocker: HookBlocker,
     /// Existing template whose name is similar to that of the missing one.
@@ -31,8 +34,28 @@ pub struct Unresolved {
 
 /// Returns the hooks of a spec that cannot run; `None` if no hook is configured.
 pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unresolved>> {
+    let mut any = false;
+    let mut unresolved = Vec::new();
+    for (path, step, subject) in hooks(workload) {
+        any = true;
+        let template = cluster.template(&step.template_name);
+        if let Some(blocker) = check(step, template, cluster, subject) {
+            let found = Unresolved {
+                path,
+                template: step.template_name.clone(),
+                blocker,
+                similar_template: similar(template),
+            };
+            unresolved.push(found);
+        }
+    }
+    any.then_some(unresolved)
+}
+
+/// Returns all hooks of a workload that use a template, with their paths in the object.
+fn hooks(workload: &Workload) -> impl Iterator<Item = (String, &HookStep, Subject)> {
     let containers = workload.template.containers().len();
-    let of_pods = HookKind::ALL.into_iter().filter_map(|kind| {
+    let of_pods = HookKind::ALL.into_iter().filter_map(move |kind| {
         let step = workload.hook(kind).step.as_ref()?;
         let subject = Subject::Pod { containers };
         Some((format!("spec.{}.hook", kind.field()), step, subject))
@@ -52,21 +75,7 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
             let path = format!("spec.lifecycleHooks[{index}].hook");
             Some((path, step, Subject::Rollout))
         });
-    let mut any = false;
-    let mut unresolved = Vec::new();
-    for (path, step, subject) in of_pods.chain(of_steps).chain(of_rollouts) {
-        any = true;
-        let template = cluster.template(&step.template_name);
-        if let Some(blocker) = check(step, template, cluster, subject) {
-            let found = Unresolved {
-                path,
-                blocker,
-                similar_template: similar(template),
-            };
-            unresolved.push(found);
-        }
-    }
-    any.then_some(unresolved)
+    of_pods.chain(of_steps).chain(of_rollouts)
 }
 
 /// Returns the name that a missing template's name resembles.
@@ -102,7 +111,7 @@ fn check(
     let problem = cluster.template_problem(name).map(|why| {
         HookBlocker::new(
             WorkloadReason::HookTemplateInvalid,
-            format!("HookTemplate {name} is invalid: {why}; correct it"),
+            format!("HookTemplate {name} is invalid: {why}"),
         )
     });
     let problem = problem.or_else(|| match subject {
@@ -130,13 +139,11 @@ pub(super) fn find<'a>(
         ),
         FoundTemplate::Misspelt(near) => (
             WorkloadReason::HookTemplateMissing,
-            format!(
-                "HookTemplate {name} does not exist; create it, or correct the name: did you mean {near}?"
-            ),
+            format!("HookTemplate {name} does not exist; did you mean {near}?"),
         ),
         FoundTemplate::Unusable(UnusableTemplate::Unreadable(why)) => (
             WorkloadReason::HookTemplateMissing,
-            format!("HookTemplate {name} cannot be read: {why}; correct it"),
+            format!("HookTemplate {name} cannot be parsed: {why}"),
         ),
         FoundTemplate::Unusable(UnusableTemplate::TooLarge(too_large)) => (
             WorkloadReason::HookTemplateInvalid,
@@ -155,8 +162,7 @@ fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
     Err(HookBlocker::new(
         WorkloadReason::HookArgumentsUnresolved,
         format!(
-            "hook.args for HookTemplate {} have {bytes} bytes in total, but at most {MAX_ARGUMENT_BYTES} are allowed; \
-             shorten them",
+            "hook.args for HookTemplate {} are {bytes} bytes in total; the limit is {MAX_ARGUMENT_BYTES}",
             step.template_name
         ),
     ))
@@ -198,19 +204,23 @@ pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
         .iter()
         .filter_map(|name| misspelt_pod_argument(name))
         .collect();
-    let has_others = names.iter().any(|name| misspelt_pod_argument(name).is_none());
+    let others = names.iter().filter(|name| misspelt_pod_argument(name).is_none());
+    let others: Vec<&str> = others.copied().collect();
     let remedy = if meant.is_empty() {
-        "set them in the workload's hook.args or in the template".to_owned()
+        let them = form(names.len(), "it", "them");
+        format!("set {them} in the workload's hook.args or in the template")
     } else {
-        let others = if has_others {
-            " Set the others in the workload's hook.args"
+        let others = if others.is_empty() {
+            String::new()
         } else {
-            ""
+            let others = bounded(&others.join(", "));
+            format!(" Set {others} in the workload's hook.args or in the template")
         };
         format!("did you mean {}?{others}", Vec::from_iter(meant).join(", "))
     };
+    let wanted = form(names.len(), "a value for argument", "values for arguments");
     let message = format!(
-        "arguments of HookTemplate {template} have no value: {}; {remedy}",
+        "HookTemplate {template} needs {wanted} {}; {remedy}",
         bounded(&names.join(", "))
     );
     HookBlocker::new(WorkloadReason::HookArgumentsUnresolved, message)
@@ -278,10 +288,12 @@ mod tests {
         let words = unresolved.into_iter().map(|found| {
             let Unresolved {
                 path,
+                template,
                 blocker,
                 similar_template,
             } = found;
             assert_eq!(path, "spec.preDeleteUpdateStrategy.hook");
+            assert_eq!(json!(template), hook["templateName"]);
             assert_eq!(similar_template.as_deref(), is_misspelt.then_some("ask"));
             format!("{}: {}", blocker.reason, blocker.message)
         });
@@ -291,14 +303,20 @@ mod tests {
     #[test]
     fn a_misspelt_argument_of_pods_is_not_to_be_set_by_hand() {
         let message = |names: &[&str]| without_values("t", names).message;
-        let start = "arguments of HookTemplate t have no value:";
-        assert_eq!(message(&["PodIp"]), format!("{start} PodIp; did you mean PodIP?"));
+        let (one, two) = (
+            "HookTemplate t needs a value for argument",
+            "HookTemplate t needs values for arguments",
+        );
+        let place = "in the workload's hook.args or in the template";
+        assert_eq!(message(&["PodIp"]), format!("{one} PodIp; did you mean PodIP?"));
         assert_eq!(
             message(&["PodIp", "room"]),
-            format!("{start} PodIp, room; did you mean PodIP? Set the others in the workload's hook.args")
+            format!("{two} PodIp, room; did you mean PodIP? Set room {place}")
         );
-        assert!(
-            message(&["room"]).ends_with("room; set them in the workload's hook.args or in the template")
+        assert_eq!(message(&["room"]), format!("{one} room; set it {place}"));
+        assert_eq!(
+            message(&["map", "room"]),
+            format!("{two} map, room; set them {place}")
         );
     }
 
@@ -321,9 +339,9 @@ mod tests {
         ]);
         let found = unresolved(&workload, &One(template, None)).unwrap();
         let open = found.iter().map(|found| {
-            let names = found.blocker.message.split(": ").nth(1).unwrap_or_default();
-            let names = names.split(';').next().unwrap_or_default();
-            format!("{} {names}", found.path)
+            let (wanted, _) = found.blocker.message.split_once(';').unwrap();
+            let (_, names) = wanted.split_once(" for argument").unwrap();
+            format!("{} {}", found.path, names.trim_start_matches('s').trim())
         });
         assert_eq!(
             open.collect::<Vec<_>>(),
@@ -346,7 +364,7 @@ mod tests {
         let said = |hook, args, problem| found(hook, args, problem).unwrap().join("\n");
         assert_eq!(
             said(json!({"templateName": "aks"}), json!([]), None),
-            "HookTemplateMissing: HookTemplate aks does not exist; create it, or correct the name: did you mean ask?"
+            "HookTemplateMissing: HookTemplate aks does not exist; did you mean ask?"
         );
         assert_eq!(
             said(json!({"templateName": "other"}), json!([]), None),
@@ -354,7 +372,7 @@ mod tests {
         );
         assert_eq!(
             said(ask.clone(), json!([]), Some("metrics[0].interval: no")),
-            "HookTemplateInvalid: HookTemplate ask is invalid: metrics[0].interval: no; correct it"
+            "HookTemplateInvalid: HookTemplate ask is invalid: metrics[0].interval: no"
         );
         let args = json!([
             {"name": "PodIP"}, {"name": "PodContainer[0]"}, {"name": "PodContainer[1]"}, {"name": "PodContainer[a]"},
@@ -362,8 +380,8 @@ mod tests {
         ]);
         let hook = json!({"templateName": "ask", "args": [{"name": "own", "value": "x"}]});
         assert!(said(hook, args, None).contains(
-            "HookArgumentsUnresolved: arguments of HookTemplate ask have no value: PodContainer[1], \
-             PodContainer[a], room;"
+            "HookArgumentsUnresolved: HookTemplate ask needs values for arguments PodContainer[1], PodContainer[a], \
+             room; set them"
         ));
     }
 
@@ -377,22 +395,22 @@ mod tests {
         let table = [
             (
                 UnusableTemplate::Unreadable("spec: no".to_owned()),
-                "HookTemplateMissing: HookTemplate ask cannot be read: spec: no; correct it",
+                "HookTemplateMissing: HookTemplate ask cannot be parsed: spec: no",
             ),
             (
                 TooLarge::Spec(1_300_000).into(),
-                "HookTemplateInvalid: HookTemplate ask is too large: its spec has 1300000 bytes, but hooks of a \
-                 GameDeployment may have at most 131072; shorten it",
+                "HookTemplateInvalid: HookTemplate ask is too large for a GameDeployment hook: its spec is 1300000 \
+                 bytes; the limit is 131072",
             ),
             (
                 TooLarge::Arguments(20_000).into(),
-                "HookTemplateInvalid: HookTemplate ask is too large: its args have 20000 bytes in total, but hooks of \
-                 a GameDeployment may have at most 16384; shorten them",
+                "HookTemplateInvalid: HookTemplate ask is too large for a GameDeployment hook: its args are 20000 \
+                 bytes in total; the limit is 16384",
             ),
             (
                 TooLarge::Namespace("games".to_owned()).into(),
-                "HookTemplateInvalid: HookTemplate ask is not loaded: the HookTemplates of namespace games take up \
-                 more than 16777216 bytes in total; delete some of them, then edit this one",
+                "HookTemplateInvalid: HookTemplate ask is not loaded, because the HookTemplates of namespace games \
+                 exceed 16777216 bytes in total; delete some of them, then edit this HookTemplate to have it loaded",
             ),
         ];
         for (why, words) in table {
@@ -414,8 +432,8 @@ mod tests {
         assert_eq!(found(MAX_ARGUMENT_BYTES), Some(vec![]));
         for bytes in [MAX_ARGUMENT_BYTES + 1, MAX_TEMPLATE_BYTES] {
             let words = format!(
-                "HookArgumentsUnresolved: hook.args for HookTemplate ask have {bytes} bytes in total, but at most \
-                 16384 are allowed; shorten them"
+                "HookArgumentsUnresolved: hook.args for HookTemplate ask are {bytes} bytes in total; the limit is \
+                 16384"
             );
             assert_eq!(found(bytes), Some(vec![words]));
         }
@@ -448,7 +466,8 @@ mod tests {
         };
         let (none, kind) = (json!([]), json!([{"name": "Kind", "value": "ConfigMap"}]));
         let pod = json!([{"name": "PodName", "value": "other"}]);
-        let refused = "selects the object of HookTemplate ask, which does not declare it without a value";
+        let refused =
+            "would select the object that HookTemplate ask accesses, which the template does not allow";
         for (args, target, own, allowed) in [
             (none.clone(), json!(null), kind.clone(), false),
             (none.clone(), json!({"name": "a"}), kind.clone(), false),
@@ -498,18 +517,20 @@ mod tests {
             let step = workload.steps[0].hook.as_ref().unwrap();
             let rendered = crate::gate::draft::render(step, around.template("ask"), &[]);
             assert!(
-                found.is_empty() || rendered.is_err() || found[0].blocker.message.contains("have no value")
+                found.is_empty()
+                    || rendered.is_err()
+                    || found[0].blocker.message.contains("needs a value for")
             );
             found
                 .first()
                 .map(|found| found.blocker.message.clone())
                 .unwrap_or_default()
         };
-        let open = "arguments of HookTemplate ask have no value: PodName;";
+        let open = "HookTemplate ask needs a value for argument PodName;";
         let none = || json!([]);
         let pod = || json!([{"name": "PodName", "value": "a"}]);
         let declared = || json!([{"name": "PodName"}]);
-        let chosen = "argument PodName selects the object of HookTemplate ask";
+        let chosen = "argument PodName would select the object that HookTemplate ask accesses";
         for (target, args, own, wanted) in [
             (json!(null), none(), none(), open),
             (json!(null), declared(), none(), open),

@@ -167,7 +167,7 @@ impl Run {
         Self::read(&run)
     }
 
-    /// Marks the content as unknown, for this reason. Nothing in it counts any more.
+    /// Marks the content as unknown. Nothing in it counts any more. `why` is a predicate of the run.
     #[must_use]
     pub fn unreadable(self, why: String) -> Self {
         Self {
@@ -183,10 +183,7 @@ impl Run {
     /// Returns a blocker if its content is unknown.
     pub fn unreadable_blocker(&self) -> Option<HookBlocker> {
         let why = self.unreadable.as_ref()?;
-        Some(HookBlocker::conflict(
-            &self.name,
-            &format!("cannot be read: {why}"),
-        ))
+        Some(HookBlocker::conflict(&self.name, why))
     }
 
     /// Returns whether it is a workload's run that has lost its owner: see [`shared_api::hook_run::lacks_owner`].
@@ -197,7 +194,7 @@ impl Run {
     /// Describes the replacement of a run that has lost its owner.
     pub fn replacement_message(&self) -> String {
         format!(
-            "HookRun {} has no owner: deleting it and running the hook again",
+            "HookRun {} has no owner; deleting it and rerunning the hook",
             self.name
         )
     }
@@ -228,9 +225,9 @@ impl Run {
         let name = &self.name;
         let seconds = GRACE.as_secs();
         let what = if self.phase.is_unset() {
-            format!("has no status {seconds} s after its creation")
+            format!("still has no status {seconds}s after its creation")
         } else {
-            format!("has no measurement {seconds} s after it was due")
+            format!("still has no measurement {seconds}s after it was due")
         };
         let message = format!(
             "HookRun {name} {what}: hook-operator is not running, is overloaded, or does not handle namespace \
@@ -277,7 +274,7 @@ impl Run {
     /// Describes a verdict that opens nothing, as a predicate of the run.
     pub fn verdict(&self) -> String {
         match self.flaw.filter(|_| self.phase == Phase::Successful) {
-            Some(flaw) => format!("is Successful {flaw}, which does not count"),
+            Some(flaw) => format!("is Successful but does not count: {flaw}"),
             None => format!("is {}: {}", self.phase, self.message),
         }
     }
@@ -368,9 +365,11 @@ impl Flaw {
 impl std::fmt::Display for Flaw {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Self::Unmeasured => "without a measured success",
-            Self::Terminated => "and was terminated",
-            Self::OtherGeneration => "with a status.observedGeneration other than 1",
+            Self::Unmeasured => "it has no measured success",
+            Self::Terminated => "it was terminated",
+            Self::OtherGeneration => {
+                "its spec changed after it was created (metadata.generation and status.observedGeneration must both be 1)"
+            }
         })
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn without_owner(run: &Run) -> StaleReason {
 
 /// Returns why a run that a finalizer keeps does not count.
 fn terminating() -> StaleReason {
-    let why = "it is stuck in deletion";
+    let why = "it is stuck terminating";
     StaleReason::reported(WorkloadReason::HookRunTerminating, why.to_owned())
 }
 
@@ -75,7 +75,9 @@ pub(super) fn of(run: &Run, hook_request: &HookRequest<'_>) -> Option<StaleReaso
     }
     if run.intent.as_deref() != Some(intent.text().as_str()) {
         let intent = run.intent.as_deref().unwrap_or("something else");
-        return Some(StaleReason::routine(format!("it was created for {intent:?}")));
+        return Some(StaleReason::routine(format!(
+            "it was created for another action ({intent:?})"
+        )));
     }
     if let Some(stale_reason) = other_spec(run, hook_request.digest()) {
         return Some(stale_reason);
@@ -104,7 +106,7 @@ fn other_question(pod: &Pod) -> StaleReason {
         return StaleReason::routine("a newer HookRun exists for the pod");
     }
     let why = format!(
-        "annotation {}, which the operator needs, is missing from the pod; find out what removes it",
+        "the pod has lost annotation {}, which the operator relies on; find out what removed it",
         names::QUESTION
     );
     StaleReason::reported(WorkloadReason::HookRunEdited, why)

@@ -216,7 +216,7 @@ fn a_run_that_a_finalizer_keeps_opens_nothing_and_stays() {
         panic!("{gate_state:?}");
     };
     assert!(
-        stale_reason.is_stuck() && stale_reason.why.contains("stuck in deletion"),
+        stale_reason.is_stuck() && stale_reason.why.contains("stuck terminating"),
         "{stale_reason}"
     );
 }

@@ -42,7 +42,7 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     (GateStateKind::Blocked, "blocker resolved", GateStateKind::NotRun),
     (
         GateStateKind::Blocked,
-        "blocker resolved, HookRun still runs",
+        "blocker resolved, HookRun still running",
         GateStateKind::Running,
     ),
     (
@@ -101,7 +101,7 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     (GateStateKind::Stale, "hook cannot run", GateStateKind::Blocked),
     (
         GateStateKind::Stale,
-        "change reverted, HookRun still runs",
+        "change reverted, HookRun still running",
         GateStateKind::Running,
     ),
     (
@@ -126,7 +126,7 @@ pub const TRANSITIONS: &[(GateStateKind, &str, GateStateKind)] = &[
     ),
     (
         GateStateKind::Open,
-        "hook added or skip-hook removed, HookRun still runs",
+        "hook added or skip-hook removed, HookRun still running",
         GateStateKind::Running,
     ),
     (

@@ -58,7 +58,7 @@ impl fmt::Display for NotInPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "only container images, labels and annotations can be changed in place; revert the change of {}, or set \
+            "only container images, labels and annotations can be changed in place; revert the change to {}, or set \
              spec.updateStrategy.inPlaceUpdateStrategy.fallback to Recreate to replace the pods",
             self.fields.join(", ")
         )
@@ -170,7 +170,7 @@ fn compare_containers(from: Option<&Value>, to: Option<&Value>) -> (Vec<String>,
         let path = format!("{CONTAINERS}[{name}]");
         let image = image(new);
         if image.is_empty() && *old != *new {
-            fields.push(format!("{path}.image (is empty)"));
+            fields.push(format!("{path}.image (empty)"));
         }
         if image != self::image(old) {
             images.insert((*name).to_owned(), image.to_owned());
@@ -201,9 +201,9 @@ fn compare_names(from: &Named<'_>, to: &Named<'_>) -> Vec<String> {
         common.collect()
     };
     if before.len() != from.len() || after.len() != to.len() {
-        found.push("two have the same name".to_owned());
+        found.push("duplicate name".to_owned());
     } else if order(from) != order(to) {
-        found.push("their order changed".to_owned());
+        found.push("order changed".to_owned());
     }
     let paths = found.into_iter().map(|what| format!("{CONTAINERS} ({what})"));
     paths.collect()

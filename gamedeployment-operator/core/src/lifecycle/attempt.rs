@@ -222,7 +222,7 @@ pub(super) fn terminating(run: &Run) -> HookBlocker {
     HookBlocker::new(
         WorkloadReason::HookRunTerminating,
         format!(
-            "HookRun {} is being deleted; the hook continues once it is gone; check its metadata.finalizers",
+            "waiting for HookRun {} to be deleted; if it is stuck, check its metadata.finalizers",
             run.name
         ),
     )

@@ -267,7 +267,7 @@ fn stop_leftovers<'a>(facts: &Facts<'a>, used: &BTreeSet<String>, part: &mut Par
 /// Returns the wait for a HookRun that nothing depends on any more.
 fn being_stopped(run: &Run) -> Wait {
     let message = format!(
-        "HookRun {} of another rollout or hook is being stopped; the lifecycle hooks wait until it has ended",
+        "waiting for HookRun {} of another rollout or hook to stop before running lifecycle hooks",
         run.name
     );
     Wait::Hook(WorkloadReason::LifecycleHookWaiting, message)

@@ -11,6 +11,7 @@ use shared_api::metric::Argument;
 use shared_api::reason::WorkloadReason;
 
 use crate::gate::HookBlocker;
+use crate::plural::form;
 use crate::template::Template;
 use crate::workload::FieldError;
 
@@ -57,10 +58,9 @@ pub(super) fn job_spec(exec: &ExecNewPod, template: &Template) -> Result<Value, 
     let raw = template.raw();
     let pod = &raw["spec"];
     let Some(source) = container(exec, pod) else {
-        let (name, remedy) = (&exec.container_name, container_names(template));
         return Err(HookBlocker::new(
             WorkloadReason::HookContainerMissing,
-            format!("execNewPod.containerName: {name:?}: {remedy}"),
+            format!("execNewPod.containerName: {}", missing_container(exec, template)),
         ));
     };
     let mut container = copy(source, &CONTAINER_FIELDS);
@@ -143,23 +143,26 @@ pub fn new_pod_warnings(object: &GameDeployment) -> Vec<FieldError> {
     for (index, exec) in hooks {
         let path = |field: &str| format!("spec.lifecycleHooks[{index}].execNewPod.{field}");
         if container(exec, pod).is_none() {
-            let (name, remedy) = (&exec.container_name, container_names(&template));
-            warnings.push(FieldError::new(&path("containerName"), name, remedy));
+            let warning = missing_container(exec, &template);
+            warnings.push(FieldError::new(&path("containerName"), "", warning));
             continue;
         }
         for (at, name) in unmounted(exec, pod) {
-            let remedy = "the container does not mount a volume of this name: ignored";
-            warnings.push(FieldError::new(&path(&format!("volumes[{at}]")), name, remedy));
+            let warning =
+                format!("{name:?} is ignored, because the container mounts no volume with this name");
+            warnings.push(FieldError::new(&path(&format!("volumes[{at}]")), "", warning));
         }
     }
     warnings
 }
 
-fn container_names(template: &Template) -> String {
+fn missing_container(exec: &ExecNewPod, template: &Template) -> String {
     let containers = template.containers().into_iter();
     let names: Vec<String> = containers.map(|container| container.name).collect();
     format!(
-        "the template has no such container; use one of {}",
+        "{:?} is not a container of spec.template; use {}{}",
+        exec.container_name,
+        form(names.len(), "", "one of "),
         names.join(", ")
     )
 }

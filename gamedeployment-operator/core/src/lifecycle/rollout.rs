@@ -14,7 +14,7 @@ use crate::deadline::Deadline;
 use crate::facts::Facts;
 use crate::gate::Run;
 use crate::plan::PartialPlan;
-use crate::plural::updated_pods_are;
+use crate::plural::{form, updated_pods_are};
 use crate::recreate;
 use crate::rollback;
 use crate::workload::{LifecycleHook, UpdateType};
@@ -128,7 +128,7 @@ impl<'a> Stepper<'_, 'a> {
         let blocker = blocker.or_else(|| run.await_take_up(namespace, now, &mut self.part));
         if let Some(blocker) = blocker {
             let message = format!(
-                "the lifecycle hooks wait until an earlier one has ended: {}",
+                "lifecycle hooks are waiting for an earlier one to finish: {}",
                 blocker.message
             );
             return Wait::Blocked(blocker.reason, message);
@@ -144,8 +144,8 @@ impl<'a> Stepper<'_, 'a> {
             let (name, namespace) = (&self.facts.workload.name, &self.facts.workload.namespace);
             let why = entry.message.as_deref().unwrap_or_default();
             let message = format!(
-                "lifecycle hook {hook}: {why}; no further pods are updated to revision {revision}; correct the \
-                 template, or run the hook again: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
+                "lifecycle hook {hook}: {why}; no further pods are updated to revision {revision}; fix the template, \
+                 or rerun the hook: kubectl annotate gamedeployment {name} -n {namespace} --overwrite \
                  {RETRY_REQUESTED}=lifecycle/{hook}=$(date +%s)",
                 hook = entry.name,
                 revision = entry.revision
@@ -160,23 +160,23 @@ impl<'a> Stepper<'_, 'a> {
                 Point::of(hook.trigger, replicas) == point && !entry.phase.is_passed()
             });
             let names: Vec<&str> = waiting.map(|(hook, _)| hook.name.as_str()).collect();
-            let until = match point {
+            let wanted = match point {
                 Point::Pre => {
-                    "the rollout starts (no pod may be updated because of a pause, partition or canary step)"
-                        .to_owned()
+                    "for the rollout to start (blocked by a pause, partition or canary step)".to_owned()
                 }
                 Point::Mid => {
                     let left = recreate::old_left(self.facts);
-                    format!("no pods of earlier revisions are left (now {left})")
+                    format!("until all pods of earlier revisions are gone ({left} left)")
                 }
                 Point::Progress(_) | Point::Post => format!(
-                    "{} available (now {})",
+                    "until {} available (now {})",
                     updated_pods_are(point.pods(replicas)),
                     self.progress.updated_available
                 ),
             };
+            let (hooks, are) = (form(names.len(), "hook", "hooks"), form(names.len(), "is", "are"));
             Wait::Pods(format!(
-                "lifecycle hooks wait until {until}: {}",
+                "lifecycle {hooks} {} {are} waiting {wanted}",
                 names.join(", ")
             ))
         } else {

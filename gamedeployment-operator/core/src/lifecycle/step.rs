@@ -11,6 +11,7 @@ use super::{Wait, requested_retry, terminate};
 use crate::deadline::Deadline;
 use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
+use crate::plural::form;
 use crate::user_text::bounded;
 use crate::workload::{Carrier, FailurePolicy, LifecycleHook, Trigger};
 
@@ -108,11 +109,11 @@ impl Stepper<'_, '_> {
                 pod: None,
                 reason: WorkloadReason::HookVolumesIgnored,
                 message: format!(
-                    "lifecycle hook {}: execNewPod.volumes: ignored: {}; container {} does not mount volumes of these \
-                     names",
+                    "lifecycle hook {}: ignoring execNewPod.volumes {}, because container {} does not mount {}",
                     hook.name,
                     names.join(", "),
-                    exec.container_name
+                    exec.container_name,
+                    form(names.len(), "it", "them")
                 ),
             });
         }
@@ -191,7 +192,7 @@ impl Stepper<'_, '_> {
         }
         if run.phase.is_final() && self.has_time_again(entry) {
             (entry.phase, entry.start_time) = (Phase::Waiting, None);
-            entry.message = Some(format!("HookRun {name} was stopped; the hook runs again"));
+            entry.message = Some(format!("HookRun {name} was stopped; rerunning the hook"));
             entry.reason = None;
             return;
         }
@@ -207,12 +208,12 @@ impl Stepper<'_, '_> {
             if is_stopped || self.deadline != Deadline::Exceeded {
                 terminate(run, &mut self.part);
             }
-            let why = if self.has_time_again(entry) {
-                "the hook runs again once its HookRun has ended"
+            let message = if self.has_time_again(entry) {
+                format!("stopping HookRun {name} before rerunning the hook")
             } else {
-                self.late()
+                format!("{}; stopping HookRun {name}", self.late())
             };
-            self.running(hook, entry, format!("{why}; stopping HookRun {name}"));
+            self.running(hook, entry, message);
             let late = WorkloadReason::ProgressDeadlineExceeded.as_str();
             let is_late = is_stopped || self.deadline == Deadline::Exceeded;
             entry.reason = is_late.then(|| late.to_owned());
@@ -255,7 +256,8 @@ impl Stepper<'_, '_> {
                     stale_warning: None,
                 }));
                 let message = format!(
-                    "HookRun {} was edited or its HookTemplate has changed: deleting it and running the hook again",
+                    "HookRun {} was edited, or its HookTemplate has changed; deleting the HookRun and rerunning the \
+                     hook",
                     run.name
                 );
                 self.running(hook, entry, message);
@@ -285,7 +287,7 @@ impl Stepper<'_, '_> {
                 if at > self.facts.now {
                     self.part.wake_at(at);
                 }
-                let next = format!("runs again at {}", shared_api::time::Time::new(at).timestamp());
+                let next = format!("retrying at {}", shared_api::time::Time::new(at).timestamp());
                 entry.message = Some(format!("{why}; {next}"));
                 next
             }

@@ -40,7 +40,7 @@ impl Termination {
         let why = if words.is_empty() {
             let mut ended = ended.map(|ended| {
                 let reason = ended.reason.as_deref().unwrap_or("no reason");
-                format!("a container ended: {reason}, exit code {}", ended.exit_code)
+                format!("a container exited with code {} ({reason})", ended.exit_code)
             });
             ended
                 .next()

@@ -6,7 +6,7 @@ use super::Findings;
 use super::name_list::join_first;
 use crate::ended::{DelayedReplacement, since, starting};
 use crate::facts::Facts;
-use crate::plural::pods;
+use crate::plural::{form, pods};
 use crate::pod::CRASH_WINDOW;
 
 /// Returns the reason and message, from the first such pod until the replacements have lived long enough.
@@ -19,13 +19,9 @@ pub(super) fn within_crash_window(
         let words =
             |delayed: &DelayedReplacement<'_>| format!("pod {}: {}", delayed.pod.name, delayed.ending.why);
         let until = shared_api::time::Time::new(first.until).timestamp();
-        let (their, the_first) = if delayed.len() == 1 {
-            ("its", "it")
-        } else {
-            ("their", "the first")
-        };
+        let the_first = form(delayed.len(), "it", "the first");
         format!(
-            "{} ended within {seconds} s of {their} start; {the_first} is replaced at {until}: {}",
+            "{} exited within {seconds}s of starting; {the_first} will be replaced at {until}: {}",
             pods(delayed.len()),
             join_first(delayed, words)
         )
@@ -33,7 +29,7 @@ pub(super) fn within_crash_window(
         since(facts)?;
         starting(facts)?;
         format!(
-            "pods ended within {seconds} s of their start; their successors have not run for {seconds} s yet"
+            "pods exited within {seconds}s of starting; their replacements have not been running for {seconds}s yet"
         )
     };
     Some((WorkloadReason::PodsEndAtOnce, message))

@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::pod::{self as annotation, SKIP_HOOK};
+use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
 use super::condition::Conditions;
@@ -16,7 +17,7 @@ use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Unresolved, unresolved};
 use crate::hook_kind::HookKind;
 use crate::lifecycle::Wait;
-use crate::plural::{pods, pods_are};
+use crate::plural::{form, pods, pods_are};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::recreate::{self, Recreate};
@@ -142,8 +143,7 @@ pub(super) fn progressing(
         return set(false, WorkloadReason::PodsEndAtOnce, message);
     }
     if findings.recreate == Some(Recreate::Deleting) {
-        let left = recreate::old_left(facts);
-        let message = format!("pods of earlier revisions: {left}; new pods are created once none is left");
+        let message = old_left(recreate::old_left(facts));
         return set(true, WorkloadReason::RollingOut, message);
     }
     // Missing pods wait for the hooks.
@@ -161,7 +161,7 @@ pub(super) fn progressing(
     }
     if counts.to_update() > 0 && facts.workload.update == UpdateType::OnDelete {
         let message =
-            format!("{updated} of {all} pods are updated; the others are updated when they are deleted");
+            format!("{updated} of {all} pods are updated; the rest will be updated when they are deleted");
         return set(true, WorkloadReason::WaitingForDeletion, message);
     }
     let busy = facts
@@ -174,11 +174,11 @@ pub(super) fn progressing(
         return set(true, WorkloadReason::RollingOut, message);
     }
     let message = if facts.old() == 0 {
-        "every pod has the update revision".to_owned()
+        "all pods are at the update revision".to_owned()
     } else {
         format!(
-            "{updated} of {all} pods have the update revision; the others keep their revision until \
-             spec.updateStrategy.partition is lowered"
+            "{updated} of {all} pods are at the update revision; the rest are held back by \
+             spec.updateStrategy.partition"
         )
     };
     match &findings.lifecycle.wait {
@@ -195,17 +195,27 @@ pub(super) fn progressing(
     }
 }
 
+/// Formats how many pods of earlier revisions the creation of new ones waits for.
+fn old_left(left: usize) -> String {
+    format!(
+        "{} of {} left; new pods will be created once {} gone",
+        pods(left),
+        form(left, "an earlier revision is", "earlier revisions are"),
+        form(left, "it is", "they are")
+    )
+}
+
 /// Formats how many pods are created and deleted, and what their creation waits for.
 fn scaling(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<String> {
     let diff = findings.counts.diff();
     let (to_create, to_delete) = (diff.create_old + diff.create_updated, diff.delete);
-    (to_create > 0 || to_delete > 0).then(|| {
-        format!(
-            "{} to create, {to_delete} to delete{}",
-            pods(to_create),
-            waits_for_index(facts, findings) + &waits_for_batch(facts, to_create)
-        )
-    })
+    let counts = match (to_create, to_delete) {
+        (0, 0) => return None,
+        (0, _) => format!("deleting {}", pods(to_delete)),
+        (_, 0) => format!("creating {}", pods(to_create)),
+        (_, _) => format!("creating {}, deleting {to_delete}", pods(to_create)),
+    };
+    Some(counts + &waits_for_index(facts, findings) + &waits_for_batch(facts, to_create))
 }
 
 /// Returns why the first pods are missing: they wait for a lifecycle hook, which does not begin during a pause.
@@ -214,7 +224,7 @@ fn paused_before_creation(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<
     let is_held = facts.workload.paused && findings.lifecycle.holds_creations && all < replicas;
     match &findings.lifecycle.wait {
         Some(Wait::Pods(hooks)) if is_held => Some(format!(
-            "{all} of {replicas} pods are created; to continue, set spec.updateStrategy.paused to false; {hooks}"
+            "{all} of {replicas} pods have been created; to continue, set spec.updateStrategy.paused to false; {hooks}"
         )),
         Some(Wait::Pods(_) | Wait::Hook(..) | Wait::Blocked(..)) | None => None,
     }
@@ -229,16 +239,15 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> S
     let running: Vec<&str> = running.map(|entry| entry.condition.pod_name.as_str()).collect();
     let mut parts = Vec::new();
     if !running.is_empty() {
-        parts.push(format!("; running the hooks of {}", join_names(&running)));
+        let hooks = form(running.len(), "hook", "hooks");
+        parts.push(format!("; running the {hooks} of {}", join_names(&running)));
     }
     let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
     let held = names(waiting_for_budget.map(|pod| pod.facts));
     if !held.is_empty() {
-        let workload = facts.workload;
-        let floor = workload.replicas.saturating_sub(workload.max_unavailable);
         let (are, held) = (pods_are(held.len()), join_names(&held));
         let reason = dry_run::waits_for(facts, &findings.pods)
-            .unwrap_or_else(|| format!("until more than {} available (maxUnavailable)", pods_are(floor)));
+            .unwrap_or_else(|| "because maxUnavailable is reached".to_owned());
         parts.push(format!("; {are} waiting {reason}: {held}"));
         let missing = names(facts.pods.iter().filter(|pod| !pod.is_available()));
         if !missing.is_empty() {
@@ -259,8 +268,11 @@ fn under_way(facts: &Facts<'_>) -> String {
         match &pod.phase {
             InPlacePhase::Grace { since, .. } => {
                 let end = since.and_then(|since| since.checked_add(grace).ok());
-                let end = end.map_or_else(|| "now".to_owned(), |end| format!("at {end}"));
-                format!("pod {name} is out of service, its images change {end}")
+                let images = end.map_or_else(
+                    || "its images are about to be updated".to_owned(),
+                    |end| format!("its images will be updated at {end}"),
+                );
+                format!("pod {name} is out of service, and {images}")
             }
             InPlacePhase::Written { .. } => format!("pod {name} is being updated"),
             InPlacePhase::OutOfService | InPlacePhase::Finished | InPlacePhase::Idle => {
@@ -299,10 +311,15 @@ fn kept_runs(facts: &Facts<'_>) -> String {
     if runs.is_empty() {
         String::new()
     } else {
-        format!(
-            "; HookRuns stuck in deletion because of their finalizers: {}",
-            join_names(&runs)
-        )
+        let (noun, stuck) = (
+            form(runs.len(), "HookRun", "HookRuns"),
+            form(
+                runs.len(),
+                "is stuck terminating because of its",
+                "are stuck terminating because of their",
+            ),
+        );
+        format!("; {noun} {} {stuck} finalizers", join_names(&runs))
     }
 }
 
@@ -320,7 +337,8 @@ fn waits_for_batch(facts: &Facts<'_>, to_create: usize) -> String {
     }
     let unready = names(facts.pods.iter().filter(|pod| crate::creation::is_starting(pod)));
     format!(
-        "; more pods are created (spec.scaleStrategy.createBatch) once these are ready: {}",
+        "; waiting for {} {} to become ready before creating more (spec.scaleStrategy.createBatch)",
+        form(unready.len(), "pod", "pods"),
         join_names(&unready)
     )
 }
@@ -333,8 +351,10 @@ fn waits_for_index(facts: &Facts<'_>, findings: &Findings<'_>) -> String {
     }
     let count = findings.without_index.min(ending.len());
     format!(
-        "; {} waiting for the index of a terminating pod: {}",
+        "; {} waiting for {} held by {}: {}",
         pods_are(count),
+        form(count, "an index", "indexes"),
+        form(ending.len(), "a terminating pod", "terminating pods"),
         join_names(&ending)
     )
 }
@@ -387,15 +407,11 @@ pub(super) fn scale_blocked(
         let or = if ended.is_empty() {
             String::new()
         } else {
-            format!(", or delete pods that have ended: {}", join_names(&ended))
+            format!(", or delete finished pods: {}", join_names(&ended))
         };
-        let have = if findings.without_index == 1 {
-            "has"
-        } else {
-            "have"
-        };
+        let have = form(findings.without_index, "has", "have");
         let message = format!(
-            "{} {have} no index: every index of the range is in use; widen the annotation's range{or}",
+            "{} {have} no index: all indexes in the range are in use; widen the range in annotation {INDEX_RANGE}{or}",
             pods(findings.without_index)
         );
         return conditions.set(kind, true, WorkloadReason::IndexesExhausted, message);
@@ -427,7 +443,7 @@ pub(super) fn update_blocked(
     }
     if !findings.update_blockers.not_in_place.is_empty() {
         let message = format!(
-            "{}: {}",
+            "{} cannot be updated in place: {}",
             pods(findings.update_blockers.pods),
             findings.update_blockers.not_in_place.join("; ")
         );
@@ -473,13 +489,13 @@ fn stalled(pod: &PodFacts<'_>, now: Timestamp) -> Option<String> {
     let name = &pod.pod.name;
     if let Some(complaint) = complaint {
         return Some(format!(
-            "pod {name}: {complaint}; correct the image, or revert the template"
+            "pod {name}: {complaint}; fix the image, or revert the template"
         ));
     }
     let overdue = since.is_some_and(|since| since.checked_add(STALLED_AFTER).is_ok_and(|end| end <= now));
     overdue.then(|| {
         format!(
-            "pod {name}: its in-place update has not finished after {} s; check its containers",
+            "pod {name}: its in-place update has not finished after {}s; check its containers",
             STALLED_AFTER.as_secs()
         )
     })
@@ -512,7 +528,7 @@ fn hooks(waiting: &Waiting<'_>, concerns: fn(&WaitingPod<'_>) -> bool) -> Option
 fn remedy(kind: HookKind) -> String {
     let field = kind.field();
     format!(
-        ". To run the hook again, set spec.{field}.retry to true or delete the HookRun; to skip it for one pod, annotate \
+        ". To rerun the hook, set spec.{field}.retry to true or delete the HookRun; to skip it for one pod, annotate \
          the pod with {SKIP_HOOK}=UID, where UID is the pod's metadata.uid"
     )
 }

@@ -87,8 +87,9 @@ fn costs(facts: &Facts<'_>, findings: &Findings<'_>) -> Option<Warning> {
         pod: None,
         reason: WorkloadReason::DeletionCostPartial,
         message: format!(
-            "only some pods have the annotation {DELETION_COST}; pods without it are deleted last; set the annotation \
-             {COST_ORDER} to kubernetes to count a missing cost as 0, or to ascend to keep this order"
+            "only some pods have annotation {DELETION_COST}, so pods without it are deleted last; on the \
+             GameDeployment, set annotation {COST_ORDER} to \"kubernetes\" to treat a missing cost as 0, or to \
+             \"ascend\" to keep this order"
         ),
     })
 }

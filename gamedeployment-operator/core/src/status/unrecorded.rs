@@ -31,10 +31,9 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
         let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
         stopped(kind, reason, see, workload::sentence(problems));
     } else if let Some(refused) = view.write_errors.and_then(|errors| errors.revision.as_ref()) {
-        let see = "the revision of spec.template is not recorded; see ScaleBlocked".to_owned();
-        let message = format!(
-            "the revision of spec.template cannot be recorded; no pods are created until it is: {refused}"
-        );
+        let see = "the revision of spec.template has not been recorded; see ScaleBlocked".to_owned();
+        let message =
+            format!("failed to record the revision of spec.template, so no pods are created: {refused}");
         let (kind, reason) = (
             WorkloadCondition::ScaleBlocked,
             WorkloadReason::RevisionNotRecorded,
@@ -82,7 +81,7 @@ pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
         Unrecorded::Invalid(_) => None,
         Unrecorded::Refused(why) => {
             let meanwhile = meanwhile(facts);
-            let message = format!("the revision of spec.template cannot be recorded: {why}; {meanwhile}");
+            let message = format!("failed to record the revision of spec.template: {why}; {meanwhile}");
             Some((WorkloadReason::RevisionNotRecorded, message))
         }
     }
@@ -97,7 +96,7 @@ pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)>
         ),
         Unrecorded::Refused(_) => (
             WorkloadReason::RevisionNotRecorded,
-            "the revision of spec.template is not recorded; see UpdateBlocked",
+            "the revision of spec.template has not been recorded; see UpdateBlocked",
         ),
     };
     Some((reason, see.to_owned()))
@@ -105,9 +104,10 @@ pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)>
 
 fn meanwhile(facts: &Facts<'_>) -> String {
     if lifecycle::holds_first_rollout(facts) {
-        return "meanwhile no pod is updated or created: lifecycle hooks of the first rollout have not ended"
+        return "until this is fixed, no pods are created or updated, because lifecycle hooks of the first rollout \
+                have not finished"
             .to_owned();
     }
     let current = &facts.history.current.name;
-    format!("meanwhile no pod is updated, and new pods get revision {current}")
+    format!("until this is fixed, no pods are updated, and new pods use revision {current}")
 }

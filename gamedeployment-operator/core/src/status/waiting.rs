@@ -187,13 +187,13 @@ fn waiting_pod<'a>(
         GateState::Unsuccessful(run) => (WaitState::Unsuccessful, run.phase, Some(*run), refused(run, kind)),
         GateState::Blocked(blocker) => {
             conflicting_run.clone_from(&blocker.conflicting_run);
-            let message = format!("its hook cannot run: {}", bounded(&blocker.message));
+            let message = format!("its hook cannot run, because {}", bounded(&blocker.message));
             (WaitState::Blocked(blocker.reason), Phase::Pending, None, message)
         }
         GateState::Stale(run, stale_reason) if stale_reason.is_stuck() => {
             let message = format!(
-                "its hook cannot run: HookRun {} is stuck in deletion; fix the controller that owns its finalizers, or \
-                 remove them from metadata.finalizers",
+                "its hook cannot run, because HookRun {} is stuck terminating; fix the controller that owns its \
+                 finalizers, or remove the finalizers",
                 run.name
             );
             (

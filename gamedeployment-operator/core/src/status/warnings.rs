@@ -98,8 +98,8 @@ fn of_pod(workload: &Workload, entry: &WaitingPod<'_>) -> String {
     let (name, namespace, pod) = (&workload.name, &workload.namespace, &entry.pod.name);
     let next = match entry.state {
         WaitState::Unsuccessful => format!(
-            "Next: to run the hook again: kubectl game retry {name} -n {namespace} --hook {}, or kubectl patch \
-             gamedeployment {name} -n {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}'",
+            "To rerun the hook: kubectl game retry {name} -n {namespace} --hook {} (or kubectl patch gamedeployment \
+             {name} -n {namespace} --type=merge -p '{{\"spec\":{{\"{}\":{{\"retry\":true}}}}}}')",
             entry.kind.word(),
             entry.kind.field()
         ),
@@ -136,7 +136,7 @@ fn of_group(workload: &Workload, held: &[&WaitingPod<'_>]) -> Option<Warning> {
         pod: None,
         reason: first.state.reason()?,
         message: format!(
-            "{} blocked by a hook: {}. The first: {}. Next: kubectl game why {name} -n {namespace}",
+            "{} blocked by a hook: {}. First error: {}. Next: kubectl game why {name} -n {namespace}",
             pods_are(names.len()),
             join_names(&names),
             short(&first.condition)

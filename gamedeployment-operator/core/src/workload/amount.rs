@@ -14,7 +14,7 @@ pub enum Amount {
 impl Amount {
     /// Parses a value from a manifest; the error holds the value as written and the remedy.
     pub fn read(value: &IntOrString) -> Result<Self, (String, &'static str)> {
-        const REMEDY: &str = "set a number of 0 or more, or a percentage such as 20%";
+        const REMEDY: &str = "must be a non-negative integer or a percentage such as 20%";
         match value {
             IntOrString::Int(number) => usize::try_from(*number)
                 .map(Self::Count)

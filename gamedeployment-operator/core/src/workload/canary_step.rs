@@ -2,7 +2,7 @@
 
 use shared_api::game_deployment::{CanaryStep, HookStep};
 
-use super::{Amount, FieldError, amount};
+use super::{Amount, FieldError, NOT_NEGATIVE, TEMPLATE_NAME, amount};
 
 /// A canary step. It is done once each of its fields is done.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -27,7 +27,11 @@ pub enum Pause {
 pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<FieldError>) -> RolloutStep {
     let base = format!("spec.updateStrategy.canary.steps[{number}]");
     if step.partition.is_none() && step.pause.is_none() && step.hook.is_none() {
-        problems.push(FieldError::new(&base, "", "set one of partition, pause and hook"));
+        problems.push(FieldError::new(
+            &base,
+            "",
+            "must set at least one of partition, pause, hook",
+        ));
     }
     if step
         .hook
@@ -35,28 +39,21 @@ pub(super) fn read(number: usize, step: &CanaryStep, problems: &mut Vec<FieldErr
         .is_some_and(|hook| hook.template_name.is_empty())
     {
         let path = format!("{base}.hook.templateName");
-        problems.push(FieldError::new(
-            &path,
-            "",
-            "name a HookTemplate of this namespace",
-        ));
+        problems.push(FieldError::new(&path, "", TEMPLATE_NAME));
     }
     let pause = step.pause.as_ref().map(|pause| match pause.duration {
         None => Pause::UntilResumed,
         Some(duration) => {
             if duration < 0 {
                 let path = format!("{base}.pause.duration");
-                problems.push(FieldError::new(
-                    &path,
-                    &duration.to_string(),
-                    "set 0 or more seconds",
-                ));
+                problems.push(FieldError::new(&path, &duration.to_string(), NOT_NEGATIVE));
             }
             Pause::For(i64::from(duration.max(0)))
         }
     });
     if pause == Some(Pause::UntilResumed) && step.hook.is_some() {
-        let remedy = "a pause without duration and a hook are resumed in the same way; write two steps";
+        let remedy = "must not set both hook and a pause without duration, because both are resumed the same way; \
+                      use two steps";
         problems.push(FieldError::new(&base, "", remedy));
     }
     RolloutStep {

@@ -7,7 +7,7 @@ pub struct FieldError {
     pub path: String,
     /// The value as written; empty if absent.
     pub value: String,
-    /// Description of the problem and its remedy.
+    /// Problem, as a predicate of the value or of the field, and its remedy.
     pub remedy: String,
 }
 
@@ -30,10 +30,16 @@ impl std::fmt::Display for FieldError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.value.is_empty() {
             write!(f, "{}: {}", self.path, self.remedy)
+        } else if is_number_or_boolean(&self.value) {
+            write!(f, "{}: {} {}", self.path, self.value, self.remedy)
         } else {
-            write!(f, "{}: {:?}: {}", self.path, self.value, self.remedy)
+            write!(f, "{}: {:?} {}", self.path, self.value, self.remedy)
         }
     }
+}
+
+fn is_number_or_boolean(value: &str) -> bool {
+    value.parse::<f64>().is_ok_and(f64::is_finite) || matches!(value, "true" | "false")
 }
 
 /// Joins all problems into one message.
@@ -46,5 +52,7 @@ pub fn sentence(problems: &[FieldError]) -> String {
 pub fn unreadable(error: &str) -> String {
     // The parser's message may contain a whole value.
     let words: String = error.chars().take(1000).collect();
-    format!("it cannot be read: {words}; correct the field. Its pods are not changed until then")
+    format!(
+        "the GameDeployment cannot be parsed: {words}; fix the field. Its pods are left unchanged until then"
+    )
 }

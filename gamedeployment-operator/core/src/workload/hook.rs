@@ -5,7 +5,7 @@ use serde_json::Value;
 use shared_api::GameDeploymentSpec;
 use shared_api::game_deployment::{HookStep, HookStrategy};
 
-use super::FieldError;
+use super::{FieldError, TEMPLATE_NAME};
 
 /// Default time in seconds for which a success counts.
 const DEFAULT_FRESH: i32 = 30;
@@ -45,15 +45,15 @@ pub(super) fn read(
     };
     match &strategy.hook {
         Some(step) if step.template_name.is_empty() => {
-            let remedy = "name a HookTemplate of this namespace";
-            problems.push(FieldError::new(&format!("{path}.hook.templateName"), "", remedy));
+            let path = format!("{path}.hook.templateName");
+            problems.push(FieldError::new(&path, "", TEMPLATE_NAME));
         }
         Some(_) => {}
         // A strategy without a hook is an error: its author meant to guard the pods.
         None => problems.push(FieldError::new(
             &format!("{path}.hook"),
             "",
-            "a strategy without a hook protects no pods; name a HookTemplate in hook.templateName, or remove the \
+            "is required, because a strategy without a hook protects no pods; set hook.templateName, or remove the \
              strategy",
         )),
     }
@@ -62,7 +62,7 @@ pub(super) fn read(
         problems.push(FieldError::new(
             &format!("{path}.freshForSeconds"),
             &fresh.to_string(),
-            "a verdict needs time to arrive; set 5 or more seconds",
+            "must be at least 5, because a verdict takes time to arrive",
         ));
     }
     Hook {

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use shared_api::names::workload::{INDEX_ON, INDEX_RANGE};
 
 use super::FieldError;
+use crate::plural::indexes;
 
 /// Indexes from `start` (inclusive) to `end` (exclusive).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -45,15 +46,15 @@ pub(super) fn read(
         Ok(range) if range.start >= 0 && range.end > range.start => {
             if range.size() < replicas {
                 let remedy = format!(
-                    "it has {} indexes for {replicas} replicas; widen it",
-                    range.size()
+                    "has {}, but there are {replicas} replicas; widen the range",
+                    indexes(range.size())
                 );
                 problems.push(FieldError::new(&path, text, remedy));
             }
             Some(range)
         }
         Ok(_) | Err(_) => {
-            let remedy = "write {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
+            let remedy = "must be {\"podStartIndex\":S,\"podEndIndex\":E} with 0 <= S < E";
             problems.push(FieldError::new(&path, text, remedy));
             None
         }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared_api::game_deployment::{self as api, ExecNewPod, HookStep, HookTrigger};
 use shared_api::json_text::JsonText;
 
-use super::{Amount, FieldError, UpdateType, amount};
+use super::{Amount, FieldError, TEMPLATE_NAME, UpdateType, amount};
 
 /// Path of the list.
 const PATH: &str = "spec.lifecycleHooks";
@@ -125,28 +125,28 @@ pub(super) fn read(
 ) -> Vec<LifecycleHook> {
     let hooks: &[api::LifecycleHook] = hooks.map_or(&[], Vec::as_slice);
     if hooks.len() > MAX_HOOKS {
-        let remedy = format!("at most {MAX_HOOKS} hooks are allowed; remove some");
-        problems.push(FieldError::new(PATH, &hooks.len().to_string(), remedy));
+        let remedy = format!("must have at most {MAX_HOOKS} items, but has {}", hooks.len());
+        problems.push(FieldError::new(PATH, "", remedy));
     }
     let mut names = BTreeSet::new();
     let mut read = Vec::with_capacity(hooks.len());
     for (index, hook) in hooks.iter().enumerate() {
         let base = format!("{PATH}[{index}]");
         if !names.insert(hook.name.as_str()) {
-            let remedy = "another hook has this name; choose another one";
+            let remedy = "is used by another hook; choose a unique name";
             problems.push(FieldError::new(&format!("{base}.name"), &hook.name, remedy));
         }
         let hook = read_one(&base, hook, problems);
         let is_mid = |hook: &LifecycleHook| hook.trigger == Trigger::Mid;
         if hook.as_ref().is_some_and(is_mid) && update != UpdateType::Recreate {
-            let remedy = "only updates of spec.updateStrategy.type Recreate have a moment without pods; use that \
-                          type, or another point";
+            let remedy = "requires spec.updateStrategy.type Recreate; use that type, or another trigger";
             problems.push(FieldError::new(&format!("{base}.trigger.type"), "Mid", remedy));
         }
         let is_rollback = |hook: &LifecycleHook| hook.abort_action == AbortAction::Rollback;
         if hook.as_ref().is_some_and(is_rollback) && update == UpdateType::Recreate {
-            let remedy = "with spec.updateStrategy.type Recreate the new pods may have changed data that old pods \
-                          use; use Hold, and roll back by changing the template, so that its hooks run";
+            let remedy = "is not supported with spec.updateStrategy.type Recreate, because new pods may have changed \
+                          data that old pods use; use Hold, and roll back by restoring the earlier template, so that \
+                          its hooks run";
             problems.push(FieldError::new(
                 &format!("{base}.abortAction"),
                 "Rollback",
@@ -166,7 +166,7 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
         wrong(
             "name",
             &hook.name,
-            "use at most 40 lowercase letters, digits and dashes, with a letter or digit at both ends",
+            "must be at most 40 lowercase letters, digits and dashes, starting and ending with a letter or digit",
         );
     }
     let failure_policy = match hook.failure_policy.as_deref().unwrap_or_default() {
@@ -174,14 +174,14 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
         "Ignore" => FailurePolicy::Ignore,
         "" | "Retry" => FailurePolicy::Retry,
         other => {
-            wrong("failurePolicy", other, "use Abort, Ignore or Retry");
+            wrong("failurePolicy", other, "must be one of Abort, Ignore, Retry");
             FailurePolicy::Abort
         }
     };
     let retain_policy = match hook.retain_policy.as_deref().unwrap_or_default() {
         "" => RetainPolicy::default(),
         text => RetainPolicy::of(text).unwrap_or_else(|| {
-            wrong("retainPolicy", text, "use Always, OnFailure or Never");
+            wrong("retainPolicy", text, "must be one of Always, OnFailure, Never");
             RetainPolicy::Always
         }),
     };
@@ -191,13 +191,14 @@ fn read_one(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldError
             wrong(
                 "abortAction",
                 "Rollback",
-                "with failurePolicy Ignore, no rollout is aborted; use Hold, or failurePolicy Abort or Retry",
+                "is not supported with failurePolicy Ignore, which never aborts a rollout; use Hold, or set \
+                 failurePolicy to Abort or Retry",
             );
             AbortAction::Hold
         }
         "Rollback" => AbortAction::Rollback,
         other => {
-            wrong("abortAction", other, "use Hold or Rollback");
+            wrong("abortAction", other, "must be Hold or Rollback");
             AbortAction::Hold
         }
     };
@@ -221,11 +222,15 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
     ];
     let mut set = carriers.into_iter().flatten();
     let Some(carrier) = set.next() else {
-        problems.push(FieldError::new(base, "", "set execNewPod, jobSpec or hook"));
+        problems.push(FieldError::new(
+            base,
+            "",
+            "must set one of execNewPod, jobSpec, hook",
+        ));
         return None;
     };
     if set.next().is_some() {
-        let remedy = "execNewPod, jobSpec and hook are mutually exclusive; keep one";
+        let remedy = "must set only one of execNewPod, jobSpec, hook";
         problems.push(FieldError::new(base, "", remedy));
         return None;
     }
@@ -235,7 +240,7 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
     match &carrier {
         Carrier::NewPod(exec) => {
             if exec.container_name.is_empty() {
-                let remedy = "name a container of spec.template";
+                let remedy = "must be the name of a container in spec.template";
                 wrong("execNewPod.containerName", "", remedy);
             }
             let mut names = BTreeSet::new();
@@ -243,7 +248,7 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
                 let variable = variable.value();
                 let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
                 if name.is_empty() || !names.insert(name.to_owned()) {
-                    let remedy = "give each variable a unique name";
+                    let remedy = "must be unique and not empty";
                     wrong(&format!("execNewPod.env[{index}].name"), name, remedy);
                 }
             }
@@ -251,14 +256,13 @@ fn read_carrier(base: &str, hook: &api::LifecycleHook, problems: &mut Vec<FieldE
         Carrier::Job(spec) => {
             // Text of an object: it has no blanks before it.
             if !spec.as_str().starts_with('{') {
-                let remedy = "write the spec of a Job (batch/v1) here";
-                wrong("jobSpec", spec.as_str(), remedy);
+                let remedy = "must be a Job spec (batch/v1)";
+                wrong("jobSpec", spec.as_str().trim_matches('"'), remedy);
             }
         }
         Carrier::Template(step) => {
             if step.template_name.is_empty() {
-                let remedy = "name a HookTemplate of this namespace";
-                wrong("hook.templateName", "", remedy);
+                wrong("hook.templateName", "", TEMPLATE_NAME);
             }
         }
     }
@@ -275,7 +279,8 @@ fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError
         "Post" => Trigger::Post,
         "" | "ProgressAvailable" => {
             let Some(params) = params else {
-                let remedy = "set progressPoint, such as 50% or 3, or use type Pre, Mid or Post";
+                let remedy =
+                    "must set progressPoint, for example to 50% or 3, unless type is Pre, Mid or Post";
                 problems.push(FieldError::new(&params_path, "", remedy));
                 return None;
             };
@@ -284,7 +289,7 @@ fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError
             if let Amount::Percent(percent) = point
                 && percent > 100
             {
-                let remedy = "a rollout ends at 100%; set at most 100%";
+                let remedy = "must not exceed 100%";
                 problems.push(FieldError::new(&path, &format!("{percent}%"), remedy));
             }
             // A point before the first pod.
@@ -295,13 +300,13 @@ fn read_trigger(path: &str, trigger: &HookTrigger, problems: &mut Vec<FieldError
             });
         }
         other => {
-            let known = "use Pre, Mid, ProgressAvailable or Post";
+            let known = "must be one of Pre, Mid, ProgressAvailable, Post";
             problems.push(FieldError::new(&format!("{path}.type"), other, known));
             return None;
         }
     };
     if params.is_some() {
-        let remedy = format!("type {type_} has no parameters; remove them, or use type ProgressAvailable");
+        let remedy = format!("is not supported with type {type_}; remove it, or use type ProgressAvailable");
         problems.push(FieldError::new(&params_path, "", remedy));
     }
     Some(without_params)

@@ -34,14 +34,9 @@ pub fn sets_paused(object: &GameDeployment, source: Source) -> Option<FieldError
         (None, Source::Manifest) => update.paused,
         (None, Source::Stored) => update.paused.filter(|paused| !paused),
     };
-    let message = "with canary steps, leave this field out of the manifest: each time the manifest is applied, it would \
-                   set the field and end a canary pause or run a failed hook again; to pause and resume, use kubectl \
-                   game pause and resume";
-    Some(FieldError::new(
-        "spec.updateStrategy.paused",
-        &paused?.to_string(),
-        message,
-    ))
+    let message = "must not be set in a manifest with canary steps, because every apply would reset it, ending a \
+                   canary pause or rerunning a failed hook; use kubectl game pause and kubectl game resume instead";
+    paused.map(|_| FieldError::new("spec.updateStrategy.paused", "", message))
 }
 
 #[cfg(test)]
@@ -85,7 +80,8 @@ mod tests {
         ]);
         let message = sets_paused(&object, Source::Manifest).unwrap().to_string();
         assert!(
-            message.starts_with("spec.updateStrategy.paused: \"false\": with canary steps"),
+            message
+                .starts_with("spec.updateStrategy.paused: must not be set in a manifest with canary steps"),
             "{message}"
         );
     }

@@ -9,11 +9,11 @@ use crate::samples::workload;
 #[test]
 fn steps_of_a_canary_are_refused_with_their_number() {
     let table = r#"
-        {} | | | set one of partition, pause and hook
+        {} | | | must set at least one of partition, pause, hook
         {"partition": "x"} | .partition | x | a percentage such as 20%
-        {"pause": {"duration": -1}} | .pause.duration | -1 | set 0 or more seconds
-        {"hook": {"templateName": ""}} | .hook.templateName | | name a HookTemplate
-        {"pause": {}, "hook": {"templateName": "t"}} | | | write two steps
+        {"pause": {"duration": -1}} | .pause.duration | -1 | must be greater than or equal to 0
+        {"hook": {"templateName": ""}} | .hook.templateName | | must be the name of a HookTemplate
+        {"pause": {}, "hook": {"templateName": "t"}} | | | use two steps
     "#;
     let at = r#"/spec/updateStrategy/canary | {"steps": [{"partition": 1}, "#;
     for line in table.trim().lines() {
@@ -63,7 +63,7 @@ fn indexes_are_read_where_they_are_switched_on() {
         &[on.clone(), range(small), three],
         path,
         small,
-        "2 indexes for 3 replicas; widen it",
+        "has 2 indexes, but there are 3 replicas; widen the range",
     );
     for text in [
         "",
@@ -159,7 +159,7 @@ fn a_success_counts_for_five_seconds_at_least() {
             &hook(json!(fresh)),
             path,
             &fresh.to_string(),
-            "set 5 or more seconds",
+            "must be at least 5",
         );
     }
 }

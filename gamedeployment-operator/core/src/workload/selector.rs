@@ -39,7 +39,7 @@ impl Selector {
                     problems.push(FieldError::new(
                         &path,
                         other,
-                        "use In, NotIn, Exists or DoesNotExist",
+                        "must be one of In, NotIn, Exists, DoesNotExist",
                     ));
                 }
             }
@@ -55,7 +55,8 @@ impl Selector {
         let now = self.to_string();
         if rules_of(&now) != rules_of(recorded) {
             let remedy = format!(
-                "it is immutable and was {recorded}; set it back, or create a GameDeployment with another name"
+                "is not allowed, because the field is immutable; restore {recorded}, or create a GameDeployment with a \
+                 different name"
             );
             problems.push(FieldError::new("spec.selector", &now, remedy));
         }

@@ -9,11 +9,12 @@ use super::FieldError;
 const BASE: &str = "spec.template";
 /// Maximum total size of an object's annotations in bytes, names and values together.
 const ANNOTATION_BYTES: usize = 256 * 1024;
-const VALUE: &str = "a label value has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit \
-                     at both ends; correct it";
-const KEY: &str = "a name has at most 63 characters: letters, digits, '-', '_' and '.', and a letter or digit at both \
-                   ends; a DNS name and '/' may precede it; correct it";
-const RESERVED: &str = "the operator sets this on each pod; remove it from the template";
+const VALUE: &str = "must be at most 63 characters long, contain only letters, digits, '-', '_' and '.', and start and \
+                     end with a letter or digit";
+const KEY: &str = "must be a name of at most 63 characters (letters, digits, '-', '_' and '.', starting and ending \
+                   with a letter or digit), optionally prefixed by a DNS name and '/'";
+const RESERVED: &str =
+    "must not be set, because the operator sets it on each pod; remove it from the template";
 
 pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
     check_labels(template, problems);
@@ -26,7 +27,7 @@ pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
         problems.push(FieldError::new(
             &format!("{BASE}.spec.containers"),
             "",
-            "a pod needs at least one container",
+            "must list at least one container",
         ));
     }
     if let Some(policy) = pod("restartPolicy").and_then(|policy| policy.as_str())
@@ -35,7 +36,7 @@ pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
         problems.push(FieldError::new(
             &format!("{BASE}.spec.restartPolicy"),
             policy,
-            "pods of a workload run until they are deleted; set Always or leave it out",
+            "must be Always or unset, because pods of a GameDeployment run until they are deleted",
         ));
     }
 }
@@ -63,7 +64,7 @@ fn check_annotations(template: &Value, problems: &mut Vec<FieldError>) {
         problems.push(FieldError::new(
             &format!("{BASE}.metadata.annotations"),
             "",
-            format!("they have {bytes} bytes, but at most {ANNOTATION_BYTES} are allowed; shorten them"),
+            format!("are {bytes} bytes in total; the limit is {ANNOTATION_BYTES}"),
         ));
     }
 }
@@ -80,14 +81,14 @@ fn texts<'a>(
     for (key, value) in map.and_then(Value::as_object).into_iter().flatten() {
         let path = format!("{BASE}.metadata.{field}[{key}]");
         match value {
-            Value::String(value) if reserved.contains(&key.as_str()) => {
-                problems.push(FieldError::new(&path, value, RESERVED));
+            Value::String(_) if reserved.contains(&key.as_str()) => {
+                problems.push(FieldError::new(&path, "", RESERVED));
             }
             Value::String(value) => texts.push((key.as_str(), path, value.as_str())),
             // Null counts as absent.
             Value::Null => {}
             other => {
-                let remedy = "the value must be a string; put it in quotation marks";
+                let remedy = "must be a string; enclose it in quotes";
                 problems.push(FieldError::new(&path, &other.to_string(), remedy));
             }
         }
@@ -111,16 +112,16 @@ mod tests {
         let long = "a".repeat(64);
         let table = [
             ("build", "feature/new maps", "feature/new maps", "at most 63"),
-            ("build", "-x", "-x", "at both ends"),
+            ("build", "-x", "-x", "start and end with"),
             ("build", &long, &long, "at most 63"),
             ("a b", "x", "a b", "at most 63"),
             ("/x", "x", "/x", "a DNS name"),
             ("Games.io/x", "x", "Games.io/x", "a DNS name"),
-            ("controller-revision-hash", "x", "x", "the operator sets this"),
+            ("controller-revision-hash", "x", "", "the operator sets it"),
             (
                 "tkex.bkbcs.tencent.com/gamedeployment-instance-id",
                 "x",
-                "x",
+                "",
                 "remove it from the template",
             ),
         ];
@@ -135,7 +136,7 @@ mod tests {
         }
         let number = json!({"app": "game", "build": 5});
         let path = "spec.template.metadata.labels[build]";
-        assert_refused(&[(LABELS, number)], path, "5", "quotation marks");
+        assert_refused(&[(LABELS, number)], path, "5", "enclose it in quotes");
         let fine = json!({"app": "game", "build": "", "games.io/Build_1.x": "v1.2_3-Z", "x": "a".repeat(63)});
         workload(&[(LABELS, fine)]);
     }
@@ -144,8 +145,8 @@ mod tests {
     fn annotations_are_what_the_api_server_takes() {
         let table = [
             ("a b", "x", "a b", "at most 63"),
-            ("inplace-update-state", "{}", "{}", "the operator sets this"),
-            ("tkex.tencent.com/skip-hook", "x", "x", "the operator sets this"),
+            ("inplace-update-state", "{}", "", "the operator sets it"),
+            ("tkex.tencent.com/skip-hook", "x", "", "the operator sets it"),
         ];
         for (key, value, shown, remedy) in table {
             let path = format!("spec.template.metadata.annotations[{key}]");
@@ -153,7 +154,12 @@ mod tests {
         }
         let long = "x".repeat(ANNOTATION_BYTES);
         let path = "spec.template.metadata.annotations";
-        assert_refused(&[(ANNOTATIONS, json!({"a": long}))], path, "", "shorten them");
+        assert_refused(
+            &[(ANNOTATIONS, json!({"a": long}))],
+            path,
+            "",
+            "the limit is 262144",
+        );
         let fine =
             json!({"Games.IO/x": "any text / at all", "controller.kubernetes.io/pod-deletion-cost": "5"});
         workload(&[(ANNOTATIONS, fine)]);

@@ -127,21 +127,21 @@ pub(super) fn assert_all_refused(lines: &str) {
 fn problems_of_the_spec_name_field_value_and_remedy() {
     assert_all_refused(
         r#"
-        /spec/replicas | -1 | spec.replicas | -1 | set 0 or more
-        /spec/minReadySeconds | -3 | spec.minReadySeconds | -3 | 0 or more seconds
-        /spec/revisionHistoryLimit | -2 | spec.revisionHistoryLimit | -2 | set 0 or more
-        /spec/selector | {} | spec.selector | | name at least one label
-        /spec/selector | {"matchLabels": {"app": "web"}} | spec.template.metadata.labels | | they do not match spec.selector (app=web)
-        /spec/selector/matchExpressions | [{"key": "app", "operator": "Is"}] | spec.selector.matchExpressions[0].operator | Is | use In, NotIn, Exists or DoesNotExist
+        /spec/replicas | -1 | spec.replicas | -1 | must be greater than or equal to 0
+        /spec/minReadySeconds | -3 | spec.minReadySeconds | -3 | must be greater than or equal to 0
+        /spec/revisionHistoryLimit | -2 | spec.revisionHistoryLimit | -2 | must be greater than or equal to 0
+        /spec/selector | {} | spec.selector | | must not be empty
+        /spec/selector | {"matchLabels": {"app": "web"}} | spec.template.metadata.labels | | do not match spec.selector (app=web)
+        /spec/selector/matchExpressions | [{"key": "app", "operator": "Is"}] | spec.selector.matchExpressions[0].operator | Is | must be one of In, NotIn, Exists, DoesNotExist
         /spec/template/spec/containers | [] | spec.template.spec.containers | | at least one container
-        /spec/template/spec/restartPolicy | "Never" | spec.template.spec.restartPolicy | Never | set Always
+        /spec/template/spec/restartPolicy | "Never" | spec.template.spec.restartPolicy | Never | must be Always or unset
         "#,
     );
 }
 
 #[test]
 fn problems_of_amounts_name_field_value_and_remedy() {
-    let amount = "set a number of 0 or more, or a percentage such as 20%";
+    let amount = "must be a non-negative integer or a percentage such as 20%";
     for (field, written, value) in [
         ("updateStrategy/partition", json!("many"), "many"),
         ("updateStrategy/partition", json!(-1), "-1"),
@@ -161,21 +161,26 @@ fn problems_of_amounts_name_field_value_and_remedy() {
 fn problems_of_strategies_name_field_value_and_remedy() {
     assert_all_refused(
         r#"
-        /spec/updateStrategy/type | "Recreated" | spec.updateStrategy.type | Recreated | use RollingUpdate
-        /spec/updateStrategy/timeoutSeconds | 0 | spec.updateStrategy.timeoutSeconds | 0 | set 1 to 604800
-        /spec/updateStrategy/timeoutSeconds | 604801 | spec.updateStrategy.timeoutSeconds | 604801 | set 1 to 604800
-        /spec/scaleStrategy/createBatch | "0%" | spec.scaleStrategy.createBatch | 0 | no pod could be created
+        /spec/updateStrategy/type | "Recreated" | spec.updateStrategy.type | Recreated | must be one of RollingUpdate
+        /spec/updateStrategy/timeoutSeconds | 0 | spec.updateStrategy.timeoutSeconds | 0 | must be between 1 and 604800
+        /spec/updateStrategy/timeoutSeconds | 604801 | spec.updateStrategy.timeoutSeconds | 604801 | must be between 1 and 604800
+        /spec/scaleStrategy/createBatch | "0%" | spec.scaleStrategy.createBatch | 0 | is not allowed, because no pods could be created
         "#,
     );
     let at = "/spec/updateStrategy/inPlaceUpdateStrategy";
     for (field, written, value, remedy) in [
-        ("gracePeriodSeconds", json!(-1), "-1", "0 or more seconds"),
-        ("policy", json!("Random"), "Random", "use DisOrdered"),
+        (
+            "gracePeriodSeconds",
+            json!(-1),
+            "-1",
+            "greater than or equal to 0",
+        ),
+        ("policy", json!("Random"), "Random", "must be one of DisOrdered"),
         (
             "fallback",
             json!("Restart"),
             "Restart",
-            "use Recreate or leave it out",
+            "must be Recreate, or unset",
         ),
     ] {
         let path = format!("spec.updateStrategy.inPlaceUpdateStrategy.{field}");
@@ -191,7 +196,7 @@ fn a_hook_without_a_template_is_refused() {
             json!({"hook": {"templateName": ""}}),
         )];
         let path = format!("spec.{when}UpdateStrategy.hook.templateName");
-        assert_refused(&over, &path, "", "name a HookTemplate");
+        assert_refused(&over, &path, "", "must be the name of a HookTemplate");
     }
 }
 
@@ -203,7 +208,7 @@ fn an_update_that_may_neither_take_nor_add_a_pod_is_refused() {
         (json!("0"), Value::Null),
     ] {
         let over = [(UPDATE, json!({"maxUnavailable": unavailable, "maxSurge": surge}))];
-        let remedy = "set one of them to at least 1";
+        let remedy = "set maxUnavailable or maxSurge to at least 1";
         assert_refused(&over, "spec.updateStrategy.maxUnavailable", "0", remedy);
     }
     for (unavailable, surge) in [
@@ -225,10 +230,13 @@ fn every_problem_is_told_at_once() {
         (UPDATE, json!({"type": "x", "partition": -1, "maxUnavailable": 0})),
     ]);
     assert_eq!(found.len(), 5, "{found:#?}");
-    assert_eq!(found[0].to_string(), "spec.replicas: \"-1\": set 0 or more");
+    assert_eq!(
+        found[0].to_string(),
+        "spec.replicas: -1 must be greater than or equal to 0"
+    );
     assert_eq!(
         found[1].to_string(),
-        "spec.selector: it selects every pod; name at least one label"
+        "spec.selector: must not be empty, because an empty selector matches all pods in the namespace"
     );
 }
 
@@ -269,13 +277,13 @@ fn recreate_takes_all_pods_and_refuses_a_part_of_them() {
             "canary",
             json!({ "steps": [{ "pause": {} }] }),
             "canary.steps",
-            "1",
+            "",
         ),
     ] {
         let (_, problems) = with(field, value);
         let found = problems
             .iter()
-            .find(|found| found.remedy.starts_with("type Recreate"));
+            .find(|found| found.remedy.starts_with("is not supported with type Recreate"));
         let found = found.unwrap_or_else(|| panic!("{field}: {problems:?}"));
         assert_eq!(
             (found.path.as_str(), found.value.as_str()),

@@ -11,7 +11,7 @@ use super::json_or_text::{value_of, without_mark};
 use super::object::check_pod;
 use super::{MeasurementFailure, MeasurementReason, ProviderResponse, malformed, to_judge};
 use crate::request::{ExecRequest, ObjectName};
-use crate::value::{MetricValue, cut};
+use crate::value::{MetricValue, counted, cut};
 
 /// Bytes that are kept of each stream.
 pub const KEPT_OF_STREAM: usize = 64 * 1024;
@@ -109,10 +109,10 @@ impl Transcript {
 
     fn end(&self) -> Result<End, MeasurementFailure> {
         if self.status.is_empty() {
-            return Err(lost("the connection ended before the command did"));
+            return Err(lost("the connection was closed before the command finished"));
         }
         let status: Value = plain_json::from_slice(&self.status)
-            .map_err(|_| lost("the connection ended in the middle of the exit status"))?;
+            .map_err(|_| lost("the connection was closed in the middle of the exit status"))?;
         match status["status"].as_str() {
             Some("Success") => Ok(End::Exited(0)),
             Some("Failure") if status["reason"] == "NonZeroExitCode" => {
@@ -165,7 +165,9 @@ pub fn running_container(
             id,
         });
     }
-    let why = if found.is_some() {
+    let why = if statuses(pod).next().is_none() {
+        format!("the containers of {name} have not been started yet")
+    } else if found.is_some() {
         let waiting = state.and_then(|state| state.waiting.as_ref()?.reason.clone());
         let ended = state.and_then(|state| state.terminated.as_ref()?.reason.clone());
         let reason = waiting
@@ -175,7 +177,7 @@ pub fn running_container(
     } else {
         let names: Vec<&str> = statuses(pod).map(|status| status.name.as_str()).collect();
         format!(
-            "{name} does not run a container {container}; its containers are {}",
+            "{name} has no container {container}; its containers are {}",
             names.join(", ")
         )
     };
@@ -228,7 +230,7 @@ pub fn check_same_container(
     match running_container(name, container, run_pod, after) {
         Ok(now) if now == *before => Ok(()),
         Ok(_) | Err(_) => Err(lost(&format!(
-            "container {container} of {name} ended in the meantime"
+            "container {container} of {name} terminated in the meantime"
         ))),
     }
 }
@@ -244,7 +246,7 @@ fn check_same_pod(
     if now == before.pod_uid.as_deref() {
         return Ok(());
     }
-    let message = format!("{name} was replaced by another pod of the same name in the meantime");
+    let message = format!("{name} was replaced by another pod with the same name in the meantime");
     Err(MeasurementFailure::new(MeasurementReason::ObjectGone, message))
 }
 
@@ -261,14 +263,14 @@ pub fn interpret_command(
     let code = match transcript.end()? {
         End::Exited(code) if NOT_RUN.contains(&code) => {
             let message = format!(
-                "{about} exited with code {code}: its program was not found or cannot be executed{}",
+                "{about} exited with code {code} (program not found or not executable){}",
                 shown(request, transcript)
             );
             return Err(MeasurementFailure::new(MeasurementReason::CommandNotRun, message));
         }
         End::Exited(KILLED) => {
             return Err(lost(&format!(
-                "{about} was killed (exit code {KILLED}); its container may have ended or run out of memory"
+                "{about} was killed (exit code {KILLED}); its container may have terminated or run out of memory"
             )));
         }
         End::Exited(code) => code,
@@ -286,7 +288,7 @@ pub fn interpret_command(
             transcript,
             code,
             &about,
-            "; its successCondition does not read exec.exitCode",
+            ", and successCondition does not read exec.exitCode",
         ));
     }
     for (is_read, stream, name) in [
@@ -295,7 +297,8 @@ pub fn interpret_command(
     ] {
         if is_read && stream.is_cut() {
             let message = format!(
-                "the {name} of the {about} has {} bytes, but a condition can read at most {KEPT_OF_STREAM}; print less",
+                "the {name} of the {about} is {} bytes long, but conditions can read at most {KEPT_OF_STREAM} bytes; \
+                 print less",
                 stream.length()
             );
             return Err(malformed(message));
@@ -358,9 +361,13 @@ fn shown(request: &ExecRequest, transcript: &Transcript) -> String {
         ("standard error", &transcript.stderr)
     };
     let (name, stream) = stream;
+    let length = stream.length();
+    if length == 0 {
+        return "; it printed nothing".to_owned();
+    }
     if !request.shows_output {
-        let length = stream.length();
-        return format!("; its {name} of {length} bytes is hidden; set quoteAnswers: true to show it");
+        let length = counted(length, "byte", "bytes");
+        return format!("; its {name} ({length}) is hidden; set quoteAnswers: true to show it");
     }
     let text = stream.text();
     let end = text.get(text.ceil_char_boundary(text.len().saturating_sub(OUTPUT_END_BYTES))..);
@@ -485,28 +492,28 @@ mod tests {
                 0,
                 &b"0"[..],
                 &b""[..],
-                format!("true: {text} 0; its standard output of 1 bytes is hidden"),
+                format!("true: {text} 0; its standard output (1 byte) is hidden"),
             ),
             (
                 None,
                 3,
                 b"0",
                 b"no",
-                format!("false: {text} 3; its standard error of 2 bytes is hidden"),
+                format!("false: {text} 3; its standard error (2 bytes) is hidden"),
             ),
             (
                 None,
                 0,
                 &long,
                 b"",
-                format!("true: {text} 0; its standard output of 65541 bytes"),
+                format!("true: {text} 0; its standard output (65541 bytes)"),
             ),
             (
                 None,
                 127,
                 b"",
                 b"",
-                format!("CommandNotRun: {text} 127: its program was not found"),
+                format!("CommandNotRun: {text} 127 (program not found"),
             ),
         ]);
     }
@@ -521,7 +528,7 @@ mod tests {
                 126,
                 b"0",
                 b"",
-                format!("CommandNotRun: {text} 126: its program was not found"),
+                format!("CommandNotRun: {text} 126 (program not found"),
             ),
             (
                 Some(RESULT),
@@ -543,7 +550,7 @@ mod tests {
                 0,
                 b"{\"a\": ",
                 b"",
-                "MalformedAnswer: the standard output begins like JSON".to_owned(),
+                "MalformedAnswer: the standard output looks like JSON".to_owned(),
             ),
             (
                 Some(RESULT),
@@ -579,7 +586,7 @@ mod tests {
                 1,
                 b"0",
                 b"",
-                format!("false: {text} 1; its successCondition does not read exec.exitCode"),
+                format!("false: {text} 1, and successCondition does not read exec.exitCode"),
             ),
             (
                 Some(ALL),
@@ -747,7 +754,7 @@ mod tests {
         let unknown = in_container("nobody", &pod("u", "c1", &running)).unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "Pod arena-x does not run a container nobody; its containers are game, proxy"
+            "Pod arena-x has no container nobody; its containers are game, proxy"
         );
         let stopped = begin(&pod("u", "c1", &waiting)).unwrap_err();
         assert_eq!(

@@ -34,34 +34,34 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Returns at most `max_chars` characters of a text. Redacts before it shortens, because half a secret
-    /// would not be recognised later.
-    pub(super) fn excerpt(&self, text: &str, max_chars: usize) -> String {
-        if self.redactor.hides() {
-            return if text.trim().is_empty() {
-                String::new()
-            } else {
-                HIDDEN.to_owned()
-            };
+    /// Returns at most `max_chars` characters of a text after `before`, or that `what` is hidden. Redacts before it
+    /// shortens, because half a secret would not be recognised later.
+    pub(super) fn excerpt(&self, before: &str, what: &str, text: &str, max_chars: usize) -> String {
+        if self.redactor.hides() && !text.trim().is_empty() {
+            return format!("; {what} is {HIDDEN}");
         }
-        let text = self.sent.clean(&self.redactor.clean(text));
-        one_line(&text, max_chars)
+        let text = one_line(&self.sent.clean(&self.redactor.clean(text)), max_chars);
+        if text.is_empty() {
+            text
+        } else {
+            format!("{before}{text}")
+        }
     }
 
-    /// Returns the beginning of a body, after a colon.
-    pub(super) fn body(&self, body: &[u8]) -> String {
-        let page = self.excerpt(&String::from_utf8_lossy(body), EXCERPT_CHARS);
-        if page.is_empty() {
-            page
-        } else {
-            format!(": {page}")
-        }
+    /// Returns the beginning of a body after `before`, or that it is hidden.
+    pub(super) fn body(&self, before: &str, body: &[u8]) -> String {
+        self.excerpt(
+            before,
+            "the response",
+            &String::from_utf8_lossy(body),
+            EXCERPT_CHARS,
+        )
     }
 }
 
 /// Returns `received status 503` with an excerpt of the page.
 pub(super) fn refused_status(code: u16, body: &[u8], shown: &Shown<'_>) -> MeasurementFailure {
-    let message = format!("received status {code}{}", shown.body(body));
+    let message = format!("received status {code}{}", shown.body(": ", body));
     MeasurementFailure::new(MeasurementReason::Status, message)
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let redactor = Redactor::new(["a-secret-of-the-body"].into_iter());
         assert_eq!(
             refused(400, b"no such room", &redactor).message,
-            format!("received status 400: {HIDDEN}")
+            format!("received status 400; the response is {HIDDEN}")
         );
         assert_eq!(
             refused(400, b"no such room: a-secret-of-the-body", &redactor.quoting()).message,

@@ -8,6 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::json_or_text::{value_of, without_mark};
 use super::{HIDDEN, MeasurementFailure, ProviderResponse, malformed, to_judge};
 use crate::request::JobRequest;
+use crate::value::counted;
 
 /// Bytes shown of the end of a container's message.
 const MESSAGE_END_BYTES: usize = 512;
@@ -96,7 +97,7 @@ fn result(
         .find_map(|status| terminated(status).filter(|ended| ended.exit_code == 0));
     let Some(ended) = ended else {
         let message = format!(
-            "Job {name} is complete, but none of its succeeded pods still has container {container} with exit code 0"
+            "Job {name} is complete, but container {container} exited with code 0 in none of its remaining succeeded pods"
         );
         return Err(malformed(message));
     };
@@ -120,8 +121,16 @@ pub fn interpret_message(
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let about = format!("the termination message of container {container}");
     let value = value_of(without_mark(message.as_bytes()), &about)?;
+    let is_unset = value.as_str().is_some_and(str::is_empty);
     Ok(to_judge(value, Some(Origin::Job(counts)), |kind| {
-        format!("{about} is {kind}; write to its terminationMessagePath")
+        if is_unset {
+            format!(
+                "container {container} wrote no termination message; have it write its result to its \
+                 terminationMessagePath"
+            )
+        } else {
+            format!("{about} is {kind}")
+        }
     }))
 }
 
@@ -141,7 +150,7 @@ impl ContainerFailure<'_> {
         } = self;
         let how = match ended.signal.filter(|signal| *signal != 0) {
             Some(signal) => format!("was killed by signal {signal}"),
-            None => format!("ended with exit code {}", ended.exit_code),
+            None => format!("exited with code {}", ended.exit_code),
         };
         let reason = ended
             .reason
@@ -156,7 +165,10 @@ impl ContainerFailure<'_> {
         {
             None => String::new(),
             Some(text) if shows_message => format!(": {}", end_of(text)),
-            Some(text) => format!("; its message of {} bytes is {HIDDEN}", text.len()),
+            Some(text) => {
+                let length = counted(text.len(), "byte", "bytes");
+                format!("; its termination message ({length}) is {HIDDEN}")
+            }
         };
         format!("; container {container} of pod {pod} {how}{reason}{message}")
     }
@@ -209,7 +221,7 @@ fn terminated(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
 /// Describes why the pods of an active Job do not run, or that they do.
 pub fn pod_state(pods: &[Pod]) -> String {
     pods.iter().find_map(trouble).unwrap_or_else(|| match pods {
-        [] => "it has no pod yet".to_owned(),
+        [] => "no pods have been created yet".to_owned(),
         [pod] => format!(
             "pod {} is running",
             pod.metadata.name.as_deref().unwrap_or_default()
@@ -226,7 +238,12 @@ fn trouble(pod: &Pod) -> Option<String> {
             .into_iter()
             .flatten()
             .filter(|text| !text.is_empty());
-        texts.map(String::as_str).collect::<Vec<_>>().join(": ")
+        let texts: Vec<&str> = texts.map(String::as_str).collect();
+        if texts.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", texts.join(": "))
+        }
     };
     let waiting = statuses(pod).find_map(|status| {
         let waiting = status.state.as_ref()?.waiting.as_ref()?;
@@ -236,7 +253,7 @@ fn trouble(pod: &Pod) -> Option<String> {
         );
         (!usual).then(|| {
             format!(
-                "container {} of pod {name} is waiting: {}",
+                "container {} of pod {name} is waiting{}",
                 status.name,
                 reason(waiting.reason.as_ref(), waiting.message.as_ref())
             )
@@ -248,7 +265,7 @@ fn trouble(pod: &Pod) -> Option<String> {
             .iter()
             .find(|condition| condition.type_ == "PodScheduled" && condition.status == "False")?;
         Some(format!(
-            "pod {name} is not scheduled: {}",
+            "pod {name} is not scheduled{}",
             reason(condition.reason.as_ref(), condition.message.as_ref())
         ))
     };
@@ -370,13 +387,13 @@ mod tests {
                 Some("result.players == 0"),
                 r#"{"players": "#,
                 Phase::Error,
-                "begins like JSON but is not",
+                "looks like JSON but is not",
             ),
             (
                 Some("result != 'busy'"),
                 "",
                 Phase::Error,
-                "no data: the termination message of container check is an empty string",
+                "no data: container check wrote no termination message; have it write its result",
             ),
             (
                 Some("job.succeeded == 1 && job.failed == 2"),
@@ -424,7 +441,8 @@ mod tests {
         ];
         let result = judged(Some("result == 0 || true"), &failed(), &pods);
         assert_eq!(result.phase, Phase::Failed);
-        let said = "Job j failed: BackoffLimitExceeded: too often; container check of pod late ended with exit code 3: no route";
+        let said = "Job j failed: BackoffLimitExceeded: too often; container check of pod late exited with code 3: \
+                    no route";
         assert_eq!(result.message.as_deref(), Some(said));
         let hidden = interpret_job(
             &request(true, false),
@@ -442,7 +460,7 @@ mod tests {
             panic!("{hidden:?}")
         };
         assert!(
-            message.contains("its message of 8 bytes is hidden") && !message.contains("no route"),
+            message.contains("its termination message (8 bytes) is hidden") && !message.contains("no route"),
             "{message}"
         );
         let gone = judged(None, &failed(), &[]);
@@ -471,7 +489,7 @@ mod tests {
         }))
         .unwrap();
         for (pods, wanted) in [
-            (vec![], "it has no pod yet"),
+            (vec![], "no pods have been created yet"),
             (vec![pod("a", &json!({ "running": {} }))], "pod a is running"),
             (
                 vec![pod("a", &json!({ "waiting": { "reason": "ContainerCreating" } }))],
@@ -479,11 +497,11 @@ mod tests {
             ),
             (
                 vec![pod("a", &pull)],
-                "container check of pod a is waiting: ImagePullBackOff: Back-off pulling image",
+                "container check of pod a is waiting (ImagePullBackOff: Back-off pulling image)",
             ),
             (
                 vec![unscheduled],
-                "pod b is not scheduled: Unschedulable: 0/3 nodes",
+                "pod b is not scheduled (Unschedulable: 0/3 nodes)",
             ),
         ] {
             assert_eq!(pod_state(&pods), wanted);

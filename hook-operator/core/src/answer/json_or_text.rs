@@ -34,7 +34,7 @@ pub(super) fn json_or_text(body: &[u8]) -> Result<JsonOrText, Unreadable> {
         Err(error) => error,
     };
     let text = std::str::from_utf8(body)
-        .map_err(|error| Unreadable::NotText(format!("byte {}", error.valid_up_to())))?;
+        .map_err(|error| Unreadable::NotText(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}');
     if text.starts_with(['{', '[', '"']) {
         return Err(Unreadable::BrokenJson(error));
@@ -51,8 +51,10 @@ pub(super) fn value_of(body: &[u8], about: &str) -> Result<Value, MeasurementFai
         Ok(JsonOrText::Json(value)) => Ok(value),
         Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
         Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "{about} begins like JSON but is not valid JSON: {error}"
+            "{about} looks like JSON but is not valid JSON: {error}"
         ))),
-        Err(Unreadable::NotText(at)) => Err(malformed(format!("{about} is neither JSON nor text ({at})"))),
+        Err(Unreadable::NotText(at)) => Err(malformed(format!(
+            "{about} is neither JSON nor UTF-8 text ({at})"
+        ))),
     }
 }

@@ -29,8 +29,12 @@ pub fn interpret_object(
     object: &[u8],
 ) -> Result<ProviderResponse, MeasurementFailure> {
     let object = plain_json::from_slice(object);
-    let mut object: Value =
-        object.map_err(|error| malformed(format!("{} is not JSON: {error}", request.object)))?;
+    let mut object: Value = object.map_err(|error| {
+        malformed(format!(
+            "the JSON of {} cannot be parsed: {error}",
+            request.object
+        ))
+    })?;
     check_pod(&request.object, run_pod, object["metadata"]["uid"].as_str())?;
     remove_copies(&mut object);
     let paths = request.fields.iter().map(|(path, _)| path);
@@ -50,14 +54,14 @@ pub fn interpret_fields(request: &ReadRequest, text: &str) -> Result<ProviderRes
     let missing = |message: String| MeasurementFailure::new(MeasurementReason::PathNotFound, message);
     let Ok(Value::Object(given)) = plain_json::from_str(text) else {
         return Err(missing(
-            "the result is not a JSON object with the paths as keys".to_owned(),
+            "the result must be a JSON object with the paths as keys".to_owned(),
         ));
     };
     let values = request.fields.iter().map(|(path, _)| {
         let value = given.get(&path.to_string()).filter(|value| !value.is_null());
         value
             .cloned()
-            .ok_or_else(|| missing(format!("the result has no {path}")))
+            .ok_or_else(|| missing(format!("the result has no key {path}")))
     });
     compare(request, values.collect::<Result<_, _>>()?)
 }
@@ -100,7 +104,7 @@ pub fn annotated(request: &AnnotateRequest) -> ProviderResponse {
     let keys: Vec<&str> = request.annotations.keys().map(String::as_str).collect();
     ProviderResponse::Decided {
         successful: true,
-        message: format!("{} has annotations {}", request.pod, keys.join(", ")),
+        message: format!("annotated {} with {}", request.pod, keys.join(", ")),
         value: None,
     }
 }
@@ -120,7 +124,7 @@ pub(super) fn check_pod(
     match run_pod.filter(|_| name.is_pod_of_run) {
         Some(uid) if found != Some(uid) => Err(MeasurementFailure::new(
             MeasurementReason::ObjectGone,
-            format!("{name} is not the pod of this HookRun: another pod now has this name"),
+            format!("{name} was replaced by another pod with the same name"),
         )),
         Some(_) | None => Ok(()),
     }
@@ -156,7 +160,7 @@ fn find(request: &ReadRequest, path: &FieldPath, object: &Value) -> Result<Value
             Ok(Found::Nothing) => Ok(Value::Array(Vec::new())),
             Err(error) if request.shows_values => Err(missing(format!("{name}: {}", error.message))),
             Err(_) => Err(missing(format!(
-                "{path} finds no value in {name}; the object is {HIDDEN}"
+                "{path} matches no value in {name}; the object is {HIDDEN}"
             ))),
         },
     }
@@ -333,7 +337,7 @@ mod tests {
             (vec!["metadata.annotations.data"], "value {\"rooms\":[1,2]}"),
             (
                 vec!["metadata.annotations.broken"],
-                "MalformedAnswer: metadata.annotations.broken begins like JSON but is not valid JSON",
+                "MalformedAnswer: metadata.annotations.broken looks like JSON but is not valid JSON",
             ),
             (
                 vec!["metadata.annotations.none"],
@@ -409,7 +413,7 @@ mod tests {
             ),
             (
                 "{.spec.absent}",
-                "finds no value in Pod arena-x; the object is hidden",
+                "matches no value in Pod arena-x; the object is hidden",
             ),
         ] {
             let mut request = request(&[(path, expected)], false);
@@ -445,11 +449,11 @@ mod tests {
         for (text, wanted) in [
             (
                 "0",
-                "PathNotFound: the result is not a JSON object with the paths as keys",
+                "PathNotFound: the result must be a JSON object with the paths as keys",
             ),
             (
                 "{\"{.status.phase}\": null}",
-                "PathNotFound: the result has no metadata.annotations.players",
+                "PathNotFound: the result has no key metadata.annotations.players",
             ),
         ] {
             assert_eq!(said(&interpret_fields(&two, text)), wanted);

@@ -33,8 +33,8 @@ pub fn interpret_prometheus(
     };
     let shown = || Shown::new(&request.redactor, &request.address, &request.headers);
     if let Some(words) = document.as_ref().and_then(refused_query) {
-        let words = shown().excerpt(&words, EXPLANATION_CHARS);
-        let message = format!("Prometheus refused the query: {words}");
+        let words = shown().excerpt(": ", "its error", &words, EXPLANATION_CHARS);
+        let message = format!("Prometheus rejected the query{words}");
         return Err(MeasurementFailure::new(MeasurementReason::QueryFailed, message));
     }
     if !is_success(head.code) {
@@ -42,10 +42,9 @@ pub fn interpret_prometheus(
     }
     size?;
     let document = document.ok_or_else(|| {
-        let page = shown().body(body);
+        let page = shown().body("; the response begins with: ", body);
         malformed(format!(
-            "the response is not JSON; does the address point to a Prometheus server?{}",
-            page.replacen(": ", " It begins with: ", 1)
+            "the response is not JSON, so the address may not point to a Prometheus server{page}"
         ))
     })?;
     if document.get("status").and_then(Value::as_str) != Some("success") {
@@ -58,8 +57,8 @@ pub fn interpret_prometheus(
     let empty = matches!(&result, MetricValue::Vector(samples) if samples.is_empty());
     // An incomplete answer without series is never a measurement: the missing series may be the only ones.
     if let Some(words) = incomplete(&document).filter(|_| empty || !request.accept_partial) {
-        let words = shown().excerpt(&words, EXPLANATION_CHARS);
-        let message = format!("the response is incomplete: {words}");
+        let words = shown().excerpt(": ", "the warning", &words, EXPLANATION_CHARS);
+        let message = format!("the response is incomplete{words}");
         return Err(MeasurementFailure::new(MeasurementReason::PartialAnswer, message));
     }
     if empty {
@@ -98,7 +97,7 @@ fn incomplete(document: &Value) -> Option<String> {
         };
         words.or_else(|| match part.get("isPartial") {
             None | Some(Value::Null | Value::Bool(false)) => None,
-            Some(_) => Some("the server reports isPartial".to_owned()),
+            Some(_) => Some("the server reported isPartial".to_owned()),
         })
     })
 }
@@ -263,7 +262,7 @@ mod tests {
                 interpret(code, body).unwrap_err(),
                 MeasurementFailure::new(
                     MeasurementReason::QueryFailed,
-                    "Prometheus refused the query: bad_data: 1:5: parse error: unexpected *****"
+                    "Prometheus rejected the query: bad_data: 1:5: parse error: unexpected *****"
                 )
             );
         }

@@ -12,6 +12,9 @@ use super::{
 };
 use crate::request::WebRequest;
 
+/// Text before the beginning of a response.
+const BEGINS_WITH: &str = "; it begins with: ";
+
 /// Checks the status of a web endpoint's answer, whatever its body.
 ///
 /// # Errors
@@ -62,10 +65,10 @@ pub fn interpret_web(
 /// Parses the body as JSON for a path. The parser's nesting limit stays on.
 fn document<'a>(body: &[u8], shown: &impl Fn() -> Shown<'a>) -> Result<Value, MeasurementFailure> {
     if body.trim_ascii().is_empty() {
-        return Err(malformed("the response is empty; jsonPath has nothing to read"));
+        return Err(malformed("the response is empty, so jsonPath cannot be applied"));
     }
     plain_json::from_slice(body).map_err(|error| {
-        let page = shown().body(body).replacen(": ", "; it begins with: ", 1);
+        let page = shown().body(BEGINS_WITH, body);
         malformed(format!("the response is not JSON: {error}{page}"))
     })
 }
@@ -77,7 +80,7 @@ fn not_found(path: &JsonPath, error: JsonPathError, hides: bool) -> MeasurementF
         let at = error
             .position
             .map_or_else(String::new, |at| format!(" (at byte {at} of jsonPath)"));
-        format!("jsonPath {path} finds no value in the response{at}; the response is {HIDDEN}")
+        format!("jsonPath {path} matches no value in the response{at}; the response is {HIDDEN}")
     } else {
         error.message
     };
@@ -91,7 +94,7 @@ fn whole<'a>(
     content_type: ContentType,
     shown: &impl Fn() -> Shown<'a>,
 ) -> Result<Value, MeasurementFailure> {
-    let page = || shown().body(body).replacen(": ", "; it begins with: ", 1);
+    let page = || shown().body(BEGINS_WITH, body);
     match json_or_text(body) {
         Ok(JsonOrText::Json(value)) => Ok(value),
         Ok(JsonOrText::Text(text, error)) if content_type == ContentType::Json && !text.is_empty() => {
@@ -103,7 +106,7 @@ fn whole<'a>(
         }
         Ok(JsonOrText::Text(text, _)) => Ok(Value::String(text)),
         Err(Unreadable::BrokenJson(error)) => Err(malformed(format!(
-            "the response begins like JSON but is not valid JSON: {error}{}",
+            "the response looks like JSON but is not valid JSON: {error}{}",
             page()
         ))),
         Err(Unreadable::NotText(at)) => Err(malformed(format!(
@@ -291,12 +294,12 @@ mod tests {
         for (body, words) in [
             (
                 b"{\"state\":\"bu".as_slice(),
-                "begins like JSON but is not valid JSON: EOF",
+                "looks like JSON but is not valid JSON: EOF",
             ),
-            (b"{\"rooms\":[{\"state\":\"idle\"},{\"sta", "begins like JSON"),
-            (b"\"busy\" x", "begins like JSON"),
-            (b"\"busy\"\n\"busy\"", "begins like JSON"),
-            (b"\xef\xbb\xbf \n[1, ", "begins like JSON"),
+            (b"{\"rooms\":[{\"state\":\"idle\"},{\"sta", "looks like JSON"),
+            (b"\"busy\" x", "looks like JSON"),
+            (b"\"busy\"\n\"busy\"", "looks like JSON"),
+            (b"\xef\xbb\xbf \n[1, ", "looks like JSON"),
             (b"[busy]", "it begins with: [busy]"),
             (b"b\0usy", "NUL character at byte 1"),
             (&utf_16, "NUL character at byte 1"),
@@ -340,7 +343,7 @@ mod tests {
         assert_eq!(failure.kind, MeasurementReason::MalformedAnswer);
         assert_eq!(
             failure.message,
-            "the response is neither JSON nor UTF-8 text (byte 2)"
+            "the response is neither JSON nor UTF-8 text (invalid UTF-8 at byte 2)"
         );
     }
 

@@ -8,9 +8,10 @@ use super::adopt::adopt;
 use super::{DecisionInput, RunPlan, budget, ended, metrics};
 
 /// Message of the run.
-const MESSAGE: &str = "it was created for a GameDeployment and has no owner, for example after a restore from a backup \
-                       or a deletion with --cascade=orphan: its verdict has no effect, and the addresses that it calls \
-                       may now belong to other pods; delete it, and a GameDeployment that needs the hook runs it again";
+const MESSAGE: &str = "it was created for a GameDeployment but has no owner (for example, after a restore from a \
+                       backup or a deletion with --cascade=orphan), so its verdict has no effect, and the addresses it \
+                       calls may now belong to other pods; delete it, and the GameDeployment will rerun the hook if \
+                       needed";
 
 /// Message of its metrics without a verdict.
 const OF_METRIC: &str = "stopped because the HookRun has no owner";

@@ -96,7 +96,7 @@ fn found(status: &mut ContainerHookStatus, pod: FoundPod, now: Timestamp) -> Vec
     let stands_for_all = name == ALL_CONTAINERS;
     if !stands_for_all && !pod.has(name) {
         let message = format!(
-            "pod {} has no container {name}; it has {}",
+            "pod {} has no container {name}; its containers are {}",
             pod.name,
             pod.containers.join(", ")
         );
@@ -125,7 +125,7 @@ pub fn refuse(status: &mut ContainerHookStatus, message: &str, now: Timestamp) {
 pub fn timed_out(status: &mut ContainerHookStatus, timeout: Duration, now: Timestamp) {
     let last = status.error.as_ref().and_then(|error| error.message.as_deref());
     let message = format!(
-        "no success within {}s (attempts: {}); last attempt: {}",
+        "the action did not succeed within {}s (attempts: {}); last attempt: {}",
         timeout.as_secs(),
         status.attempts,
         last.unwrap_or("not finished")

@@ -89,7 +89,8 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
         unknown,
     } = get;
     if unknown.has("host") {
-        let message = "is not supported: the request goes to the IP of the selected pod; remove it";
+        let message =
+            "is not supported, because the request is sent to the IP of the selected pod; remove it";
         errors.add(format!("{at}.host"), message);
     }
     let others = unknown.without("host");
@@ -97,26 +98,26 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
     let path = path.clone().unwrap_or_else(|| "/".to_owned());
     if !path.starts_with('/') || path.contains(|letter: char| letter.is_control() || letter == '#') {
         let message = format!(
-            "{:?} is not a path; start it with /, without # and control characters",
+            "{:?} is not a valid path; it must start with / and must not contain # or control characters",
             cut(&path, QUOTED_BYTES)
         );
         errors.add(format!("{at}.path"), message);
     } else if path.len() > MAX_PATH_BYTES {
-        let message = format!("{} bytes are too many; the limit is {MAX_PATH_BYTES}", path.len());
+        let message = format!("is {} bytes long; the limit is {MAX_PATH_BYTES}", path.len());
         errors.add(format!("{at}.path"), message);
     }
     let scheme = match scheme.as_deref().unwrap_or("HTTP") {
         "HTTP" => "http",
         "HTTPS" => "https",
         other => {
-            let message = format!("{:?} is not allowed; use HTTP or HTTPS", cut(other, QUOTED_BYTES));
+            let message = format!("must be HTTP or HTTPS, not {:?}", cut(other, QUOTED_BYTES));
             errors.add(format!("{at}.scheme"), message);
             "http"
         }
     };
     let given = http_headers.as_deref().unwrap_or_default();
     if given.len() > MAX_HEADERS {
-        let message = format!("{} headers are too many; the limit is {MAX_HEADERS}", given.len());
+        let message = format!("too many headers: {}; the limit is {MAX_HEADERS}", given.len());
         errors.add(format!("{at}.httpHeaders"), message);
     }
     let mut headers = Vec::new();
@@ -125,7 +126,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
         check_unknown(&at, &header.unknown, &["name", "value"], errors);
         if !is_header_name(&header.name) {
             let message = format!(
-                "{:?} is not a header name; use letters, digits and dashes",
+                "{:?} is not a valid header name; use letters, digits and dashes",
                 cut(&header.name, QUOTED_BYTES)
             );
             errors.add(format!("{at}.name"), message);
@@ -133,7 +134,7 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
             .iter()
             .any(|name| header.name.eq_ignore_ascii_case(name))
         {
-            let message = format!("header {} must not be set by hooks; remove it", header.name);
+            let message = format!("hooks must not set header {}; remove it", header.name);
             errors.add(format!("{at}.name"), message);
         }
         let value = header.value.clone().unwrap_or_default();
@@ -141,18 +142,18 @@ fn resolve_get(get: &HttpGetAction, errors: &mut FieldErrors) -> Option<HttpGet>
             .iter()
             .any(|(name, _): &(String, String)| name.eq_ignore_ascii_case(&header.name));
         if is_known {
-            let message = format!("{:?} is in the list already", cut(&header.name, QUOTED_BYTES));
+            let message = format!("duplicate header {:?}", cut(&header.name, QUOTED_BYTES));
             errors.add(format!("{at}.name"), message);
         }
         if value.contains(char::is_control) {
-            let message = "contains a line break or another control character; remove it";
+            let message = "must not contain line breaks or other control characters";
             errors.add(format!("{at}.value"), message);
         }
         headers.push((header.name.clone(), value));
     }
     let bytes: usize = headers.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > MAX_HEADER_BYTES {
-        let message = format!("{bytes} bytes are too many; the limit is {MAX_HEADER_BYTES}");
+        let message = format!("is {bytes} bytes long in total; the limit is {MAX_HEADER_BYTES}");
         errors.add(format!("{at}.httpHeaders"), message);
     }
     let port = resolve_port(&format!("{at}.port"), port, errors)?;
@@ -180,7 +181,7 @@ fn resolve_port(path: &str, port: &Value, errors: &mut FieldErrors) -> Option<Po
     if resolved.is_none() {
         let given = cut(&port.to_string(), QUOTED_BYTES);
         let message = format!(
-            "{given} is not a port; use a number from 1 to 65535, or the name of a port of the container"
+            "{given} is not a valid port; use a number from 1 to 65535, or the name of a container port"
         );
         errors.add(path, message);
     }
@@ -217,12 +218,12 @@ pub fn address(pod: &Pod, container: &str, port: &Port) -> Result<SocketAddr, Me
             number.map(|(_, number)| *number).ok_or_else(|| {
                 let names: Vec<&str> = ports.iter().map(|(name, _)| *name).collect();
                 let names = if names.is_empty() {
-                    "its ports have no names".to_owned()
+                    "it has no named TCP ports".to_owned()
                 } else {
-                    format!("its ports are {}", names.join(", "))
+                    format!("its named TCP ports: {}", names.join(", "))
                 };
                 missing(format!(
-                    "container {container} of pod {name} has no TCP port {port}; {names}"
+                    "container {container} of pod {name} has no TCP port named {port}; {names}"
                 ))
             })?
         }
@@ -303,12 +304,12 @@ mod tests {
             (
                 "game",
                 named("play"),
-                "container game of pod arena-x has no TCP port play; its ports are admin",
+                "container game of pod arena-x has no TCP port named play; its named TCP ports: admin",
             ),
             (
                 "proxy",
                 named("admin"),
-                "container proxy of pod arena-x has no TCP port admin; its ports have no names",
+                "container proxy of pod arena-x has no TCP port named admin; it has no named TCP ports",
             ),
         ] {
             let error = address(&pod(Some("10.0.0.7")), container, &port).unwrap_err();

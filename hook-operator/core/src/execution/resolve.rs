@@ -146,10 +146,10 @@ pub fn resolve_hook(spec: &ExecutionHookSpec) -> Result<ResolvedHook, FieldError
     if action_name.is_empty() {
         errors.add(
             "spec.actionName",
-            "must be set; name a HookAction of this namespace",
+            "must be set to the name of a HookAction in this namespace",
         );
     } else if !is_subdomain(action_name) {
-        errors.add("spec.actionName", not_a_name(action_name, "a HookAction"));
+        errors.add("spec.actionName", not_a_name(action_name, "HookAction"));
     }
     let parallelism = number("spec.parallelism", *parallelism, 1..=1024, &mut errors);
     let path = "spec.ttlSecondsAfterFinished";
@@ -174,7 +174,7 @@ pub fn hook_warnings(spec: &ExecutionHookSpec) -> Vec<FieldError> {
     let has_both = !lists.is_empty() && selection.pod_container_selector.is_some();
     let warning = FieldError::new(
         "spec.podSelection.podContainerSelector",
-        "has no effect beside podContainerNamesList; remove one of them",
+        "is ignored, because podContainerNamesList is also set; remove one of them",
     );
     has_both.then_some(warning).into_iter().collect()
 }
@@ -212,7 +212,8 @@ fn resolve_selection(selection: &PodSelection, errors: &mut FieldErrors) -> Opti
         .is_none_or(std::collections::BTreeMap::is_empty)
         && labels.match_expressions.as_ref().is_none_or(Vec::is_empty);
     if is_empty {
-        let message = "must not be empty: it would select all pods of the namespace; set matchLabels";
+        let message = "must not be empty, because an empty selector matches all pods in the namespace; set \
+                       matchLabels";
         errors.add(format!("{path}.podSelector"), message);
     }
     check_labels(&format!("{path}.podSelector"), labels, errors);
@@ -233,10 +234,10 @@ fn check_names(path: &str, pods: &[PodContainerNames], errors: &mut FieldErrors)
         if pod.pod_name.is_empty() {
             errors.add(format!("{path}.podName"), "must be set");
         } else if !is_subdomain(&pod.pod_name) {
-            errors.add(format!("{path}.podName"), not_a_name(&pod.pod_name, "a pod"));
+            errors.add(format!("{path}.podName"), not_a_name(&pod.pod_name, "pod"));
         } else if !known.insert(&pod.pod_name) {
             let message = format!(
-                "{:?} is in the list already; list its containers there",
+                "duplicate pod {:?}; list all of its containers in one entry",
                 pod.pod_name
             );
             errors.add(format!("{path}.podName"), message);
@@ -247,7 +248,7 @@ fn check_names(path: &str, pods: &[PodContainerNames], errors: &mut FieldErrors)
     }
     if total > MAX_CONTAINERS {
         let message = format!(
-            "{total} containers are too many for one ExecutionHook; the limit is {MAX_CONTAINERS}; create several"
+            "selects at least {total} containers, but the limit is {MAX_CONTAINERS}; create several ExecutionHooks"
         );
         errors.add(path, message);
     }
@@ -258,11 +259,11 @@ fn check_containers(path: &str, containers: &[String], errors: &mut FieldErrors)
     for (index, container) in containers.iter().enumerate() {
         let path = format!("{path}[{index}]");
         if !is_container_name(container) {
-            errors.add(path, not_a_name(container, "a container"));
+            errors.add(path, not_a_name(container, "container"));
         } else if !known.insert(container) {
             errors.add(
                 path,
-                format!("{:?} is in the list already", cut(container, QUOTED_BYTES)),
+                format!("duplicate container {:?}", cut(container, QUOTED_BYTES)),
             );
         }
     }
@@ -270,7 +271,7 @@ fn check_containers(path: &str, containers: &[String], errors: &mut FieldErrors)
 
 fn not_a_name(name: &str, object: &str) -> String {
     let name = cut(name, QUOTED_BYTES);
-    format!("{name:?} is not a name of {object}; use lowercase letters, digits and dashes")
+    format!("{name:?} is not a valid {object} name; use lowercase letters, digits and dashes")
 }
 
 /// Checks a label selector as API servers do: a selector that they refuse would be tried again without end.
@@ -278,7 +279,7 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
     let is_value = |value: &str| value.is_empty() || is_name(value);
     for (key, value) in labels.match_labels.iter().flatten() {
         if !is_qualified_name(key) || !is_value(value) {
-            let message = format!("{key}={value} is not a label");
+            let message = format!("{key}={value} is not a valid label");
             errors.add(format!("{path}.matchLabels"), cut(&message, 2 * QUOTED_BYTES));
         }
     }
@@ -289,33 +290,33 @@ fn check_labels(path: &str, labels: &LabelSelector, errors: &mut FieldErrors) {
         if !is_qualified_name(key) {
             errors.add(
                 format!("{path}.key"),
-                format!("{:?} is not a label key", cut(key, QUOTED_BYTES)),
+                format!("{:?} is not a valid label key", cut(key, QUOTED_BYTES)),
             );
         }
         if let Some(value) = values.iter().find(|value| !is_value(value)) {
             let value = cut(value, QUOTED_BYTES);
             errors.add(
                 format!("{path}.values"),
-                format!("{value:?} is not a label value"),
+                format!("{value:?} is not a valid label value"),
             );
         }
         match operator {
             "In" | "NotIn" if values.is_empty() => {
                 errors.add(
                     format!("{path}.values"),
-                    format!("must be set with operator {operator}"),
+                    format!("must be set when operator is {operator}"),
                 );
             }
             "Exists" | "DoesNotExist" if !values.is_empty() => {
                 errors.add(
                     format!("{path}.values"),
-                    format!("must be empty with operator {operator}"),
+                    format!("must be empty when operator is {operator}"),
                 );
             }
             "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
             other => {
                 let other = cut(other, QUOTED_BYTES);
-                let message = format!("{other:?} is not an operator; use In, NotIn, Exists or DoesNotExist");
+                let message = format!("must be one of In, NotIn, Exists, DoesNotExist, not {other:?}");
                 errors.add(format!("{path}.operator"), message);
             }
         }
@@ -385,17 +386,13 @@ pub(super) fn check_exec(exec: &ExecAction, errors: &mut FieldErrors) -> Vec<Str
     check_unknown("action.exec", &exec.unknown, &["command"], errors);
     let bytes: usize = exec.command.iter().map(|item| encoded_bytes(item)).sum();
     if exec.command.first().is_none_or(String::is_empty) {
-        let message = "must be set; write the program and each of its arguments as an item of the list";
+        let message = "must be set; list the program and each of its arguments as a separate item";
         errors.add(path, message);
     } else if exec.command.len() > MAX_ITEMS {
-        let message = format!(
-            "{} items are too many; the limit is {MAX_ITEMS}",
-            exec.command.len()
-        );
+        let message = format!("has {} items; the limit is {MAX_ITEMS}", exec.command.len());
         errors.add(path, message);
     } else if bytes > MAX_COMMAND_BYTES {
-        let message =
-            format!("{bytes} bytes as part of a URL are too many; the limit is {MAX_COMMAND_BYTES}");
+        let message = format!("is {bytes} bytes long when URL-encoded; the limit is {MAX_COMMAND_BYTES}");
         errors.add(path, message);
     }
     exec.command.clone()
@@ -418,10 +415,7 @@ fn number(
     let checked = u32::try_from(number).ok().filter(|number| range.contains(number));
     if checked.is_none() {
         let (least, most) = (range.start(), range.end());
-        errors.add(
-            path,
-            format!("{number} is not allowed; use a number from {least} to {most}"),
-        );
+        errors.add(path, format!("{number} must be between {least} and {most}"));
     }
     checked
 }
@@ -441,7 +435,7 @@ fn check_unknown_names(path: &str, unknown: &[String], known: &[&str], errors: &
         let meant = known.iter().find(|known| is_slip(name, known));
         let hint = match meant {
             Some(known) => format!("did you mean {known}?"),
-            None => format!("the fields here are {}", known.join(", ")),
+            None => format!("known fields: {}", known.join(", ")),
         };
         let path = format!("{around}{}", cut(name, QUOTED_BYTES));
         errors.add(path, format!("unknown field; {hint}"));

@@ -90,10 +90,11 @@ pub fn select(pods: &[FoundPod], names: &[String]) -> Result<Vec<ContainerHookSt
     }
     let lacks = |name: &&String| running.iter().all(|pod| !pod.has(name));
     if let Some(name) = names.iter().find(lacks) {
-        return Err(nothing(format!(
-            "none of the {} selected pods has a container {name}; correct containerList",
-            running.len()
-        )));
+        let lacking = match running.len() {
+            1 => format!("the selected pod has no container {name}"),
+            number => format!("none of the {number} selected pods has a container {name}"),
+        };
+        return Err(nothing(format!("{lacking}; fix containerList")));
     }
     let mut selected = Vec::new();
     for pod in running {
@@ -121,7 +122,7 @@ pub fn select(pods: &[FoundPod], names: &[String]) -> Result<Vec<ContainerHookSt
 /// Returns the message about this number of containers.
 pub fn too_many(number: &str) -> String {
     format!(
-        "{number} containers are selected, and the limit is {MAX_CONTAINERS}; create several ExecutionHooks"
+        "{number} containers are selected, but the limit is {MAX_CONTAINERS}; create several ExecutionHooks"
     )
 }
 

@@ -9,7 +9,7 @@ use shared_api::execution_hook::ContainerHookStatus;
 use shared_api::reason::{ExecutionCondition, ExecutionReason};
 
 use super::container::{has_ended, hook_ended};
-use crate::value::cut;
+use crate::value::{counted, cut};
 
 /// Longest message of a condition, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1024;
@@ -94,10 +94,8 @@ pub fn progress(status: &ExecutionHookStatus, queued: usize) -> String {
     let mut message =
         format!("the action succeeded in {succeeded} of {total} containers and failed in {failed}");
     if queued > 0 {
-        let _ = write!(
-            message,
-            "; attempts waiting for a free slot of hook-operator: {queued}"
-        );
+        let attempts = counted(queued, "attempt", "attempts");
+        let _ = write!(message, "; {attempts} waiting for a free slot");
     }
     let containers = status.hook_statuses.iter();
     let mut failing = containers.filter(|container| container.succeed.is_none() && container.error.is_some());

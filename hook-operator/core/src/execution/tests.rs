@@ -49,13 +49,13 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
     for (spec, wanted) in [
         (
             json!({ "actionName": "", "podSelection": {} }),
-            "spec.actionName: must be set; name a HookAction of this namespace; spec.podSelection: one of \
+            "spec.actionName: must be set to the name of a HookAction in this namespace; spec.podSelection: one of \
              podContainerNamesList and podContainerSelector must be set",
         ),
         (
             json!({ "actionName": "a", "podSelection": {}, "hookActionName": "b", "terminat": true, "parallelism": 0,
                 "ttlSecondsAfterFinished": -1 }),
-            "spec.hookActionName: unknown field; the fields here are actionName, ",
+            "spec.hookActionName: unknown field; known fields: actionName, ",
         ),
         (
             json!({ "actionName": "a", "podSelection": {}, "terminat": true }),
@@ -63,7 +63,7 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
         ),
         (
             json!({ "actionName": "a", "podSelection": {}, "parallelism": 1025 }),
-            "spec.parallelism: 1025 is not allowed; use a number from 1 to 1024",
+            "spec.parallelism: 1025 must be between 1 and 1024",
         ),
         (
             named(json!([])),
@@ -75,15 +75,15 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
         ),
         (
             named(json!([{ "podName": "p" }, { "podName": "p" }])),
-            "podContainerNamesList[1].podName: \"p\" is in the list already",
+            "podContainerNamesList[1].podName: duplicate pod \"p\"; list all of its containers in one entry",
         ),
         (
             named(json!([{ "podName": "p", "containerNames": ["c", "c"] }])),
-            "containerNames[1]: \"c\" is in the list already",
+            "containerNames[1]: duplicate container \"c\"",
         ),
         (
             named(json!(many)),
-            "1001 containers are too many for one ExecutionHook",
+            "selects at least 1001 containers, but the limit is 1000",
         ),
         (
             labelled(json!({ "podSelector": {} })),
@@ -99,16 +99,16 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
         ),
         (
             labelled(json!({ "podSelector": { "matchLabels": { "a": "b" } }, "containerList": ["", "a/b"] })),
-            "containerList[0]: \"\" is not a name of a container; use lowercase letters, digits and dashes; \
-             spec.podSelection.podContainerSelector.containerList[1]: \"a/b\" is not a name of a container",
+            "containerList[0]: \"\" is not a valid container name; use lowercase letters, digits and dashes; \
+             spec.podSelection.podContainerSelector.containerList[1]: \"a/b\" is not a valid container name",
         ),
         (
             named(json!([{ "podName": "p/log?follow=true" }])),
-            "podContainerNamesList[0].podName: \"p/log?follow=true\" is not a name of a pod",
+            "podContainerNamesList[0].podName: \"p/log?follow=true\" is not a valid pod name",
         ),
         (
             json!({ "actionName": "../other", "podSelection": {} }),
-            "spec.actionName: \"../other\" is not a name of a HookAction",
+            "spec.actionName: \"../other\" is not a valid HookAction name",
         ),
     ] {
         let errors = hook(spec.clone()).unwrap_err();
@@ -123,7 +123,8 @@ fn every_problem_of_a_hook_is_named_with_its_remedy() {
     let warnings = hook_warnings(&serde_json::from_value(both).unwrap());
     assert_eq!(
         warnings[0].to_string(),
-        "spec.podSelection.podContainerSelector: has no effect beside podContainerNamesList; remove one of them"
+        "spec.podSelection.podContainerSelector: is ignored, because podContainerNamesList is also set; remove \
+         one of them"
     );
 }
 
@@ -137,21 +138,21 @@ fn a_selector_that_api_servers_refuse_is_refused() {
     for (spec, wanted) in [
         (
             labelled(json!({ "matchLabels": { "a": "b,c" } })),
-            "podSelector.matchLabels: a=b,c is not a label",
+            "podSelector.matchLabels: a=b,c is not a valid label",
         ),
         (
             expression(json!({ "key": "a", "operator": "Foo" })),
-            "matchExpressions[0].operator: \"Foo\" is not an operator; use In, NotIn, Exists or DoesNotExist",
+            "matchExpressions[0].operator: must be one of In, NotIn, Exists, DoesNotExist, not \"Foo\"",
         ),
         (
             expression(json!({ "key": "a", "operator": "In", "values": [] })),
-            "matchExpressions[0].values: must be set with operator In",
+            "matchExpressions[0].values: must be set when operator is In",
         ),
         (
             expression(json!({ "key": "a b", "operator": "Exists", "values": ["c)"] })),
-            "matchExpressions[0].key: \"a b\" is not a label key; spec.podSelection.podContainerSelector.podSelector.\
-             matchExpressions[0].values: \"c)\" is not a label value; spec.podSelection.podContainerSelector.\
-             podSelector.matchExpressions[0].values: must be empty with operator Exists",
+            "matchExpressions[0].key: \"a b\" is not a valid label key; spec.podSelection.podContainerSelector.\
+             podSelector.matchExpressions[0].values: \"c)\" is not a valid label value; spec.podSelection.\
+             podContainerSelector.podSelector.matchExpressions[0].values: must be empty when operator is Exists",
         ),
     ] {
         let errors = hook(spec.clone()).unwrap_err();
@@ -188,11 +189,11 @@ fn every_problem_of_an_action_is_named_with_its_remedy() {
         ),
         (
             exec(json!({ "command": vec!["a"; 65] })),
-            "65 items are too many; the limit is 64",
+            "has 65 items; the limit is 64",
         ),
         (
             exec(json!({ "command": ["a", "é".repeat(9_000)] })),
-            "bytes as part of a URL are too many; the limit is 49152",
+            "bytes long when URL-encoded; the limit is 49152",
         ),
         (
             exec(json!({ "command": ["a"], "comand": ["b"] })),
@@ -200,8 +201,7 @@ fn every_problem_of_an_action_is_named_with_its_remedy() {
         ),
         (
             json!({ "action": { "exec": { "command": ["a"] } }, "actionTimeoutSeconds": 0, "callTimeoutSeconds": 3601 }),
-            "actionTimeoutSeconds: 0 is not allowed; use a number from 1 to 604800; callTimeoutSeconds: 3601 is not \
-             allowed",
+            "actionTimeoutSeconds: 0 must be between 1 and 604800; callTimeoutSeconds: 3601 must be between 1 and 3600",
         ),
     ] {
         let errors = action(fields.clone()).unwrap_err();
@@ -224,73 +224,74 @@ fn every_problem_of_a_call_is_named_with_its_remedy() {
         ),
         (
             get(json!({ "port": 0 })),
-            "action.httpGet.port: 0 is not a port; use a number from 1 to 65535",
+            "action.httpGet.port: 0 is not a valid port; use a number from 1 to 65535",
         ),
         (
             get(json!({ "port": "65536" })),
-            "action.httpGet.port: \"65536\" is not a port",
+            "action.httpGet.port: \"65536\" is not a valid port",
         ),
         (
             get(json!({ "port": "Admin" })),
-            "action.httpGet.port: \"Admin\" is not a port",
+            "action.httpGet.port: \"Admin\" is not a valid port",
         ),
         (
             socket(json!({ "port": -1 })),
-            "action.tcpSocket.port: -1 is not a port",
+            "action.tcpSocket.port: -1 is not a valid port",
         ),
         (
             socket(json!({ "port": 1, "host": "a" })),
-            "action.tcpSocket.host: unknown field; the fields here are port",
+            "action.tcpSocket.host: unknown field; known fields: port",
         ),
         (
             get(json!({ "port": 1, "host": "10.0.0.1" })),
-            "action.httpGet.host: is not supported: the request goes to the IP of the selected pod; remove it",
+            "action.httpGet.host: is not supported, because the request is sent to the IP of the selected pod; \
+             remove it",
         ),
         (
             get(json!({ "port": 1, "path": "reload" })),
-            "action.httpGet.path: \"reload\" is not a path; start it with /",
+            "action.httpGet.path: \"reload\" is not a valid path; it must start with /",
         ),
-        (get(json!({ "port": 1, "path": "/a#b" })), "is not a path"),
-        (get(json!({ "port": 1, "path": "/a\nb" })), "is not a path"),
+        (get(json!({ "port": 1, "path": "/a#b" })), "is not a valid path"),
+        (get(json!({ "port": 1, "path": "/a\nb" })), "is not a valid path"),
         (
             get(json!({ "port": 1, "path": format!("/{}", "a".repeat(4096)) })),
-            "4097 bytes are too many; the limit is 4096",
+            "is 4097 bytes long; the limit is 4096",
         ),
         (
             get(json!({ "port": 1, "scheme": "https" })),
-            "action.httpGet.scheme: \"https\" is not allowed; use HTTP or HTTPS",
+            "action.httpGet.scheme: must be HTTP or HTTPS, not \"https\"",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a b", "value": "c" }] })),
-            "action.httpGet.httpHeaders[0].name: \"a b\" is not a header name",
+            "action.httpGet.httpHeaders[0].name: \"a b\" is not a valid header name",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "Content-Length", "value": "9" }] })),
-            "action.httpGet.httpHeaders[0].name: header Content-Length must not be set by hooks",
+            "action.httpGet.httpHeaders[0].name: hooks must not set header Content-Length",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "c\r\nd: e" }] })),
-            "action.httpGet.httpHeaders[0].value: contains a line break",
+            "action.httpGet.httpHeaders[0].value: must not contain line breaks",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": vec![json!({ "name": "a", "value": "b" }); 33] })),
-            "33 headers are too many; the limit is 32",
+            "too many headers: 33; the limit is 32",
         ),
         (
             get(json!({ "port": 5_000_000_000_i64 })),
-            "action.httpGet.port: 5000000000 is not a port",
+            "action.httpGet.port: 5000000000 is not a valid port",
         ),
         (
             get(json!({ "port": 1.5 })),
-            "action.httpGet.port: 1.5 is not a port",
+            "action.httpGet.port: 1.5 is not a valid port",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "b" }, { "name": "A" }] })),
-            "action.httpGet.httpHeaders[1].name: \"A\" is in the list already",
+            "action.httpGet.httpHeaders[1].name: duplicate header \"A\"",
         ),
         (
             get(json!({ "port": 1, "httpHeaders": [{ "name": "a", "value": "b".repeat(16_384) }] })),
-            "action.httpGet.httpHeaders: 16385 bytes are too many; the limit is 16384",
+            "action.httpGet.httpHeaders: is 16385 bytes long in total; the limit is 16384",
         ),
         (
             get(json!({ "port": 1, "httpHeader": [] })),
@@ -373,7 +374,11 @@ fn a_selector_selects_the_listed_containers_of_running_pods() {
     assert_eq!(shown(&["debug"]).unwrap(), ["a/debug", "b/debug"]);
     assert_eq!(
         shown(&["game", "gaem"]).unwrap_err(),
-        "none of the 2 selected pods has a container gaem; correct containerList"
+        "none of the 2 selected pods has a container gaem; fix containerList"
+    );
+    assert_eq!(
+        select(&pods[1..2], &names(&["gaem"])).unwrap_err().message,
+        "the selected pod has no container gaem; fix containerList"
     );
     for none in [select(&[], &[]), select(&[ended], &[])] {
         assert_eq!(
@@ -388,7 +393,7 @@ fn a_selector_selects_the_listed_containers_of_running_pods() {
     assert!(
         error
             .message
-            .starts_with("1001 containers are selected, and the limit is 1000"),
+            .starts_with("1001 containers are selected, but the limit is 1000"),
         "{}",
         error.message
     );

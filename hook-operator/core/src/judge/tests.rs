@@ -286,7 +286,7 @@ fn a_success_without_a_condition_says_so() {
     let verdict = judged("", "", MetricValue::Json(json!(20)));
     assert_eq!(
         verdict.message.as_deref(),
-        Some("\"20\" was returned; no condition is set: any 2xx response is a success")
+        Some("received \"20\"; no condition is set, so any 2xx response is a success")
     );
 }
 

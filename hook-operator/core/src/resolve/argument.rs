@@ -59,7 +59,8 @@ impl Reference {
             return Ok(());
         }
         Err(format!(
-            "{self} is {} bytes long; the limit is {most}; store only what the request needs in a separate key",
+            "{self} is {} bytes long; the limit is {most}; store only the part that the request needs, in a \
+             separate key",
             text.len()
         ))
     }
@@ -124,7 +125,8 @@ impl Arguments {
         match near {
             Some(known) if known == name => {
                 format!(
-                    "args.{name} not supplied; declare {name} under args without a value: it is filled in for each pod"
+                    "args.{name} not supplied; declare {name} under args without a value, and it will be set for each \
+                     pod"
                 )
             }
             Some(known) => format!("args.{name} not supplied; did you mean args.{known}?"),
@@ -180,12 +182,15 @@ fn resolve_one(
         (Some(_), _, _) => {
             errors.add(
                 path,
-                format!("argument {:?} has both value and valueFrom; keep one", arg.name),
+                format!(
+                    "argument {:?} sets both value and valueFrom; remove one",
+                    arg.name
+                ),
             );
             None
         }
         (None, _, _) => {
-            let message = "needs exactly one of secretKeyRef and configMapKeyRef";
+            let message = "must set exactly one of secretKeyRef and configMapKeyRef";
             errors.add(format!("{path}.valueFrom"), message);
             None
         }

@@ -37,18 +37,18 @@ pub(super) fn resolve(path: &str, exec: &ExecProvider, parser: &mut Parser<'_>) 
     let timeout = parser.timeout(path, *timeout_seconds, EXEC_TIMEOUT);
     if !is_container_name(container) {
         let message = if container.is_empty() {
-            "must be set; name a container of the pod".to_owned()
+            "must be set to the name of a container in the pod".to_owned()
         } else {
             format!("{container:?} is not a valid container name; use lowercase letters, digits and dashes")
         };
         parser.errors.add(format!("{path}.container"), message);
     }
     if command.first().is_none_or(String::is_empty) {
-        let message = "must be set; write the program and each of its arguments as an item of the list";
+        let message = "must be set; list the program and each of its arguments as a separate item";
         parser.errors.add(format!("{path}.command"), message);
     }
     if command.len() > MAX_ITEMS {
-        let message = format!("{} items are too many; the limit is {MAX_ITEMS}", command.len());
+        let message = format!("has {} items; the limit is {MAX_ITEMS}", command.len());
         parser.errors.add(format!("{path}.command"), message);
     }
     let mut items = Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn resolve(path: &str, exec: &ExecProvider, parser: &mut Parser<'_>) 
             items.push(template);
         }
     }
-    let pod = name_of_pod(path, "this provider runs commands in the pod of a run", parser)?;
+    let pod = name_of_pod(path, "exec runs commands only in the pod of the run", parser)?;
     Some(ResolvedExec {
         pod,
         container: container.clone(),
@@ -132,7 +132,7 @@ mod tests {
             (with("command", json!(["", "a"])), "exec.command: must be set"),
             (
                 with("command", json!(vec!["a"; 65])),
-                "exec.command: 65 items are too many",
+                "exec.command: has 65 items; the limit is 64",
             ),
             (
                 with("command", json!(["a", "{{ args.token }}"])),
@@ -144,11 +144,11 @@ mod tests {
             ),
             (
                 with("timeoutSeconds", json!(3601)),
-                "exec.timeoutSeconds: 3601 is too long",
+                "exec.timeoutSeconds: 3601 must be less than or equal to 3600",
             ),
             (
                 with("timeoutSeconds", json!(-1)),
-                "exec.timeoutSeconds: -1 is negative",
+                "exec.timeoutSeconds: -1 must be greater than or equal to 0",
             ),
             (
                 with("comand", json!([])),
@@ -163,14 +163,14 @@ mod tests {
         run.metrics[0].provider.exec.as_mut().unwrap().command.pop();
         let errors = resolve_run(&run).unwrap_err().to_string();
         assert!(
-            errors.contains("exec: the run has no pod (argument PodName)"),
+            errors.contains("exec: the run has no pod, because argument PodName is not set; exec runs"),
             "{errors}"
         );
         let off = OptionalProviders::default().resolve_run(&spec(&players(), json!({})));
         assert!(
             off.unwrap_err()
                 .to_string()
-                .contains("provider.exec: is off; start hook-operator with --provider-exec")
+                .contains("provider.exec: is disabled; start hook-operator with --provider-exec")
         );
     }
 
@@ -208,7 +208,7 @@ mod tests {
             (
                 json!(["{{ args.map }}"]),
                 String::new(),
-                "command[0]: must not be empty",
+                "command[0]: must be set to the program to run",
             ),
             (
                 json!(["a", "{{ args.map }}"]),

@@ -114,7 +114,7 @@ pub fn run_invalid(errors: &FieldErrors) -> String {
 pub fn run_unreadable(error: &str) -> String {
     // The parser's message may quote a whole value.
     let error = cut(error, KEPT_BYTES);
-    format!("hook spec invalid: {error}; correct the field and create the run again")
+    format!("hook spec invalid: {error}; fix the field and recreate the HookRun")
 }
 
 /// Returns the message for a template without errors; it lists the warnings.
@@ -129,5 +129,5 @@ pub fn template_valid(warnings: &[FieldError]) -> String {
 
 /// Returns the message for an object that does not parse as a HookTemplate.
 pub fn template_unreadable(error: &str) -> String {
-    format!("the spec cannot be read: {error}")
+    format!("the spec cannot be parsed: {error}")
 }

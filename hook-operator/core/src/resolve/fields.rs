@@ -134,14 +134,15 @@ const NAMES_IN_ARGO: [(&str, &str); 3] = [
 ];
 
 /// Remedy for a metrics provider that only Argo Rollouts has.
-const OTHER_PROVIDER: &str = "hookgate has no such provider: call its HTTP API with web, or use prometheus";
+const OTHER_PROVIDER: &str =
+    "this provider is not supported, so call its HTTP API with web, or use prometheus";
 
 /// Fields that only an `AnalysisTemplate` of Argo Rollouts has: level, name, remedy.
 const ONLY_IN_ARGO: [(&str, &str, &str); 13] = [
     (
         TEMPLATE.name,
         "dryRun",
-        "every metric counts toward the verdict; test metrics with kubectl game hook run",
+        "all metrics affect the verdict, so use kubectl game hook run to test them",
     ),
     (
         TEMPLATE.name,
@@ -156,7 +157,7 @@ const ONLY_IN_ARGO: [(&str, &str, &str); 13] = [
     (
         PROMETHEUS.name,
         "rangeQuery",
-        "write an instant query, such as max_over_time(…[5m])",
+        "use an instant query, such as max_over_time(…[5m])",
     ),
     (PROVIDER.name, "datadog", OTHER_PROVIDER),
     (PROVIDER.name, "newRelic", OTHER_PROVIDER),
@@ -565,7 +566,7 @@ mod tests {
             ]
         );
         for words in [
-            "datadog: unknown field, which has no effect; hookgate has no such provider",
+            "datadog: unknown field, which has no effect; this provider is not supported",
             "headers",
             "instant",
         ] {
@@ -578,7 +579,7 @@ mod tests {
         let (errors, others) = of_spec(spec, ResolveFor::Template);
         assert_eq!(errors, ["timeout: unknown field; did you mean timeoutSeconds?"]);
         let words = [
-            "dryRun: unknown field, which has no effect; every",
+            "dryRun: unknown field, which has no effect; all",
             "measurementRetention: unknown field, which has no effect; the",
         ];
         for words in words {

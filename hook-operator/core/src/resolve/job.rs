@@ -91,7 +91,7 @@ fn check_keys<'k>(path: &str, keys: impl Iterator<Item = &'k String>, errors: &m
     for key in keys.filter(|key| key.starts_with(RESERVED_PREFIX)) {
         errors.add(
             format!("{path}[{key}]"),
-            format!("keys that begin with {RESERVED_PREFIX} are reserved; use another key"),
+            format!("keys that start with {RESERVED_PREFIX} are reserved; use another key"),
         );
     }
 }
@@ -99,13 +99,13 @@ fn check_keys<'k>(path: &str, keys: impl Iterator<Item = &'k String>, errors: &m
 /// Checks the parts of a spec on which the verdict of a Job depends. The API server checks the rest.
 fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) -> Option<JobSpec> {
     if !spec.is_object() {
-        errors.add(path, "must be set; write the spec of a Job (batch/v1) here");
+        errors.add(path, "must be a Job spec (batch/v1)");
         return None;
     }
     let parsed: JobSpec = match serde_json::from_value(spec.clone()) {
         Ok(parsed) => parsed,
         Err(error) => {
-            errors.add(path, format!("is not the spec of a Job: {error}"));
+            errors.add(path, format!("is not a valid Job spec: {error}"));
             return None;
         }
     };
@@ -113,7 +113,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         (
             "suspend",
             parsed.suspend == Some(true),
-            "a suspended Job never ends",
+            "a suspended Job never finishes",
         ),
         (
             "manualSelector",
@@ -125,7 +125,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         if set {
             errors.add(
                 format!("{path}.{field}"),
-                format!("is not allowed: {why}; remove it"),
+                format!("is not allowed, because {why}; remove {field}"),
             );
         }
     }
@@ -136,7 +136,8 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
         ] {
             if let Some(count) = count.filter(|count| *count != 1) {
                 let message = format!(
-                    "{count} is not allowed with a condition, which evaluates the message of one pod; use 1"
+                    "must be 1, not {count}, when the metric has a condition, because the condition evaluates the message of \
+                     a single pod"
                 );
                 errors.add(format!("{path}.{field}"), message);
             }
@@ -145,7 +146,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
     if parsed.parallelism == Some(0) {
         errors.add(
             format!("{path}.parallelism"),
-            "0 is not allowed: the Job never ends; use 1 or more",
+            "must be greater than or equal to 1, not 0, because the Job would otherwise never finish",
         );
     }
     let template = &parsed.template;
@@ -179,7 +180,7 @@ fn check_spec(path: &str, spec: &Value, judged: bool, errors: &mut FieldErrors) 
     if !matches!(policy, "Never" | "OnFailure") {
         errors.add(
             format!("{path}.template.spec.restartPolicy"),
-            format!("{policy:?} is not allowed for a Job; use Never or OnFailure"),
+            format!("must be Never or OnFailure in a Job, not {policy:?}"),
         );
     }
     Some(parsed)
@@ -228,7 +229,7 @@ fn check_secrets(path: &str, text: &Template, parser: &mut Parser<'_>) {
         if let Some(Reference::Secret { .. }) = parser.arguments.reference(name) {
             let message = format!(
                 "args.{name} comes from a Secret, and the Job would expose its value; use env[].valueFrom.secretKeyRef \
-                 of a container"
+                 in a container instead"
             );
             parser.errors.add(path, message);
         }
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn a_spec_on_which_no_verdict_can_rest_is_refused_by_its_path() {
         for (spec, wanted) in [
-            (Value::Null, "job.spec: must be set"),
+            (Value::Null, "job.spec: must be a Job spec (batch/v1)"),
             (json!({}), "job.spec.template.spec: must be set"),
             (json!({ "template": {} }), "job.spec.template.spec: must be set"),
         ] {
@@ -293,29 +294,33 @@ mod tests {
             (
                 "backoffLimit",
                 json!("3"),
-                ": is not the spec of a Job: invalid type",
+                ": is not a valid Job spec: invalid type",
             ),
             ("suspend", json!(true), ".suspend: is not allowed"),
             ("manualSelector", json!(true), ".manualSelector: is not allowed"),
             ("selector", json!({}), ".selector: is not allowed"),
-            ("parallelism", json!(0), ".parallelism: 0 is not allowed"),
+            (
+                "parallelism",
+                json!(0),
+                ".parallelism: must be greater than or equal to 1, not 0",
+            ),
         ] {
             let job = with(job(json!({})), &format!("/spec/{field}"), value);
             refused(&job, None, &format!("job.spec{wanted}"));
         }
         for field in ["parallelism", "completions"] {
             let job = with(job(json!({})), &format!("/spec/{field}"), json!(2));
-            let wanted = format!("job.spec.{field}: 2 is not allowed with a condition");
+            let wanted = format!("job.spec.{field}: must be 1, not 2, when the metric has a condition");
             refused(&job, Some("job.failed == 0"), &wanted);
         }
         for (pod, wanted) in [
             (
                 json!({ "restartPolicy": null }),
-                "restartPolicy: \"\" is not allowed",
+                "restartPolicy: must be Never or OnFailure in a Job, not \"\"",
             ),
             (
                 json!({ "restartPolicy": "Always" }),
-                "restartPolicy: \"Always\" is not allowed",
+                "restartPolicy: must be Never or OnFailure in a Job, not \"Always\"",
             ),
             (json!({ "containers": [] }), "containers: must list at least one"),
             (
@@ -343,7 +348,7 @@ mod tests {
             (
                 "/metadata",
                 json!({ "labels": reserved }),
-                "job.metadata.labels[tkex.tencent.com/a]: keys that begin",
+                "job.metadata.labels[tkex.tencent.com/a]: keys that start",
             ),
             (
                 "/metadata",
@@ -394,7 +399,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "metrics[0].provider.job.spec.ttlSecondsAfterFinished: has no effect: the Job is deleted with its HookRun"
+                "metrics[0].provider.job.spec.ttlSecondsAfterFinished: has no effect, because the Job is \
+                 deleted with its HookRun"
             ]
         );
         let run = resolve_run(&run).unwrap();

@@ -100,7 +100,7 @@ pub(super) fn resolve(
             patch(path, fields, parser)
         }
         other => {
-            let message = format!("{other:?} is not a function; use get or patch");
+            let message = format!("must be get or patch, not {other:?}");
             parser.errors.add(format!("{path}.function"), message);
             return None;
         }
@@ -127,7 +127,7 @@ fn kind(path: &str, target: &KubernetesTarget, parser: &mut Parser<'_>) -> Optio
             }
             Some(ArgumentValue::Reference(reference)) => {
                 let message = format!(
-                    "args.{name} names the kind of the object and cannot come from {reference}; set its value"
+                    "args.{name} determines the kind of the object, so it must be set by value, not from {reference}"
                 );
                 parser.errors.add(format!("{path}.target"), message);
                 return None;
@@ -137,8 +137,8 @@ fn kind(path: &str, target: &KubernetesTarget, parser: &mut Parser<'_>) -> Optio
     }
     let is_given = given.iter().any(Option::is_some);
     if is_typed && (is_given || is_open) {
-        let message =
-            "names the kind of the object, and so do the arguments Group, Version and Kind; keep one of them";
+        let message = "group and kind must not be set together with the arguments Group, Version and Kind; use only \
+                       one of the two";
         parser.errors.add(format!("{path}.target"), message);
         return None;
     }
@@ -184,28 +184,30 @@ fn check_kind(kind: &ObjectKind) -> Result<(), String> {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if group.eq_ignore_ascii_case("core") {
         return Err(format!(
-            "group {group:?} is not a group; leave it out for Pods and other core kinds"
+            "group {group:?} is not a valid API group; omit group for core kinds such as Pod"
         ));
     }
     if !group.is_empty() && !is_subdomain(group) {
         return Err(format!(
-            "group {group:?} is not an API group; use one such as games.example.com"
+            "group {group:?} is not a valid API group; use a name such as games.example.com"
         ));
     }
     if let Some(version) = version.as_ref().filter(|version| !is_word(version)) {
         return Err(format!(
-            "version {version:?} is not a version; use one such as v1"
+            "version {version:?} is not a valid API version; use a name such as v1"
         ));
     }
     if !is_word(kind) {
-        return Err(format!("kind {kind:?} is not a kind; use one such as Pod"));
+        return Err(format!(
+            "kind {kind:?} is not a valid kind; use a name such as Pod"
+        ));
     }
     let is_secret = ["Secret", "ServiceAccount"]
         .iter()
         .any(|secret| secret.eq_ignore_ascii_case(kind));
     if group.is_empty() && is_secret {
         return Err(format!(
-            "kind {kind:?} is not allowed: everyone who may read HookRuns would see its content"
+            "kind {kind:?} is not allowed, because every user with read access to HookRuns could see its data"
         ));
     }
     Ok(())
@@ -215,7 +217,7 @@ fn check_kind(kind: &ObjectKind) -> Result<(), String> {
 fn name(path: &str, name: Option<&str>, parser: &mut Parser<'_>) -> Option<Template> {
     let path = format!("{path}.target.name");
     let Some(name) = name.filter(|name| !name.is_empty()) else {
-        return name_of_pod(&path, "name the object here", parser);
+        return name_of_pod(&path, "set target.name to the name of the object", parser);
     };
     let template = parser.template(&path, name)?;
     check_secrets(&path, &template, parser);
@@ -235,7 +237,7 @@ pub(super) fn name_of_pod(path: &str, remedy: &str, parser: &mut Parser<'_>) -> 
     }
     // The run of a pod has this argument even if its template does not declare it.
     if parser.arguments.is_complete() {
-        let message = format!("the run has no pod (argument {POD_NAME}); {remedy}");
+        let message = format!("the run has no pod, because argument {POD_NAME} is not set; {remedy}");
         parser.errors.add(path, message);
     }
     None
@@ -250,13 +252,13 @@ fn check_fields(path: &str, fields: &[KubernetesField], errors: &mut FieldErrors
         errors.add(format!("{path}.fields"), "must list at least one field");
     }
     if fields.len() > MAX_FIELDS {
-        let message = format!("{} fields are too many; the limit is {MAX_FIELDS}", fields.len());
+        let message = format!("has {} fields; the limit is {MAX_FIELDS}", fields.len());
         errors.add(format!("{path}.fields"), message);
     }
     let mut paths = BTreeSet::new();
     for (index, field) in fields.iter().enumerate() {
         if !paths.insert(&field.path) {
-            let message = format!("duplicate path {:?}; name each field once", field.path);
+            let message = format!("duplicate path {:?}; list each field once", field.path);
             errors.add(format!("{path}.fields[{index}].path"), message);
         }
     }
@@ -269,14 +271,14 @@ fn get(path: &str, fields: &[KubernetesField], judged: bool, parser: &mut Parser
         let found = field_path(&format!("{path}.path"), &field.path, parser);
         let value = field.value.as_ref();
         if value.is_none() && !judged {
-            let message = "needs a value to compare with, or a condition of the metric";
+            let message = "must be set unless the metric has a condition";
             parser.errors.add(format!("{path}.value"), message);
         }
         if let Some(FieldPath::Json(json_path)) = found.as_ref().filter(|_| value.is_some())
             && json_path.is_plural()
         {
             let message =
-                "cannot be compared with a list, which this path returns; remove it and use a condition";
+                "cannot be compared with the list that this path returns; remove value and use a condition";
             parser.errors.add(format!("{path}.value"), message);
         }
         let value = value.and_then(|value| self::value(&format!("{path}.value"), value, parser));
@@ -287,12 +289,12 @@ fn get(path: &str, fields: &[KubernetesField], judged: bool, parser: &mut Parser
 
 fn check_patch(path: &str, kind: Option<&ObjectKind>, judged: bool, errors: &mut FieldErrors) {
     if judged {
-        let message = "patch returns no value for a condition to evaluate; remove the conditions";
+        let message = "patch returns no value that a condition could evaluate; remove the conditions";
         errors.add(format!("{path}.function"), message);
     }
     if let Some(kind) = kind.filter(|kind| !kind.is_pod()) {
         let message = format!(
-            "patch sets annotations only on Pods, not on kind {}; use get",
+            "patch can only annotate Pods, not objects of kind {}; use get",
             kind.kind
         );
         errors.add(format!("{path}.function"), message);
@@ -305,7 +307,7 @@ fn patch(path: &str, fields: &[KubernetesField], parser: &mut Parser<'_>) -> Res
         let path = format!("{path}.fields[{index}]");
         let Some(key) = annotation(&field.path) else {
             let message = format!(
-                "{:?} is not an annotation; patch sets only {ANNOTATION}KEY",
+                "{:?} is not the path of an annotation; patch can only set {ANNOTATION}KEY",
                 field.path
             );
             parser.errors.add(format!("{path}.path"), message);
@@ -319,7 +321,7 @@ fn patch(path: &str, fields: &[KubernetesField], parser: &mut Parser<'_>) -> Res
         let Some(value) = &field.value else {
             parser.errors.add(
                 format!("{path}.value"),
-                "must be set: it is written to the annotation",
+                "must be set to the value of the annotation",
             );
             continue;
         };
@@ -349,7 +351,7 @@ fn field_path(path: &str, text: &str, parser: &mut Parser<'_>) -> Option<FieldPa
         return parser.json_path(path, text).map(FieldPath::Json);
     }
     let message = format!(
-        "{text:?} is not a path; use {ANNOTATION}KEY, or a JSON path in braces such as {{.status.phase}}"
+        "{text:?} is not a valid path; use {ANNOTATION}KEY, or a JSON path in braces such as {{.status.phase}}"
     );
     parser.errors.add(path, message);
     None
@@ -489,12 +491,12 @@ mod tests {
             (
                 with(players(), "function", json!(null)),
                 none(),
-                "kubernetes.function: \"\" is not a function; use get or patch",
+                "kubernetes.function: must be get or patch, not \"\"",
             ),
             (
                 with(players(), "function", json!("list")),
                 none(),
-                "kubernetes.function: \"list\" is not a function",
+                "kubernetes.function: must be get or patch, not \"list\"",
             ),
             (
                 fields(json!([])),
@@ -504,7 +506,7 @@ mod tests {
             (
                 fields(json!(vec![json!({ "path": "{.a}" }); 33])),
                 judged(),
-                "kubernetes.fields: 33 fields are too many",
+                "kubernetes.fields: has 33 fields; the limit is 32",
             ),
             (
                 fields(json!([{ "path": "{.a}" }, { "path": "{.a}" }])),
@@ -514,27 +516,27 @@ mod tests {
             (
                 fields(json!([{ "path": "{.a}" }])),
                 none(),
-                "fields[0].value: needs a value",
+                "fields[0].value: must be set unless the metric has a condition",
             ),
             (
                 field("{.a[*]}"),
                 judged(),
-                "fields[0].value: cannot be compared with a list",
+                "fields[0].value: cannot be compared with the list",
             ),
             (
                 field("metadata.labels.a"),
                 none(),
-                "fields[0].path: \"metadata.labels.a\" is not a path; use metadata.annotations.KEY",
+                "fields[0].path: \"metadata.labels.a\" is not a valid path; use metadata.annotations.KEY",
             ),
             (
                 field("metadata.annotations."),
                 none(),
-                "fields[0].path: \"metadata.annotations.\" is not a path",
+                "fields[0].path: \"metadata.annotations.\" is not a valid path",
             ),
             (
                 field("metadata.annotations.{{ args.PodName }}"),
                 none(),
-                "is not a path",
+                "is not a valid path",
             ),
             (field("{.a"), none(), "fields[0].path: "),
             (
@@ -579,32 +581,32 @@ mod tests {
             (
                 players(),
                 arg("Group", "../x"),
-                "group \"../x\" is not an API group",
+                "group \"../x\" is not a valid API group",
             ),
             (
                 players(),
                 arg("Version", "v1/pods"),
-                "version \"v1/pods\" is not a version",
+                "version \"v1/pods\" is not a valid API version",
             ),
             (
                 target(json!({ "group": "core" })),
                 none(),
-                "kubernetes.target: group \"core\" is not a group; leave it out",
+                "kubernetes.target: group \"core\" is not a valid API group; omit group",
             ),
             (
                 target(json!({ "kind": "pods/exec" })),
                 none(),
-                "kind \"pods/exec\" is not a kind",
+                "kind \"pods/exec\" is not a valid kind",
             ),
             (
                 target(json!({ "kind": "{{ args.PodName }}" })),
                 none(),
-                "is not a kind",
+                "is not a valid kind",
             ),
             (
                 target(json!({ "kind": "Room" })),
                 arg("Kind", "Room"),
-                "kubernetes.target: names the kind of the object, and so do",
+                "kubernetes.target: group and kind must not be set together with the arguments",
             ),
             (
                 target(json!({ "name": "A" })),
@@ -636,7 +638,8 @@ mod tests {
         let found = errors(&players(), &kind);
         assert!(
             found.contains(
-                "args.Kind names the kind of the object and cannot come from key \"k\" of ConfigMap \"c\""
+                "args.Kind determines the kind of the object, so it must be set by value, not from key \"k\" of \
+                 ConfigMap \"c\""
             ),
             "{found}"
         );
@@ -656,7 +659,7 @@ mod tests {
             (
                 patch("{.metadata.labels.a}"),
                 none(),
-                "fields[0].path: \"{.metadata.labels.a}\" is not an annotation",
+                "fields[0].path: \"{.metadata.labels.a}\" is not the path of an annotation",
             ),
             (
                 patch("metadata.annotations.tkex.tencent.com/skip-hook"),
@@ -684,7 +687,7 @@ mod tests {
                     json!({ "group": "apps", "kind": "Deployment" }),
                 ),
                 none(),
-                "kubernetes.function: patch sets annotations only on Pods",
+                "kubernetes.function: patch can only annotate Pods",
             ),
         ]);
     }
@@ -711,7 +714,8 @@ mod tests {
                 resolve_run(&run).err().unwrap_or_default().to_string(),
             )
         };
-        let no_pod = "metrics[0].provider.kubernetes.target.name: the run has no pod (argument PodName); name the object here";
+        let no_pod = "metrics[0].provider.kubernetes.target.name: the run has no pod, because argument PodName is not \
+                      set; set target.name to the name of the object";
         let (template, run) = check(json!([]));
         assert_eq!((template.as_str(), run.contains(no_pod)), ("", true), "{run}");
         for open in ["PodName", "Kind"] {
@@ -766,7 +770,8 @@ mod tests {
                 .unwrap_or_default()
                 .to_string()
         };
-        let off = "provider.kubernetes: is off; start hook-operator with --provider-kubernetes (in the chart: hookOperator.providerKubernetes: true)";
+        let off = "provider.kubernetes: is disabled; start hook-operator with --provider-kubernetes (in the chart: \
+                   hookOperator.providerKubernetes: true)";
         assert!(errors(false, &["drain"], "drain").contains(off));
         for (allowed, key, allows) in [
             (&[] as &[&str], "drain", false),

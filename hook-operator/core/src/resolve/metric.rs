@@ -98,7 +98,7 @@ fn limits(path: &str, metric: &Metric, errors: &mut FieldErrors) -> MetricLimits
         if let Some(value) = value.filter(|value| *value < least) {
             errors.add(
                 format!("{path}.{field}"),
-                format!("{value} is not allowed; use {least} or more"),
+                format!("{value} must be greater than or equal to {least}"),
             );
         }
         value.map(i64::from)
@@ -162,7 +162,7 @@ fn check_interval(path: &str, only_one: bool, limits: &[(&str, Option<i64>)], er
         .find_map(|(field, limit)| Some((field, limit.filter(|limit| *limit > 1)?)));
     if let Some((field, limit)) = unmet.filter(|_| only_one) {
         let message = format!(
-            "must be set when {field} is {limit}: without it, the metric is measured only once; for example 10s"
+            "must be set (for example, to 10s) when {field} is {limit}; otherwise the metric is measured only once"
         );
         errors.add(format!("{path}.interval"), message);
     }
@@ -178,13 +178,13 @@ fn check_count(
 ) {
     let Some(count) = count else { return };
     if count > 1 && !has_interval {
-        let message = format!("must be specified when count > 1 (count is {count}), for example 10s");
+        let message = format!("must be set (for example, to 10s) when count is {count}");
         errors.add(format!("{path}.interval"), message);
     }
     for (field, limit) in limits.iter().filter(|(_, limit)| *limit > count) {
         errors.add(
             format!("{path}.count"),
-            format!("count {count} must be >= {field} {limit}"),
+            format!("{count} must be greater than or equal to {field} ({limit})"),
         );
     }
 }
@@ -195,7 +195,7 @@ fn on_no_data(path: &str, metric: &Metric, errors: &mut FieldErrors) -> Phase {
     };
     let phase = Phase::from(text.clone());
     if !phase.is_final() {
-        let message = format!("{text:?} is not allowed; use Error, Failed, Inconclusive or Successful");
+        let message = format!("must be one of Error, Failed, Inconclusive, Successful, not {text:?}");
         errors.add(format!("{path}.onNoData"), message);
     }
     phase

@@ -41,7 +41,7 @@ pub use optional::{AnnotationKey, OptionalProviders};
 pub(crate) use provider::is_header_name;
 pub use provider::{BodyText, HeaderText, ResolvedPrometheus, ResolvedProvider, ResolvedWeb};
 pub use target::without_placeholders;
-pub use warning::{run_warnings, template_warnings};
+pub use warning::{refused_lists, run_warnings, template_warnings};
 
 /// Most metrics in one spec; the CRD's schema has the same limit.
 pub const MAX_METRICS: usize = 100;
@@ -153,10 +153,7 @@ fn resolve_policy(text: Option<&str>, errors: &mut FieldErrors) -> Policy {
         "" | "Parallel" => Policy::Parallel,
         "Ordered" => Policy::Ordered,
         other => {
-            errors.add(
-                "policy",
-                format!("{other:?} is not a policy; use Parallel or Ordered"),
-            );
+            errors.add("policy", format!("must be Parallel or Ordered, not {other:?}"));
             Policy::Parallel
         }
     }
@@ -166,10 +163,7 @@ fn resolve_policy(text: Option<&str>, errors: &mut FieldErrors) -> Policy {
 fn seconds(path: &str, value: Option<i64>, least: i64, errors: &mut FieldErrors) -> Option<Duration> {
     let value = value?;
     if value < least {
-        errors.add(
-            path,
-            format!("{value} is too small; use {least} or more seconds, or leave it out"),
-        );
+        errors.add(path, format!("{value} must be greater than or equal to {least}"));
     }
     u64::try_from(value).ok().map(Duration::from_secs)
 }
@@ -180,13 +174,10 @@ fn resolve_metrics(
     errors: &mut FieldErrors,
 ) -> Vec<ResolvedMetric> {
     if metrics.is_empty() {
-        errors.add("metrics", "no metrics specified; a run needs at least one");
+        errors.add("metrics", "must list at least one metric");
     }
     if metrics.len() > MAX_METRICS {
-        let message = format!(
-            "{} metrics are too many; the limit is {MAX_METRICS}",
-            metrics.len()
-        );
+        let message = format!("has {} metrics; the limit is {MAX_METRICS}", metrics.len());
         errors.add("metrics", message);
     }
     let mut names = BTreeSet::new();

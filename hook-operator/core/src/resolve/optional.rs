@@ -64,7 +64,8 @@ impl OptionalProviders {
             ] {
                 if is_set && !is_on {
                     let message = format!(
-                        "is off; start hook-operator with --provider-{name} (in the chart: hookOperator.{chart}: true)"
+                        "is disabled; start hook-operator with --provider-{name} (in the chart: hookOperator.{chart}: \
+                         true)"
                     );
                     errors.add(format!("{path}.{name}"), message);
                 }
@@ -87,7 +88,7 @@ impl OptionalProviders {
             if !self.annotations.iter().any(|allowed| allowed.allows(key)) {
                 let message = format!(
                     "hooks may not set annotation {key}; start hook-operator with --patch-annotations {key} (in the chart: \
-                     hookOperator.patchAnnotations), or use a key that is allowed"
+                     hookOperator.patchAnnotations), or use an allowed key"
                 );
                 errors.add(format!("{path}.fields[{index}].path"), message);
             }
@@ -111,12 +112,13 @@ impl FromStr for AnnotationKey {
         };
         if !is_qualified_name(&sample.to_ascii_lowercase()) {
             return Err(
-                "is not an annotation key; use drain, games.example.com/drain or games.example.com/"
+                "not a valid annotation key; use a key such as games.example.com/drain, or a prefix such as \
+                 games.example.com/"
                     .to_owned(),
             );
         }
         if is_reserved_annotation(&sample) {
-            return Err("is reserved for Kubernetes and the operators; hooks cannot set it".to_owned());
+            return Err("reserved for Kubernetes and the operators; hooks cannot set it".to_owned());
         }
         Ok(Self(key.to_owned()))
     }

@@ -218,7 +218,7 @@ impl Parser<'_> {
         let bytes = text.len();
         if bytes > MAX_CA_BUNDLE_BYTES {
             let message = format!(
-                "is {bytes} bytes long; the limit is {MAX_CA_BUNDLE_BYTES}: keep only the CA certificates of \
+                "is {bytes} bytes long, but the limit is {MAX_CA_BUNDLE_BYTES}; keep only the CA certificates of \
                  this server"
             );
             self.errors.add(path, message);
@@ -260,7 +260,7 @@ impl Parser<'_> {
             let named = unknown.iter().take(MAX_NAMED_PLACEHOLDERS);
             let mut remedies: Vec<_> = named.map(|name| self.arguments.not_supplied(name)).collect();
             if let Some(more @ 1..) = unknown.len().checked_sub(MAX_NAMED_PLACEHOLDERS) {
-                remedies.push(format!("{more} more are not supplied"));
+                remedies.push(format!("and {more} more"));
             }
             self.errors.add(path, remedies.join("; "));
             return None;
@@ -277,7 +277,7 @@ impl Parser<'_> {
         if !open && !matches!(scheme.as_deref(), Some("http" | "https")) {
             self.errors.add(
                 path,
-                format!("{text:?} is not an absolute URL; start it with http:// or https://"),
+                format!("{text:?} is not an absolute URL; it must start with http:// or https://"),
             );
         } else if let Some(why) = target::impossible_url(text) {
             self.errors.add(path, format!("{text:?} {why}"));
@@ -303,7 +303,7 @@ impl Parser<'_> {
             "PUT" => Method::Put,
             other => {
                 self.errors
-                    .add(path, format!("{other:?} is not allowed; use GET, POST or PUT"));
+                    .add(path, format!("must be one of GET, POST, PUT, not {other:?}"));
                 Method::Get
             }
         }
@@ -315,7 +315,7 @@ impl Parser<'_> {
             let path = format!("{path}.headers[{index}]");
             if !is_header_name(&header.key) {
                 let message = format!(
-                    "{:?} is not a header name; use letters, digits and dashes",
+                    "{:?} is not a valid header name; use letters, digits and dashes",
                     header.key
                 );
                 self.errors.add(format!("{path}.key"), message);
@@ -335,7 +335,7 @@ impl Parser<'_> {
         match (&header.value, &header.value_from, secret) {
             (Some(text), None, _) => {
                 if text.contains(char::is_control) {
-                    let message = "contains a line break or another control character; remove it";
+                    let message = "must not contain line breaks or other control characters";
                     self.errors.add(format!("{path}.value"), message);
                 }
                 self.template(&format!("{path}.value"), text)
@@ -346,15 +346,16 @@ impl Parser<'_> {
                 Some(HeaderText::Secret(Reference::secret(key)))
             }
             (None, Some(_), None) => {
-                self.errors.add(format!("{path}.valueFrom"), "needs secretKeyRef");
+                self.errors
+                    .add(format!("{path}.valueFrom"), "must set secretKeyRef");
                 None
             }
             (Some(_), Some(_), _) => {
-                self.errors.add(path, "has both value and valueFrom; keep one");
+                self.errors.add(path, "sets both value and valueFrom; remove one");
                 None
             }
             (None, None, _) => {
-                self.errors.add(path, "needs value or valueFrom");
+                self.errors.add(path, "must set value or valueFrom");
                 None
             }
         }
@@ -363,7 +364,7 @@ impl Parser<'_> {
     fn body(&mut self, path: &str, web: &WebProvider, method: Method) -> Option<BodyText> {
         if (web.body.is_some() || web.json_body.is_some()) && method == Method::Get {
             self.errors
-                .add(format!("{path}.method"), "a body needs method POST or PUT");
+                .add(format!("{path}.method"), "body requires method POST or PUT");
         }
         match (&web.body, &web.json_body) {
             (Some(_), Some(_)) => {
@@ -388,14 +389,12 @@ impl Parser<'_> {
             Ok(seconds) if Duration::from_secs(seconds) <= MAX_TIMEOUT => Duration::from_secs(seconds),
             Ok(seconds) => {
                 let longest = MAX_TIMEOUT.as_secs();
-                self.errors.add(
-                    path,
-                    format!("{seconds} is too long; the limit is {longest} seconds"),
-                );
+                self.errors
+                    .add(path, format!("{seconds} must be less than or equal to {longest}"));
                 default
             }
             Err(_) => {
-                let message = format!("{seconds} is negative; use a number of seconds, or leave it out");
+                let message = format!("{seconds} must be greater than or equal to 0");
                 self.errors.add(path, message);
                 default
             }

@@ -21,20 +21,19 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     let rest = without_placeholders(rest, 'x');
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.is_empty() {
-        return Some("has no host; write http://HOST:PORT/PATH".to_owned());
+        return Some("has no host; use the form http://HOST:PORT/PATH".to_owned());
     }
     if authority.contains(|sign: char| sign.is_whitespace() || sign.is_control()) {
-        return Some("has a space or control character in its host; remove it".to_owned());
+        return Some("must not contain spaces or control characters in its host".to_owned());
     }
     if let Some(sign) = authority.chars().find(|sign| "${}()<>".contains(*sign)) {
         return Some(format!(
-            "has {sign:?} in its host or port, which is not allowed; write {{{{ args.NAME }}}} for the value of an \
-             argument"
+            "must not contain {sign:?} in its host or port; use {{{{ args.NAME }}}} to insert the value of an argument"
         ));
     }
     if authority.contains('@') {
-        let message = "contains a user name or password, which is not allowed; send an Authorization header from a \
-                       Secret instead";
+        let message =
+            "must not contain a user name or password; send an Authorization header from a Secret instead";
         return Some(message.to_owned());
     }
     let host = match authority.strip_prefix('[') {
@@ -42,14 +41,14 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
         None => authority.split(':').next().unwrap_or_default(),
     };
     if host.is_empty() {
-        return Some("has no host; write http://HOST:PORT/PATH".to_owned());
+        return Some("has no host; use the form http://HOST:PORT/PATH".to_owned());
     }
     if METADATA_NAMES
         .iter()
         .any(|name| host.trim_end_matches('.').eq_ignore_ascii_case(name))
     {
         return Some(format!(
-            "points to {host}, a cloud metadata service, which no hook may call and no flag allows"
+            "points to {host}, a cloud metadata service; hooks can never call it, and no flag can allow it"
         ));
     }
     let address: IpAddr = host.parse().ok()?;
@@ -57,7 +56,7 @@ pub(super) fn impossible_url(text: &str) -> Option<String> {
     // Whether loopback is allowed depends on a flag.
     (class != Class::Loopback).then(|| {
         format!(
-            "points to {address}, {}, which no hook may call and no flag allows",
+            "points to {address}, {}; hooks can never call it, and no flag can allow it",
             class.describe()
         )
     })
@@ -79,7 +78,7 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
     const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
     const END: &str = "-----END CERTIFICATE-----";
     if !text.contains(BEGIN) {
-        return Some("contains no certificate; use PEM text with -----BEGIN CERTIFICATE-----");
+        return Some("must contain at least one PEM certificate (-----BEGIN CERTIFICATE-----)");
     }
     let whole = |block: &str| {
         let body: String = block.split(END).next()?.split_whitespace().collect();
@@ -91,8 +90,9 @@ pub(super) fn no_certificates(text: &str) -> Option<&'static str> {
         block.contains(END).then_some(der)
     };
     let broken = text.split(BEGIN).skip(1).any(|block| whole(block).is_none());
-    broken
-        .then_some("contains a certificate that cannot be read; copy it again, with its BEGIN and END lines")
+    broken.then_some(
+        "contains an invalid certificate; copy the certificate again, including its BEGIN and END lines",
+    )
 }
 
 /// Returns the wrong field and the reason if the API server can have no such object or key. Names become part

@@ -151,7 +151,10 @@ fn a_spec_that_leaves_no_room_is_refused() {
         .map(|number| web(json!({ "name": format!("m{number}") })))
         .collect();
     let cases = [
-        (json!({ "metrics": many }), "metrics: 101 metrics"),
+        (
+            json!({ "metrics": many }),
+            "metrics: has 101 metrics; the limit is 100",
+        ),
         (
             json!({ "metrics": [web(json!({ "name": "m".repeat(254) }))] }),
             "metrics[0].name: is 254 bytes long",
@@ -191,7 +194,10 @@ fn no_metric_is_measured_without_a_pause_or_for_ever() {
     };
     assert!(with_timeout(3_600).is_ok());
     let errors = with_timeout(3_601).unwrap_err().to_string();
-    assert!(errors.contains("web.timeoutSeconds: 3601 is"), "{errors}");
+    assert!(
+        errors.contains("web.timeoutSeconds: 3601 must be less than or equal to 3600"),
+        "{errors}"
+    );
 }
 
 /// Returns a metric with a `web` provider with these fields.
@@ -266,7 +272,7 @@ fn a_ca_bundle_has_at_most_64_kib() {
     let bundle = |bytes: usize| format!("{}{one}", "#".repeat(bytes - one.len()));
     let with = |bytes| asking(json!({ "url": "https://game/", "caBundle": bundle(bytes) }));
     assert!(resolve(with(65_536)).is_ok());
-    let words = "metrics[0].provider.web.caBundle: is 65537 bytes long; the limit is 65536: keep only the \
+    let words = "metrics[0].provider.web.caBundle: is 65537 bytes long, but the limit is 65536; keep only the \
                  CA certificates of this server";
     assert_eq!(resolve(with(65_537)).unwrap_err().to_string(), words);
 }
@@ -277,9 +283,10 @@ fn more_successes_than_there_are_measurements_are_refused_with_the_remedy() {
         let errors = resolve(json!({ "metrics": [web(json!({ field: limit }))] }))
             .unwrap_err()
             .to_string();
-        let words =
-            format!("must be set when {field} is {limit}: without it, the metric is measured only once");
-        assert_eq!(errors, format!("metrics[0].interval: {words}; for example 10s"));
+        let words = format!(
+            "must be set (for example, to 10s) when {field} is {limit}; otherwise the metric is measured only once"
+        );
+        assert_eq!(errors, format!("metrics[0].interval: {words}"));
         let once = web(json!({ field: 1 }));
         assert_eq!(paths(json!({ "metrics": [once] })), [] as [&str; 0]);
         let polling = web(json!({ field: limit, "interval": "10s" }));

@@ -51,7 +51,7 @@ fn misspelt_arguments(spec: SpecParts<'_>) -> Vec<FieldError> {
     let misspelt = open.filter_map(|(index, arg)| {
         let known = misspelt_pod_argument(&arg.name)?;
         let message = format!(
-            "{:?} is not filled in for each pod; did you mean {known}?",
+            "{:?} is not one of the arguments that the operator sets for each pod; did you mean {known}?",
             arg.name
         );
         Some(FieldError::new(format!("args[{index}].name"), message))
@@ -59,15 +59,32 @@ fn misspelt_arguments(spec: SpecParts<'_>) -> Vec<FieldError> {
     misspelt.collect()
 }
 
+/// Returns the conditions that fail on every response, because the provider always returns a list.
+pub fn refused_lists(metrics: &[Metric]) -> Vec<FieldError> {
+    let mut found = Vec::new();
+    for (index, metric) in metrics.iter().enumerate().take(MAX_METRICS) {
+        for (field, text) in conditions(metric) {
+            let message = text.and_then(|text| list_refused(metric, text));
+            found.extend(message.map(|message| FieldError::new(format!("metrics[{index}]{field}"), message)));
+        }
+    }
+    found
+}
+
+/// Returns the conditions of a metric with their fields.
+fn conditions(metric: &Metric) -> [(&'static str, Option<&String>); 2] {
+    [
+        (".successCondition", metric.success_condition.as_ref()),
+        (".failureCondition", metric.failure_condition.as_ref()),
+    ]
+}
+
 fn is_set(text: Option<&String>) -> bool {
     text.is_some_and(|text| !text.is_empty())
 }
 
 fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
-    let conditions = [
-        (".successCondition", metric.success_condition.as_ref()),
-        (".failureCondition", metric.failure_condition.as_ref()),
-    ];
+    let conditions = conditions(metric);
     // Jobs, commands and fields of objects without conditions are their own verdict.
     let provider = &metric.provider;
     let judges_itself = provider.job.is_some() || provider.kubernetes.is_some() || provider.exec.is_some();
@@ -87,7 +104,7 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         }
         if let Some(function) = averaging(metric).filter(|_| text.contains("asInt")) {
             let message = format!(
-                "asInt of a fraction is an Error, and {function} in the query may return a fraction; use asFloat(…)"
+                "asInt fails on fractions, and {function} in the query may return one; use asFloat(…)"
             );
             add(field, message);
         }
@@ -95,7 +112,7 @@ fn of_conditions(metric: &Metric, add: &mut impl FnMut(&str, String)) {
             add(
                 field,
                 format!(
-                    "response.code is never {code} here: any status other than 2xx is an Error \
+                    "response.code can never be {code} here, because a status other than 2xx ends in Error \
                      before conditions are evaluated"
                 ),
             );
@@ -110,7 +127,7 @@ fn list_refused(metric: &Metric, condition: &str) -> Option<String> {
     if let Some(path) = path.filter(|path| JsonPath::parse(path).is_ok_and(|path| path.is_plural())) {
         let error = expr_conditions::refuses(condition, Input::Json(&Value::Array(Vec::new())))?;
         return Some(format!(
-            "jsonPath {path} always returns a list, on which this condition fails: {error}"
+            "jsonPath {path} always returns a list, and this condition fails on lists: {error}"
         ));
     }
     let query = &metric.provider.prometheus.as_ref()?.query;
@@ -125,7 +142,8 @@ fn list_refused(metric: &Metric, condition: &str) -> Option<String> {
     let is_vector = is_known && names_in(query).next().is_some() && !names_in(query).any(is_scalar);
     let error = expr_conditions::refuses(condition, Input::Floats(&[])).filter(|_| is_vector)?;
     Some(format!(
-        "the query returns a list of samples, on which this condition fails: {error}; or wrap the query in scalar(…)"
+        "the query returns a list of samples, and this condition fails on lists: {error}; or wrap the query in \
+         scalar(…)"
     ))
 }
 
@@ -179,7 +197,7 @@ fn names_in(query: &str) -> impl Iterator<Item = (&str, &str)> {
 fn of_job(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let spec = metric.provider.job.as_ref().map(|job| &job.spec);
     if spec.is_some_and(|spec| !spec.value()["ttlSecondsAfterFinished"].is_null()) {
-        let message = "has no effect: the Job is deleted with its HookRun".to_owned();
+        let message = "has no effect, because the Job is deleted with its HookRun".to_owned();
         add(".provider.job.spec.ttlSecondsAfterFinished", message);
     }
 }
@@ -192,7 +210,7 @@ fn of_script(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     };
     let shell = shell.rsplit('/').next().unwrap_or_default();
     if matches!(shell, "sh" | "bash" | "ash" | "dash") && flag.ends_with('c') && script.contains("{{") {
-        let message = "the value becomes part of the script; pass it as an argument of the script instead: \
+        let message = "the value is inserted into the script; pass it to the script as an argument instead: \
                        [sh, -c, 'save \"$1\"', sh, '{{ args.NAME }}']";
         add(".provider.exec.command[2]", message.to_owned());
     }
@@ -201,15 +219,15 @@ fn of_script(metric: &Metric, add: &mut impl FnMut(&str, String)) {
 fn caution_text(caution: Caution) -> String {
     match caution {
         Caution::OrderedText(number) => format!(
-            "\"{number}\" is text, and text is compared character by character (\"10\" < \"9\"); write asFloat(result) \
-             and {number} without quotes"
+            "\"{number}\" is a string, and strings are compared character by character (\"10\" < \"9\"); use \
+             asFloat(result), and {number} without quotes"
         ),
         Caution::Constant => {
-            "is constant: it does not depend on the response, so nothing is measured".to_owned()
+            "is constant and does not depend on the response, so nothing is measured".to_owned()
         }
         Caution::OneOfSeveral(part) => format!(
-            "{part} checks only one of possibly several values, in the server's order; use all(result, …), \
-             min(result) or max(result), or add len(result) == 1"
+            "{part} checks only one of possibly several values, whose order depends on the server; use \
+             all(result, …), min(result) or max(result), or add len(result) == 1"
         ),
     }
 }
@@ -233,8 +251,8 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let endless =
         metric.count.unwrap_or_default() <= 0 && successes.iter().all(|limit| limit.unwrap_or_default() <= 0);
     if is_set(metric.interval.as_ref()) && endless {
-        let message = "without count or a success limit, the metric never ends Successful, so the gate of a workload \
-                       that waits for it never opens; set successfulLimit, consecutiveSuccessfulLimit or count";
+        let message = "without count or a success limit, the metric can never become Successful, so a gate that \
+                       depends on it never opens; set successfulLimit, consecutiveSuccessfulLimit or count";
         add(".interval", message.to_owned());
     }
     for (field, text) in [
@@ -245,7 +263,7 @@ fn of_times(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         if go_duration::parse(text).is_ok_and(|time| time > LONG_WAIT) {
             add(
                 field,
-                format!("{text} is longer than a day: pods wait at least that long"),
+                format!("{text} is longer than a day; pods will wait at least that long"),
             );
         }
     }
@@ -258,8 +276,8 @@ fn of_trust(metric: &Metric, add: &mut impl FnMut(&str, String)) {
     let prometheus = server.and_then(|server| server.insecure_skip_verify);
     for (name, skips) in [("web", web), ("prometheus", prometheus)] {
         if skips == Some(true) {
-            let message = "the endpoint's certificate is not verified: anyone on the network path can respond in its \
-                           place and open the gate";
+            let message = "the endpoint's certificate is not verified, so anyone on the network path can impersonate \
+                           the endpoint and open the gate";
             add(
                 &format!(".provider.{name}.insecureSkipVerify"),
                 message.to_owned(),
@@ -267,8 +285,7 @@ fn of_trust(metric: &Metric, add: &mut impl FnMut(&str, String)) {
         }
     }
     if server.and_then(|server| server.accept_partial) == Some(true) {
-        let message = "responses that Prometheus reports as incomplete are accepted: a store that is down can open the \
-                       gate";
+        let message = "partial Prometheus responses are accepted, so the gate may open while a store is down";
         add(".provider.prometheus.acceptPartial", message.to_owned());
     }
 }
@@ -293,9 +310,9 @@ mod tests {
         said
     }
 
-    #[test]
-    fn what_may_surprise_is_said_and_nothing_else() {
-        let quiet = [
+    /// Returns fields of metrics without warnings.
+    fn unsurprising() -> Vec<Value> {
+        vec![
             json!({}),
             json!({ "interval": "5s", "count": 3 }),
             json!({ "interval": "5s", "successfulLimit": 1 }),
@@ -308,26 +325,30 @@ mod tests {
             json!({ "successCondition": "result < 5 && result.state < \"n\"" }),
             json!({ "successCondition": "all(result, # == 0)", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.rooms[*].n}" } } }),
             json!({ "successCondition": "asInt(result) == 0", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.n}" } } }),
-        ];
-        for more in quiet {
+        ]
+    }
+
+    #[test]
+    fn what_may_surprise_is_said_and_nothing_else() {
+        for more in unsurprising() {
             assert_eq!(said(more.clone()), [] as [&str; 0], "{more}");
         }
         let loud = r#"
-            { "successCondition": null } => metrics[0]: no condition is set: any 2xx response is a success
+            { "successCondition": null } => metrics[0]: no condition is set, so any 2xx response is a success
             { "interval": "5s" } => metrics[0].interval: without count or a success limit
             { "interval": "5s", "count": 0, "failureLimit": 2 } => metrics[0].interval: without count
             { "initialDelay": "2562047h" } => metrics[0].initialDelay: 2562047h is longer than a day
-            { "successCondition": "result.ok || response.code == 404" } => metrics[0].successCondition: response.code is never 404 here
-            { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is text, and text is compared character
+            { "successCondition": "result.ok || response.code == 404" } => metrics[0].successCondition: response.code can never be 404 here
+            { "successCondition": "result < \"5\"" } => metrics[0].successCondition: "5" is a string, and strings are compared character
             { "successCondition": "max(result) < 5", "provider": { "prometheus": { "address": "http://p", "query": "up", "acceptPartial": true } } } => metrics[0].provider.prometheus.acceptPartial: 
             { "provider": { "web": { "url": "http://game/", "insecureSkipVerify": true } } } => metrics[0].provider.web.insecureSkipVerify: 
-            { "successCondition": "result < \"5\" || result matches \"[\"" } => metrics[0].successCondition: "5" is text
+            { "successCondition": "result < \"5\" || result matches \"[\"" } => metrics[0].successCondition: "5" is a string
             { "successCondition": "true" } => metrics[0].successCondition: is constant
             { "successCondition": "true || result.ok" } => metrics[0].successCondition: is constant
             { "failureCondition": "now() > date(\"2026-11-21\")" } => metrics[0].failureCondition: is constant
             { "successCondition": "result[0] >= 0.95" } => metrics[0].successCondition: result[0] checks only one of possibly several
             { "successCondition": "len(result) > 0 && first(result) > 1" } => metrics[0].successCondition: first(result) checks
-            { "successCondition": "asInt(result) == 1", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.rooms[*].n}" } } } => metrics[0].successCondition: jsonPath {$.rooms[*].n} always returns a list, on which this condition fails: asInt: a list is not a number; use all(result, …) or max(result)
+            { "successCondition": "asInt(result) == 1", "provider": { "web": { "url": "http://g/", "jsonPath": "{$.rooms[*].n}" } } } => metrics[0].successCondition: jsonPath {$.rooms[*].n} always returns a list, and this condition fails on lists: asInt: a list is not a number; use all(result, …) or max(result)
             { "successCondition": "any(result, # == \"ok\")", "failureCondition": "result == \"bad\"", "provider": { "web": { "url": "http://g/", "jsonPath": "{$..state}" } } } => metrics[0].failureCondition: jsonPath {$..state} always returns a list
             { "comment": "x" } => metrics[0].comment: unknown field, which has no effect
         "#;
@@ -354,7 +375,7 @@ mod tests {
             (
                 "scalar(avg(players))",
                 "asInt(result) == 0",
-                Some("asInt of a fraction is an Error, and avg in the query"),
+                Some("asInt fails on fractions, and avg in the query"),
             ),
             ("scalar(avg(players))", "asFloat(result) == 0", None),
             ("scalar(sum(average_players))", "asInt(result) == 0", None),
@@ -388,10 +409,12 @@ mod tests {
         let of_arguments: Vec<String> = template_warnings(&spec).iter().map(ToString::to_string).collect();
         assert_eq!(
             of_arguments,
-            ["args[0].name: \"PodIp\" is not filled in for each pod; did you mean PodIP?"]
+            [
+                "args[0].name: \"PodIp\" is not one of the arguments that the operator sets for each pod; did you mean PodIP?"
+            ]
         );
         let empty = [
-            "metrics[0]: no condition is set: any 2xx response is a success",
+            "metrics[0]: no condition is set, so any 2xx response is a success",
             "metrics[0].successCondition: is empty and has no effect",
         ];
         assert_eq!(said(json!({ "successCondition": "" })), empty);

@@ -255,8 +255,8 @@ impl Execution {
             ));
         }
         if !self.is_enabled {
-            let message = "hook-operator runs without --execution-hooks; start it with this flag, and create the \
-                           ExecutionHook again";
+            let message = "hook-operator is running without --execution-hooks; restart it with this flag, then \
+                           recreate the ExecutionHook";
             return Some((ExecutionReason::ExecutionHooksDisabled, message.to_owned()));
         }
         None
@@ -319,9 +319,13 @@ impl Execution {
                 let message = format!("HookAction {name} does not exist in this namespace; create it");
                 Err((ExecutionReason::ActionNotFound, message))
             }
-            Err(error @ (StoreError::Conflict | StoreError::Failed { .. })) => Err((
+            Err(StoreError::Failed { message, .. }) => Err((
                 ExecutionReason::ActionNotRead,
-                format!("HookAction {name}: {error}"),
+                format!("failed to read HookAction {name}: {message}"),
+            )),
+            Err(error @ StoreError::Conflict) => Err((
+                ExecutionReason::ActionNotRead,
+                format!("failed to read HookAction {name}: {error}"),
             )),
         };
         // An edit of its time limits changes nothing that runs in containers.

@@ -121,7 +121,10 @@ impl Execution {
                 self.accept(hook);
                 self.recorder.has_changes = true;
                 self.output.push_back(ExecutionOutput::StatusWritten("failed"));
-                self.try_again(failed("the API server's response lacks the written status"), now);
+                self.try_again(
+                    failed("the API server's response does not contain the written status"),
+                    now,
+                );
             }
             (Err(error), _) => self.recover(error, now),
         }

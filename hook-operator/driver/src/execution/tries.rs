@@ -197,8 +197,9 @@ impl Tries {
         self.has_changes = true;
         let attempts = container.attempts;
         if let Some(excess) = excess_of(&outcome, container, total) {
-            let message =
-                format!("too many containers: with this pod, the ExecutionHook would have {excess}");
+            let message = format!(
+                "with this pod, the ExecutionHook would have {excess} containers, but the limit is {MAX_CONTAINERS}"
+            );
             refuse(container, &message, now.wall);
             self.excess = Some(excess);
             return true;

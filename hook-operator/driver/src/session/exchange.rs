@@ -94,7 +94,7 @@ pub enum SessionOutput {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Conflict: something newer is recorded.
-    #[error("a newer status is recorded")]
+    #[error("a newer status has already been recorded")]
     Conflict,
     /// The object is gone, or another one has its name.
     #[error("the object no longer exists")]

@@ -39,7 +39,10 @@ impl Session {
             }
             (Ok(run), _) => {
                 self.accept_newer(run);
-                self.try_again(failed("the API server's response lacks the written status"), now);
+                self.try_again(
+                    failed("the API server's response does not contain the written status"),
+                    now,
+                );
             }
             (Err(error), _) => self.recover(error, now),
         }

@@ -35,7 +35,7 @@ const CAUSES: [(&str, &str, Change); 4] = [
         "HookAction a: action: one of exec, httpGet and tcpSocket must be set",
         |world| fields(world).action.exec = None,
     ),
-    ("ActionNotRead", "HookAction a: failed to call: 503", |world| {
+    ("ActionNotRead", "failed to read HookAction a: 503", |world| {
         world.faults.actions = 12;
     }),
     ("PodsNotListed", "failed to call: 503", |world| {

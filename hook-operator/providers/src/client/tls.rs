@@ -33,7 +33,7 @@ pub(super) fn trusting_system() -> Result<ClientConfig, MeasurementFailure> {
 }
 
 pub(super) fn trusting_bundle(bundle: &str) -> Result<ClientConfig, MeasurementFailure> {
-    let unreadable = || unusable("caBundle contains a certificate that cannot be read");
+    let unreadable = || unusable("caBundle contains an invalid certificate");
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(bundle.as_bytes()) {
         let certificate = certificate.map_err(|_| unreadable())?;
@@ -41,7 +41,7 @@ pub(super) fn trusting_bundle(bundle: &str) -> Result<ClientConfig, MeasurementF
     }
     if roots.is_empty() {
         return Err(unusable(
-            "caBundle contains no certificate; use PEM text that starts with -----BEGIN CERTIFICATE-----",
+            "caBundle must contain at least one PEM certificate (-----BEGIN CERTIFICATE-----)",
         ));
     }
     Ok(ClientConfig::builder()

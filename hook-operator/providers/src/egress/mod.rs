@@ -52,13 +52,13 @@ impl EgressPolicy {
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), Refusal> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(Refusal::new(format!(
-                "the scheme {} is not allowed; start the URL with http:// or https://",
+                "scheme {} is not allowed; the URL must start with http:// or https://",
                 url.scheme()
             )));
         }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Refusal::new(
-                "a URL must not contain a user name or password; send an Authorization header from a secret instead",
+                "the URL must not contain a user name or password; send an Authorization header from a Secret instead",
             ));
         }
         let Some(host) = url.host_str() else {
@@ -110,14 +110,14 @@ impl EgressPolicy {
                 Some(Class::Loopback) if self.allow_loopback => {}
                 Some(Class::Loopback) => {
                     return Err(Refusal::new(format!(
-                        "{} is a loopback address, the operator's own pod; the platform team can allow it with \
-                         --egress-allow-loopback",
+                        "{} is a loopback address, which would reach the operator's own pod; the platform team can allow it \
+                         with --egress-allow-loopback",
                         subject()
                     )));
                 }
                 Some(class) => {
                     return Err(Refusal::new(format!(
-                        "{} is {}, which no hook may call and no flag allows",
+                        "{} is {}; hooks can never call it, and no flag can allow it",
                         subject(),
                         class.describe()
                     )));

@@ -22,7 +22,7 @@ enum Subject {
 
 /// Text that is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{text}\" is not a network (10.0.0.0/8), an address, a host name or *.domain")]
+#[error("must be a network such as 10.0.0.0/8, an IP address, a host name or *.DOMAIN, not \"{text}\"")]
 pub struct EgressRuleError {
     text: String,
 }

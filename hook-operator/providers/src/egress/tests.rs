@@ -72,7 +72,10 @@ fn no_flag_opens_metadata_link_local_unspecified_multicast_or_reserved_addresses
     ];
     for (address, class) in cases {
         let sentence = resolved(&widest, "metadata.example", &[address]).unwrap_err();
-        let expected = format!("({}) is {class}, which no hook may call", canonical_text(address));
+        let expected = format!(
+            "({}) is {class}; hooks can never call it",
+            canonical_text(address)
+        );
         assert!(sentence.contains(&expected), "{address}: {sentence}");
         let host = if address.contains(':') {
             format!("[{address}]")

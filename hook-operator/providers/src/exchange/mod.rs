@@ -257,7 +257,7 @@ fn decoded(body: Incoming, is_zipped: bool) -> Pin<Box<dyn AsyncRead + Send>> {
 impl HttpCall {
     fn request(&self) -> Result<Request<Full<Bytes>>, MeasurementFailure> {
         let uri = Uri::try_from(self.url.as_str())
-            .map_err(|error| invalid(format!("the URL cannot be sent: {error}")))?;
+            .map_err(|error| invalid(format!("the URL is invalid: {error}")))?;
         let body = self.body.clone().unwrap_or_default();
         let mut headers = self.headers.clone();
         for (name, value) in [
@@ -283,7 +283,7 @@ impl HttpCall {
 pub(crate) fn parse_url(field: &str, text: &str) -> Result<Url, MeasurementFailure> {
     let mut url = Url::parse(text).map_err(|error| {
         invalid(format!(
-            "{field} is not a valid URL: {error}; start it with http:// or https:// and a host"
+            "{field} is not a valid URL: {error}; a URL is http:// or https://, a host, and optionally a port and a path"
         ))
     })?;
     url.set_fragment(None);
@@ -305,13 +305,13 @@ pub(crate) fn parse_headers(headers: &[(String, String)]) -> Result<HeaderMap, M
     for (name, value) in headers {
         let key: HeaderName = name
             .parse()
-            .map_err(|_| invalid(format!("{name:?} is not a header name")))?;
+            .map_err(|_| invalid(format!("{name:?} is not a valid header name")))?;
         if FRAMING_HEADERS.contains(&key.as_str()) {
-            return Err(invalid(format!("header {name} must not be set by hooks")));
+            return Err(invalid(format!("hooks must not set header {name}")));
         }
         let mut value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| {
             invalid(format!(
-                "the value of header {name} contains a line break or another control character"
+                "the value of header {name} must not contain line breaks or other control characters"
             ))
         })?;
         value.set_sensitive(true);

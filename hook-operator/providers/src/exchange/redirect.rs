@@ -34,17 +34,17 @@ pub(super) fn next(
     let code = status.as_u16();
     let target = location.to_str().ok().and_then(|text| call.url.join(text).ok());
     let Some(mut target) = target else {
-        let message = format!("received status {code}: it redirects to an invalid URL");
+        let message = format!("received status {code}, a redirect to an invalid URL");
         return Err(MeasurementFailure::new(MeasurementReason::Status, message));
     };
     target.set_fragment(None);
     if let Err(refusal) = egress.check_url(&target) {
-        let message = format!("received status {code}: it redirects to a forbidden address: {refusal}");
+        let message = format!("received status {code}, a redirect to a forbidden address: {refusal}");
         return Err(MeasurementFailure::new(MeasurementReason::Forbidden, message));
     }
     if !same_origin(&call.url, &target) {
         let message = format!(
-            "received status {code}: it redirects to {}://{}; redirects to another host, port or scheme are not \
+            "received status {code}, a redirect to {}://{}; redirects to another host, port or scheme are not \
              followed",
             target.scheme(),
             place(&target)

@@ -144,7 +144,7 @@ async fn metadata_is_refused_whatever_the_flags() {
     ] {
         let failure = connect(&widest, address.parse().unwrap()).await.unwrap_err();
         assert_eq!(failure.kind, MeasurementReason::Forbidden, "{address}: {failure}");
-        let wanted = "which no hook may call and no flag allows";
+        let wanted = "hooks can never call it, and no flag can allow it";
         assert!(failure.message.contains(wanted), "{address}: {failure}");
     }
 }
@@ -232,7 +232,11 @@ async fn an_answer_is_hidden_if_the_request_says_so() {
     let mut request = get(format!("http://{server}/"));
     request.redactor = Redactor::default().hiding();
     let failure = providers().call("games", &request).await.unwrap_err();
-    assert_failure(&failure, MeasurementReason::Status, "received status 503: hidden");
+    assert_failure(
+        &failure,
+        MeasurementReason::Status,
+        "received status 503; the response is hidden",
+    );
     assert!(!failure.message.contains("hush"), "{failure}");
 }
 

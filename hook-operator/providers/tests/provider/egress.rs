@@ -70,7 +70,7 @@ async fn metadata_is_refused_whatever_the_flags_and_however_it_is_written() {
         assert!(
             failure
                 .message
-                .contains("a cloud metadata address, which no hook may call"),
+                .contains("a cloud metadata address; hooks can never call it"),
             "{failure}"
         );
     }
@@ -119,7 +119,7 @@ async fn user_information_in_an_url_is_refused() {
         assert_failure(
             &failure,
             MeasurementReason::Forbidden,
-            "a URL must not contain a user name or password",
+            "the URL must not contain a user name or password",
         );
     }
 }

@@ -84,7 +84,7 @@ async fn failures_are_told_apart() {
     let matrix = r#"{"status":"success","data":{"resultType":"matrix","result":[]}}"#;
     let string = r#"{"status":"success","data":{"resultType":"string","result":[1,"x"]}}"#;
     let (refused, malformed) = (MeasurementReason::QueryFailed, MeasurementReason::MalformedAnswer);
-    let refusal = "Prometheus refused the query: ";
+    let refusal = "Prometheus rejected the query: ";
     let cases = [
         (
             400,

@@ -87,7 +87,7 @@ async fn to_another_host_port_or_scheme_it_is_not_followed() {
         assert_failure(
             &failure,
             MeasurementReason::Status,
-            "received status 302: it redirects to http",
+            "received status 302, a redirect to http",
         );
         assert!(
             failure
@@ -122,7 +122,7 @@ async fn to_where_no_hook_may_go_it_is_forbidden() {
         assert_failure(
             &failure,
             MeasurementReason::Forbidden,
-            "received status 307: it redirects to a forbidden address",
+            "received status 307, a redirect to a forbidden address",
         );
         assert!(!failure.message.contains("hush"), "{failure}");
     }
@@ -147,7 +147,7 @@ async fn a_target_that_is_no_url_is_a_status() {
         assert_failure(
             &failure,
             MeasurementReason::Status,
-            "received status 302: it redirects to an invalid URL",
+            "received status 302, a redirect to an invalid URL",
         );
     }
 }

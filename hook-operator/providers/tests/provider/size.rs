@@ -66,7 +66,7 @@ async fn a_zipped_answer_that_is_cut_is_no_value() {
         assert_failure(
             &failure,
             MeasurementReason::MalformedAnswer,
-            "the response body cannot be decoded: ",
+            "failed to decode the response body: ",
         );
     }
 }
@@ -163,7 +163,7 @@ async fn a_small_answer_that_unpacks_without_end_is_left_after_a_mebibyte() {
     );
 }
 
-const LONG_HEAD: &str = "the response headers are larger than 16 KiB, or more than 100";
+const LONG_HEAD: &str = "the response has more than 100 headers, or they are larger than 16 KiB";
 
 #[tokio::test]
 async fn an_endless_head_is_a_failure() {

@@ -48,7 +48,7 @@ async fn self_signed(names: &[&str]) -> (SocketAddr, String) {
 async fn an_unknown_authority_is_refused() {
     let (server, _) = self_signed(&["localhost"]).await;
     let failure = failure(&providers(), get(format!("https://localhost:{}/", server.port()))).await;
-    let place = format!("TLS with localhost:{} failed: ", server.port());
+    let place = format!("TLS connection to localhost:{} failed: ", server.port());
     assert_failure(&failure, MeasurementReason::Unreachable, &place);
     assert!(failure.message.contains("certificate"), "{failure}");
 }
@@ -65,7 +65,7 @@ async fn the_manifests_authority_is_trusted_for_its_names_alone() {
     assert_failure(
         &failure,
         MeasurementReason::Unreachable,
-        &format!("TLS with {server} failed: "),
+        &format!("TLS connection to {server} failed: "),
     );
 }
 

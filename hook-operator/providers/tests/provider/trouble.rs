@@ -24,7 +24,7 @@ async fn a_name_that_does_not_resolve() {
     assert_failure(
         &failure,
         MeasurementReason::Unreachable,
-        "the name no-such-room.invalid does not resolve: ",
+        "failed to resolve no-such-room.invalid: ",
     );
 }
 
@@ -54,7 +54,7 @@ async fn a_compressed_body_that_is_broken() {
     assert_failure(
         &failure,
         MeasurementReason::MalformedAnswer,
-        "the response body cannot be decoded: ",
+        "failed to decode the response body: ",
     );
 }
 

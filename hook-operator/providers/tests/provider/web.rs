@@ -238,23 +238,19 @@ async fn a_broken_error_page_does_not_hide_the_status() {
 async fn a_header_that_is_none_is_refused_without_its_value() {
     let server = server::nobody().await;
     let cases = [
-        ("bad name", "x", "\"bad name\" is not a header name"),
-        ("", "x", "\"\" is not a header name"),
+        ("bad name", "x", "\"bad name\" is not a valid header name"),
+        ("", "x", "\"\" is not a valid header name"),
         (
             "X-Room",
             "hush\r\nX-Admin: 1",
-            "the value of header X-Room contains",
+            "the value of header X-Room must not contain",
         ),
-        ("X-Room", "hush\0", "the value of header X-Room contains"),
-        (
-            "Content-Length",
-            "5",
-            "header Content-Length must not be set by hooks",
-        ),
+        ("X-Room", "hush\0", "the value of header X-Room must not contain"),
+        ("Content-Length", "5", "hooks must not set header Content-Length"),
         (
             "transfer-encoding",
             "chunked",
-            "header transfer-encoding must not be set by hooks",
+            "hooks must not set header transfer-encoding",
         ),
     ];
     for (name, text, beginning) in cases {

@@ -60,7 +60,7 @@ impl Ending {
         let continues = continues(name, flags);
         match self {
             Self::Succeeded => None,
-            Self::Failed => Some(format!("find out more with: {GAME} get {name}{flags}")),
+            Self::Failed => Some(format!("for details: {GAME} get {name}{flags}")),
             Self::TimedOut(timeout) => {
                 let timeout = go_duration::display(timeout);
                 Some(format!("not complete after {timeout}; {continues}"))
@@ -73,7 +73,8 @@ impl Ending {
 /// Returns the commands for a hook that continues.
 fn continues(name: &str, flags: &str) -> String {
     format!(
-        "{name} continues; follow it with: {GAME} get {name} -w{flags}; stop it with: {GAME} terminate {name}{flags}"
+        "{name} continues in the cluster; to follow it: {GAME} get {name} -w{flags}; to terminate it: {GAME} terminate \
+         {name}{flags}"
     )
 }
 
@@ -143,7 +144,8 @@ async fn until_complete(
             progress.take(ExecutionView::of(&hook));
             if hook.metadata.deletion_timestamp.is_some() && !hook.is_complete() {
                 return Err(Failure::NotFound(format!(
-                    "ExecutionHook {name} is being deleted: failed actions are not retried, and there will be no result"
+                    "ExecutionHook {name} is being deleted; failed actions will not be retried, and its result will be \
+                     lost"
                 )));
             }
         }
@@ -167,7 +169,7 @@ async fn until_complete(
                 News::Changed => {}
                 News::Trouble(words) => {
                     print(&progress.aside());
-                    complain(&format!("{words}; trying again"));
+                    complain(&format!("{words}; retrying"));
                 }
                 News::End(failure) => return Err(failure),
             },
@@ -193,7 +195,7 @@ async fn read(
     let gone = || {
         Failure::NotFound(format!(
             "ExecutionHook {name} no longer exists, and its result is unknown: it was deleted, or its \
-             ttlSecondsAfterFinished has passed"
+             ttlSecondsAfterFinished expired"
         ))
     };
     match cluster.get::<ExecutionHook>(name).await {
@@ -211,7 +213,7 @@ fn newest(
 ) -> Result<Option<ExecutionHook>, Failure> {
     if let Some(object) = listed.unreadable.first() {
         return Err(Failure::Other(clean(&format!(
-            "ExecutionHook {name} cannot be read: {}; install the version of kubectl game that matches the CRDs",
+            "ExecutionHook {name} cannot be parsed: {}; install the version of kubectl game that matches the CRDs",
             object.error
         ))));
     }
@@ -256,16 +258,16 @@ mod tests {
         assert_eq!(Ending::Succeeded.remark("freeze-1", ""), None);
         assert_eq!(
             Ending::Failed.remark("freeze-1", " -n games").unwrap(),
-            "find out more with: kubectl game exec-hook get freeze-1 -n games"
+            "for details: kubectl game exec-hook get freeze-1 -n games"
         );
         assert_eq!(
             late.remark("freeze-1", " -n games").unwrap(),
-            "not complete after 10m0s; freeze-1 continues; follow it with: kubectl game exec-hook get freeze-1 -w -n games; \
-             stop it with: kubectl game exec-hook terminate freeze-1 -n games"
+            "not complete after 10m0s; freeze-1 continues in the cluster; to follow it: kubectl game exec-hook get \
+             freeze-1 -w -n games; to terminate it: kubectl game exec-hook terminate freeze-1 -n games"
         );
         let interrupted = Ending::Interrupted.remark("freeze-1", "").unwrap();
         assert!(
-            interrupted.starts_with("interrupted; freeze-1 continues; "),
+            interrupted.starts_with("interrupted; freeze-1 continues in the cluster; "),
             "{interrupted}"
         );
     }

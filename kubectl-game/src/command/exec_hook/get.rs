@@ -14,14 +14,14 @@ use crate::view::execution::ExecutionView;
 /// Shows ExecutionHooks.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Get {
-    /// Name of an ExecutionHook [default: all of the namespace]
+    /// Name of the ExecutionHook [default: list all in the namespace]
     name: Option<String>,
 
     /// List ExecutionHooks in all namespaces
     #[arg(short = 'A', long, conflicts_with = "name")]
     all_namespaces: bool,
 
-    /// Watch for changes until Ctrl-C, or follow the named ExecutionHook until it is complete
+    /// Watch for changes until Ctrl-C; with a name, follow the ExecutionHook until it is complete
     #[arg(short = 'w', long, conflicts_with = "output")]
     watch: bool,
 
@@ -69,7 +69,7 @@ impl Get {
         if let Some(output) = self.display.output() {
             print(&document::list(&listed.objects, output)?);
         } else if listed.objects.is_empty() && listed.unreadable.is_empty() {
-            complain(&none_found("ExecutionHook", everywhere, &cluster.namespace));
+            complain(&none_found("ExecutionHooks", everywhere, &cluster.namespace));
         } else {
             print_lines(&HookListing::of(listed, everywhere).lines(screen::whole(paint)));
         }

@@ -1,4 +1,4 @@
-//! `kubectl game exec-hook`: carries out HookActions in containers, and follows their ExecutionHooks.
+//! `kubectl game exec-hook`: runs HookActions in containers, and follows their ExecutionHooks.
 //!
 //! | module | job |
 //! | --- | --- |
@@ -20,27 +20,28 @@ use clap::Subcommand;
 
 use super::Outcome;
 
-/// Carries out HookActions.
+/// Runs HookActions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a HookAction in the selected containers, and follow it until it is complete
     ///
-    /// Creates an ExecutionHook, prints its name, its progress and each container in which the action failed
-    /// permanently. Ctrl-C ends only this command: the ExecutionHook continues in the cluster.
+    /// Creates an ExecutionHook, then prints its name, its progress, and each container in which the action failed
+    /// permanently. Ctrl-C stops only this command; the ExecutionHook continues in the cluster.
     ///
     /// Exit code: 0 the action succeeded in every container (or, with --wait=false, the ExecutionHook was created),
-    /// 1 it did not, 2 usage error or the cluster cannot be queried, 3 not complete when --timeout or Ctrl-C ended
-    /// the wait.
+    /// 1 the action did not succeed in every container, 2 usage error or the cluster cannot be queried, 3 not complete
+    /// when --timeout or Ctrl-C ended the wait.
     Run(run::Run),
-    /// List ExecutionHooks, or display one with the containers that have not succeeded
+    /// List ExecutionHooks, or show one and the containers in which its action has not succeeded
     ///
     /// With a name and -w, follows the ExecutionHook until it is complete, like run.
     ///
     /// Exit code: 0 success, 2 usage error or the cluster cannot be queried; with a name and -w, as for run.
     Get(get::Get),
-    /// Terminate an ExecutionHook: failed actions are not retried
+    /// Terminate an ExecutionHook, without retrying failed actions
     ///
-    /// Containers without a success count as failed. Commands that are already running are not stopped.
+    /// Containers in which the action has not succeeded count as failed. Commands that are already running are not
+    /// stopped.
     Terminate(terminate::Terminate),
 }
 

@@ -175,7 +175,7 @@ fn joined(lines: &[String]) -> String {
     lines.collect()
 }
 
-/// Describes why nothing is carried out; `now` is the time since the start of the command.
+/// Describes why no action runs; `now` is the time since the start of the command.
 fn wait(view: &ExecutionView, now: Duration) -> Option<String> {
     let message = match view.stage {
         Stage::Waiting => view.message.clone(),
@@ -269,7 +269,8 @@ mod tests {
         let last = output(&mut progress, execution::failed(3, &["arena-a"]), 30);
         assert_eq!(
             last,
-            "\r\x1b[K[##########] 3/4 succeeded, 1 failed\nfailed: ActionFailed: the action failed in 1 of 4 containers\n"
+            "\r\x1b[K[##########] 3/4 succeeded, 1 failed\nfailed: ActionFailed: the action failed in 1 of 4 \
+             containers\n"
         );
         assert_eq!(progress.close(), "", "the line has ended");
         let mut narrow = Progress::new(true);
@@ -289,7 +290,7 @@ mod tests {
         assert_eq!(progress.due(STYLE), Some(millis(5000)));
         let said = progress.output(STYLE, millis(5000));
         assert!(
-            said.starts_with("waiting: hook-operator has not seen it"),
+            said.starts_with("waiting: hook-operator has not observed this ExecutionHook yet"),
             "{said}"
         );
         assert_eq!(progress.due(STYLE), None);
@@ -299,7 +300,7 @@ mod tests {
     #[test]
     fn a_hook_that_selects_too_many_containers_ends_with_their_number() {
         let mut progress = Progress::new(false);
-        let message = "1001 containers are selected, and the limit is 1000; create several ExecutionHooks";
+        let message = "1001 containers are selected, but the limit is 1000; create several ExecutionHooks";
         let said = output(&mut progress, execution::refused("TooManyContainers", message), 0);
         assert_eq!(said, format!("failed: TooManyContainers: {message}\n"));
     }

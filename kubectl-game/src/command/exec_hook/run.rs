@@ -35,10 +35,10 @@ const ATTEMPTS: usize = 5;
     override_usage = "kubectl game exec-hook run <ACTION> <-l SELECTOR|--pod POD...> [OPTIONS]"
 )]
 pub(crate) struct Run {
-    /// Name of the HookAction; the hook waits until it exists
+    /// Name of the HookAction; if it does not exist, the ExecutionHook waits for it
     action: String,
 
-    /// Select pods by label, as kubectl does: app=arena,zone in (a,b),!canary
+    /// Select pods by label, as in kubectl, for example app=arena,zone in (a,b),!canary
     #[arg(short = 'l', long, value_name = "SELECTOR", value_parser = selector::parse)]
     selector: Option<LabelSelector>,
 
@@ -46,28 +46,28 @@ pub(crate) struct Run {
     #[arg(long, value_name = "POD", num_args = 1..)]
     pod: Vec<String>,
 
-    /// Select only containers of this name; can be repeated [default: all, except for init containers]
+    /// Select only containers with this name; can be repeated [default: all except init containers]
     #[arg(short = 'c', long, value_name = "NAME", num_args = 1..)]
     container: Vec<String>,
 
-    /// Number of containers in which the action runs at a time [default: 64]
+    /// Maximum number of containers in which the action runs at the same time [default: 64]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(i32).range(1..=1024))]
     parallelism: Option<i32>,
 
-    /// Seconds after which the completed ExecutionHook is deleted [default: 3600]
+    /// Time to keep the ExecutionHook after it completes, in seconds [default: 3600]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(0..=604_800))]
     ttl: Option<i32>,
 
-    /// Name of the ExecutionHook [default: ACTION with five random characters]
+    /// Name of the ExecutionHook [default: ACTION followed by five random characters]
     #[arg(long)]
     name: Option<String>,
 
-    /// Follow the ExecutionHook until it is complete; if false, only create it
+    /// Follow the ExecutionHook until it is complete; with --wait=false, only create it
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set,
         num_args = 0..=1, default_missing_value = "true", require_equals = true)]
     wait: bool,
 
-    /// Time to follow it before giving up, for example 90s or 10m [default: no limit]
+    /// Time to wait before giving up, for example 90s or 10m [default: no limit]
     #[arg(short = 't', long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
 
@@ -78,7 +78,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) async fn main(&self) -> Outcome {
         if !self.wait && self.timeout.is_some() {
-            let words = "--timeout has no effect with --wait=false; remove one of them";
+            let words = "--timeout must not be set together with --wait=false; remove one of them";
             return Err(Failure::Refused(words.to_owned()));
         }
         let spec = self.spec()?;
@@ -106,7 +106,7 @@ impl Run {
                 Some(name) => name_of::<ExecutionHook>(name)?.to_owned(),
                 None => random_name(&spec.action_name, RandomState::new().hash_one(attempt)),
             };
-            // Without the right to list it, nothing is created. The end of a hook is seen even if it is deleted at once.
+            // Without permission to list it, nothing is created. The end of a hook deleted at once is seen, too.
             let live = if self.wait {
                 let mut live = LiveList::of(cluster, false, Some(&name)).await?;
                 live.ready().await?;
@@ -220,10 +220,10 @@ mod tests {
             ("freeze -l app=a --pod b", "cannot be used with"),
             (
                 "freeze -l ",
-                "would select all pods of the namespace; name a label",
+                "would select all pods in the namespace; specify a label",
             ),
             ("freeze -l app=a --parallelism 0", "0 is not in 1..=1024"),
-            ("freeze --pod a a", "\"a\" is in the list already"),
+            ("freeze --pod a a", "duplicate pod \"a\""),
             ("freeze --pod deploy/a", "not of kind Pod; use po/NAME or NAME"),
         ] {
             let refused = spec(words).unwrap_err();

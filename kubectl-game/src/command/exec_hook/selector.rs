@@ -8,7 +8,7 @@ use shared_api::syntax::{is_name, is_qualified_name};
 pub(super) fn parse(text: &str) -> Result<LabelSelector, String> {
     if text.trim().is_empty() {
         return Err(
-            "an empty selector would select all pods of the namespace; name a label, for example app=arena"
+            "an empty selector would select all pods in the namespace; specify a label, for example app=arena"
                 .into(),
         );
     }
@@ -22,7 +22,9 @@ pub(super) fn parse(text: &str) -> Result<LabelSelector, String> {
         let differs = |other: &Expression| matches!(other, Expression::Equal(k, v) if k == key && v != value);
         // The map of a LabelSelector would keep one of them.
         if earlier.into_iter().any(differs) {
-            return Err(format!("a label has only one value on a pod; use {key} in (A,B)"));
+            return Err(format!(
+                "a pod can have only one value for label {key}; use {key} in (A,B)"
+            ));
         }
     }
     Ok(Selector::from_iter(expressions).into())
@@ -64,10 +66,10 @@ fn requirement(text: &str) -> Result<Expression, String> {
 
 /// Parses `KEY in (A,B)` or `KEY notin (A,B)`.
 fn set(text: &str, head: &str, values: &str) -> Result<Expression, String> {
-    let wrong = || format!("{text:?} is not KEY in (A,B) or KEY notin (A,B)");
+    let wrong = || format!("{text:?} must have the form KEY in (A,B) or KEY notin (A,B)");
     let values = values.strip_suffix(')').ok_or_else(wrong)?;
     if values.trim().is_empty() {
-        return Err(format!("{text:?} has no values; write at least one"));
+        return Err(format!("{text:?} must have at least one value"));
     }
     let values = values.split(',').map(one_value).collect::<Result<_, _>>();
     match head.split_whitespace().collect::<Vec<_>>().as_slice() {
@@ -82,7 +84,9 @@ fn key(text: &str) -> Result<String, String> {
     if is_qualified_name(text) {
         return Ok(text.to_owned());
     }
-    Err(format!("{text:?} is not a label key; use NAME or DOMAIN/NAME"))
+    Err(format!(
+        "{text:?} is not a valid label key; use NAME or DOMAIN/NAME"
+    ))
 }
 
 fn one_value(text: &str) -> Result<String, String> {
@@ -91,7 +95,8 @@ fn one_value(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "{text:?} is not a label value; use at most 63 letters, digits, -, _ and ., with a letter or digit at both ends"
+        "{text:?} is not a valid label value; use at most 63 letters, digits, -, _ and ., starting and ending with a \
+         letter or digit"
     ))
 }
 
@@ -129,18 +134,21 @@ mod tests {
     #[test]
     fn a_selector_that_would_select_other_pods_is_refused() {
         for (text, words) in [
-            ("", "would select all pods of the namespace; name a label"),
+            ("", "would select all pods in the namespace; specify a label"),
             ("  ", "would select all pods"),
             ("app=arena,", "remove the extra comma"),
-            ("app=a,app=b", "one value on a pod; use app in (A,B)"),
-            ("zone in ()", "has no values"),
-            ("zone in (a", "is not KEY in (A,B)"),
-            ("zone of (a)", "is not KEY in (A,B)"),
+            (
+                "app=a,app=b",
+                "a pod can have only one value for label app; use app in (A,B)",
+            ),
+            ("zone in ()", "must have at least one value"),
+            ("zone in (a", "must have the form KEY in (A,B)"),
+            ("zone of (a)", "must have the form KEY in (A,B)"),
             ("age>3", "do not support < and >"),
-            ("app arena", "\"app arena\" is not a label key"),
-            ("=arena", "\"\" is not a label key"),
-            ("app=a=b", "\"a=b\" is not a label value"),
-            ("app in (a b)", "\"a b\" is not a label value"),
+            ("app arena", "\"app arena\" is not a valid label key"),
+            ("=arena", "\"\" is not a valid label key"),
+            ("app=a=b", "\"a=b\" is not a valid label value"),
+            ("app in (a b)", "\"a b\" is not a valid label value"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(words), "{text:?}: {error}");

@@ -24,8 +24,8 @@ impl Terminate {
         let name = name_of::<ExecutionHook>(&self.name)?;
         cluster.change(name, decide).await?;
         let text = format!(
-            "{name} is being terminated: failed actions are not retried, and containers without a success count as \
-             failed. Commands that are already running are not stopped."
+            "{name} is being terminated: failed actions will not be retried, and containers in which the action has \
+             not succeeded count as failed. Commands that are already running are not stopped."
         );
         print_answer(
             &text,

@@ -12,14 +12,14 @@ const STATUS: &str = "kubectl game status arena -n games  # wait until the rollo
 const RESUME: &str = "kubectl game resume arena -n games  # start the update";
 const WATCH_IT: &str = "kubectl game get arena -w -n games  # watch";
 const PROMOTE_2: &str =
-    "kubectl game promote arena -n games  # continue past the pause of step 2, once it is reached";
+    "kubectl game promote arena -n games  # continue past the pause at step 2 once it is reached";
 const REMOVE_STEPS: &str = "kubectl patch gd arena --type=merge -p \
-    '{\"spec\":{\"updateStrategy\":{\"canary\":null,\"paused\":null}}}' -n games  # roll back without canary steps: \
-    removes them and any pause from the spec";
-const PATCHED: &str = "No hook runs before a pod is patched: pods are patched in service, as maxUnavailable allows. A \
+    '{\"spec\":{\"updateStrategy\":{\"canary\":null,\"paused\":null}}}' -n games  # remove the canary steps and any \
+    pause from the spec, to roll back without them";
+const PATCHED: &str = "Pods are hot-patched while in service, without running a hook, as maxUnavailable allows. A \
     kubelet without support for hot patches restarts the container, which disconnects players.";
 const GATED: &str = "Each pod is updated once its hook succeeds and maxUnavailable allows it.";
-/// Last complete revision of the samples.
+/// Last completed revision of the samples.
 const COMPLETE: Target<'static> = Target::Known("arena-7d4b9c");
 /// Another revision.
 const OTHER: Target<'static> = Target::Known("arena-5f6d8b");
@@ -64,9 +64,9 @@ fn two_steps() -> Value {
 
 #[test]
 fn each_type_of_update_says_when_a_pod_is_updated() {
-    let recreate = "All pods of other revisions are deleted, each once its hook succeeds; once none is left, new pods \
-                    are created.";
-    let on_delete = "With OnDelete, a pod is updated when a user deletes it; no hook runs then.";
+    let recreate = "All pods of other revisions are deleted, each once its hook succeeds; new pods are created after \
+                    the last one is gone.";
+    let on_delete = "With OnDelete, a pod is updated only when a user deletes it, and no hook runs.";
     for (strategy, message, command) in [
         (json!({}), GATED, STATUS),
         (json!({ "type": "RollingUpdate" }), GATED, STATUS),
@@ -89,8 +89,8 @@ fn each_type_of_update_says_when_a_pod_is_updated() {
 fn without_a_hook_before_the_update_pods_wait_for_none() {
     let mut game = with(json!({ "type": "InplaceUpdate" }));
     game.spec.pre_delete_update_strategy = None;
-    let none = "No hook runs before a pod is updated: pods are updated as maxUnavailable allows, and their players \
-                are disconnected.";
+    let none =
+        "Pods are updated as maxUnavailable allows, without running a hook, which disconnects their players.";
     check(&game, OTHER, none, &[STATUS]);
     let restart = none.replace("updated", "replaced");
     check(&game, Target::Restart, &restart, &[STATUS]);
@@ -101,8 +101,8 @@ fn without_a_hook_before_the_update_pods_wait_for_none() {
     check(&game, OTHER, GATED, &[STATUS]);
     let mut recreate = with(json!({ "type": "Recreate" }));
     recreate.spec.pre_delete_update_strategy = None;
-    let message = "No hook runs before a pod is deleted: all pods of other revisions are deleted, and their players \
-                   are disconnected; once none is left, new pods are created.";
+    let message = "All pods of other revisions are deleted without running a hook, which disconnects their players; \
+                   new pods are created after the last one is gone.";
     check(&recreate, OTHER, message, &[STATUS]);
 }
 
@@ -161,8 +161,8 @@ fn canary_steps_are_announced_with_the_first_pause_that_needs_a_person() {
     let message = format!("The 2 canary steps run first; the update pauses at step 2. {GATED}");
     check(&game, OTHER, &message, &[WATCH_IT, PROMOTE_2]);
     let game = with(json!({ "type": "OnDelete", "canary": { "steps": two_steps() } }));
-    let message = "The 2 canary steps run first; the update pauses at step 2. With OnDelete, a pod is updated when a \
-                   user deletes it; no hook runs then.";
+    let message = "The 2 canary steps run first; the update pauses at step 2. With OnDelete, a pod is updated only \
+                   when a user deletes it, and no hook runs.";
     check(&game, OTHER, message, &[WATCH_IT, PROMOTE_2]);
     // With Recreate, steps are invalid.
     let game = with(json!({ "type": "Recreate", "canary": { "steps": two_steps() } }));
@@ -184,7 +184,7 @@ fn a_new_template_in_the_middle_begins_at_the_first_step() {
 #[test]
 fn the_way_back_and_the_first_rollout_run_no_canary_step() {
     let back =
-        format!("This is the last complete revision: no canary step runs on the way back to it. {GATED}");
+        format!("This is the last completed revision, so rolling back to it skips canary steps. {GATED}");
     let complete = canary(&two_steps());
     check(&complete, COMPLETE, &back, &[STATUS]);
     let steps = json!([{ "partition": 1 }, { "pause": { "duration": 600 } }, { "pause": {} }]);
@@ -198,7 +198,7 @@ fn the_way_back_and_the_first_rollout_run_no_canary_step() {
     status.canary = Some(serde_json::from_value(json!({ "revision": "arena-5f6d8b" })).unwrap());
     check(&of_canary, OTHER, &back, &[STATUS]);
 
-    let first = format!("This is the first rollout: no canary step runs. {GATED}");
+    let first = format!("This is the first rollout, so canary steps are skipped. {GATED}");
     let mut unknown = complete.clone();
     unknown.status = None;
     check(&unknown, OTHER, &first, &[STATUS]);
@@ -220,7 +220,7 @@ fn a_template_is_recognized_as_that_of_the_last_complete_revision() {
     let steps = format!("The 2 canary steps run first; the update pauses at step 2. {GATED}");
     check(&game, target, &steps, &[WATCH_IT, PROMOTE_2]);
     let back =
-        format!("This is the last complete revision: no canary step runs on the way back to it. {GATED}");
+        format!("This is the last completed revision, so rolling back to it skips canary steps. {GATED}");
     for collisions in [0, 2] {
         let name = name_of("arena", &Template::read(&template), collisions);
         let status = game.status.as_mut().unwrap();
@@ -236,7 +236,7 @@ fn a_paused_update_is_resumed_first() {
         game.spec.update_strategy.get_or_insert_default().paused = Some(true);
         game
     };
-    let message = "It is paused: no pod is updated until it is resumed.";
+    let message = "Updates are paused: no pod is updated until they are resumed.";
     let types = [
         "RollingUpdate",
         "InplaceUpdate",
@@ -249,14 +249,14 @@ fn a_paused_update_is_resumed_first() {
         check(&game, OTHER, message, &[RESUME]);
     }
     let game = paused(canary(&two_steps()));
-    let steps = format!("{message} Then the 2 canary steps run first.");
+    let steps = format!("{message} The 2 canary steps will then run first.");
     check(&game, OTHER, &steps, &[RESUME]);
     let answer = Outlook::of(&game, FLAGS).undo("arena-5f6d8b");
     assert_eq!(shown(&answer), (steps.as_str(), vec![RESUME.to_owned()]));
-    let back = format!("{message} No canary step runs then.");
+    let back = format!("{message} No canary steps will run.");
     // A step has paused it.
     check(&at_step(&two_steps(), 1), OTHER, &back, &[RESUME]);
-    let restart = "It is paused: no pod is replaced until it is resumed.";
+    let restart = "Updates are paused: no pod is replaced until they are resumed.";
     check(&paused(with(json!({}))), Target::Restart, restart, &[RESUME]);
 }
 
@@ -285,7 +285,7 @@ fn lifecycle_hooks_are_mentioned() {
     let mut game = with(json!({ "type": "InplaceUpdate" }));
     let hook = samples::lifecycle_hook("migrate", json!({ "type": "Pre" }));
     game.spec.lifecycle_hooks = Some(serde_json::from_value(json!([hook])).unwrap());
-    let message = format!("{GATED} Lifecycle hooks run at their points of the rollout.");
+    let message = format!("{GATED} Lifecycle hooks run at their trigger points.");
     check(&game, OTHER, &message, &[STATUS]);
 }
 
@@ -349,8 +349,8 @@ fn a_rollout_that_goes_on_says_which_step_pauses_next() {
     ] {
         let expected = match step {
             Some(step) => (
-                format!("It continues. The update pauses next at step {step}."),
-                format!("kubectl game get arena -w -n games  # watch until step {step} pauses"),
+                format!("It continues. The next pause is at step {step}."),
+                format!("kubectl game get arena -w -n games  # watch until the pause at step {step}"),
             ),
             None => ("It continues.".to_owned(), STATUS.to_owned()),
         };

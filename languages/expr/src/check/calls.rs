@@ -104,7 +104,7 @@ fn with_closure(checker: &mut Checker<'_>, function: Function, args: &[NodeId]) 
         && !body.is_unknown()
     {
         return Err(Fault::mismatch(format!(
-            "the closure of {function} must be true or false, not {body}"
+            "the closure of {function} must return true or false, not {body}"
         )));
     }
     let unknown = walked.is_unknown();

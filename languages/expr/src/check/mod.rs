@@ -244,7 +244,7 @@ impl Checker<'_> {
             ))),
             ty if ty.is_list() && (index.is_integer() || index.is_unknown()) => Ok(held.element()),
             ty if ty.is_list() => Err(Fault::mismatch(format!(
-                "{held} has no fields: use an integer index such as [0], or any(…, .{})",
+                "{held} has no fields; use an integer index such as [0], or any(…, .{})",
                 name.map_or("field", |name| name)
             ))),
             _ => Err(Fault::mismatch(match name {
@@ -375,8 +375,8 @@ fn unary(op: UnaryOp, operand: &Ty) -> Result<Ty, Fault> {
         UnaryOp::Not => Err(Fault::mismatch(format!(
             "`not` needs true or false, not {operand}"
         ))),
-        UnaryOp::Minus | UnaryOp::Plus => {
-            Err(Fault::mismatch(format!("a sign needs a number, not {operand}")))
-        }
+        UnaryOp::Minus | UnaryOp::Plus => Err(Fault::mismatch(format!(
+            "unary `+` and `-` need a number, not {operand}"
+        ))),
     }
 }

@@ -48,8 +48,8 @@ impl Allowance {
         }
         if self.tried >= MAX_PATTERNS {
             return Err(Fault::budget(format!(
-                "the regular expression {} exceeds the limit of {MAX_PATTERNS} different ones in a spec; join them \
-                 with |, or reuse one",
+                "the regular expression {} exceeds the limit of {MAX_PATTERNS} different regular expressions in a \
+                 spec; combine some of them with |",
                 quoted(source)
             )));
         }
@@ -72,8 +72,8 @@ impl Allowance {
 
 fn spent(source: &str) -> Fault {
     Fault::budget(format!(
-        "the regular expression {} exceeds the limit of {} KiB for all compiled ones of a spec; use fewer or \
-         smaller character classes, and (?i) only where it is needed",
+        "the regular expression {} exceeds the limit of {} KiB for all compiled regular expressions of a spec; use \
+         fewer or smaller character classes, and (?i) only where needed",
         quoted(source),
         MAX_BYTES / 1024
     ))

@@ -60,14 +60,14 @@ fn is_length_of_result(tree: &Tree, id: NodeId) -> bool {
     }
 }
 
-/// Fails if several expressions are separated by `;`, of which only the last would count.
+/// Fails if several expressions are separated by `;`, of which only the last is evaluated.
 pub(crate) fn one_expression(tree: &Tree) -> Result<(), Fault> {
     let sequence = tree.ids().find_map(|id| match tree.kind(id) {
         Kind::Sequence(parts) => parts.get(1).copied(),
         _ => None,
     });
     sequence.map_or(Ok(()), |second| {
-        let message = "only the last of several expressions would count; join them with && instead of `;`";
+        let message = "only the last of several expressions is evaluated; join them with && instead of `;`";
         Err(Fault::syntax(tree.span(second), message))
     })
 }

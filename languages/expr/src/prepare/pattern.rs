@@ -56,9 +56,7 @@ impl<'a> ParsedPattern<'a> {
             )));
         }
         if holds_cut_bytes(source) {
-            return Err(Fault::runtime(
-                "a regular expression must not contain part of a character",
-            ));
+            return Err(Fault::runtime("a regular expression must be valid UTF-8"));
         }
         let translated = re2::translate(source).map_err(|reason| bad(source, &reason))?;
         if translated.effort > MAX_EFFORT {
@@ -91,7 +89,7 @@ impl<'a> ParsedPattern<'a> {
                 quoted(source)
             )) } else {
                 let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                bad(source, text.lines().last().unwrap_or("it does not parse"))
+                bad(source, text.lines().last().unwrap_or("syntax error"))
             })?;
         let bytes = nfa.memory_usage();
         let states = DFA::config()
@@ -116,7 +114,7 @@ impl Pattern {
 }
 
 fn bad(source: &str, reason: &str) -> Fault {
-    Fault::runtime(format!("bad regular expression {}: {reason}", quoted(source)))
+    Fault::runtime(format!("invalid regular expression {}: {reason}", quoted(source)))
 }
 
 /// Formats a pattern for an error, truncated to [`QUOTED`] bytes.
@@ -143,7 +141,7 @@ impl Patterns {
             {
                 if out.len() >= MAX_PATTERNS {
                     let message = format!(
-                        "the condition has more than {MAX_PATTERNS} regular expressions; join them with |"
+                        "the condition has more than {MAX_PATTERNS} regular expressions; combine some of them with |"
                     );
                     return Err(Fault::budget(message).at(tree.span(id)));
                 }

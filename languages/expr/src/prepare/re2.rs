@@ -246,14 +246,14 @@ impl Translator {
             return Ok(());
         };
         let Some(inner) = group.operand else {
-            return Err(format!("there is nothing to repeat before {op}"));
+            return Err(format!("nothing to repeat before {op}"));
         };
         if group.repeated {
             return Err(format!("invalid nested repetition {op}"));
         }
         let product = inner.saturating_mul(count.max(1));
         if count > 1 && product > MAX_REPEAT {
-            return Err(format!("repeats more than {MAX_REPEAT} times"));
+            return Err(format!("the repeat count is greater than {MAX_REPEAT}"));
         }
         group.operand = Some(product);
         group.largest = group.largest.max(product);

@@ -15,7 +15,7 @@ pub(crate) fn integer(value: &Value<'_>) -> Result<i64, Fault> {
         Value::Float(n) => number::truncate(*n).ok_or_else(|| Fault::runtime("the number is out of range")),
         Value::Whole(n) => i64::try_from(*n).map_err(|_| Fault::runtime("the number is out of range")),
         other => Err(Fault::runtime(format!(
-            "an integer is needed here, not {}",
+            "an integer is required here, not {}",
             other.describe()
         ))),
     }
@@ -53,7 +53,7 @@ pub(crate) fn fetch<'a>(base: &Value<'a>, key: &Value<'a>, budget: &mut Budget) 
         Value::Nil => Err(Fault::runtime(match key.as_str() {
             Some(name) => {
                 format!(
-                    "cannot read `{name}` of {}; write ?.{name} where it may be absent",
+                    "cannot read `{name}` of {}; use ?.{name} if the value may be absent",
                     base.describe()
                 )
             }

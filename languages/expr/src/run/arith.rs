@@ -166,7 +166,7 @@ pub(crate) fn negate<'a>(value: &Value<'a>, rules: Rules) -> Result<Value<'a>, F
         Value::Whole(n) => Ok(Value::Whole(-n)),
         Value::Float(n) => Ok(Value::Float(-n)),
         _ => Err(Fault::runtime(format!(
-            "a sign needs a number, not {}",
+            "unary `+` and `-` need a number, not {}",
             value.describe()
         ))),
     }

@@ -59,7 +59,7 @@ impl Budget {
         self.step(count)?;
         take(&mut self.elements, count).ok_or_else(|| {
             Fault::budget(format!(
-                "the condition builds lists of more than {MAX_ELEMENTS} elements"
+                "the condition creates lists with more than {MAX_ELEMENTS} elements"
             ))
         })
     }
@@ -67,8 +67,11 @@ impl Budget {
     /// Charges for building text of this many bytes.
     pub(crate) fn text(&mut self, bytes: usize) -> Result<(), Fault> {
         self.read(bytes)?;
-        take(&mut self.text, bytes)
-            .ok_or_else(|| Fault::budget(format!("the condition builds more than {MAX_TEXT} bytes of text")))
+        take(&mut self.text, bytes).ok_or_else(|| {
+            Fault::budget(format!(
+                "the condition creates more than {MAX_TEXT} bytes of text"
+            ))
+        })
     }
 }
 

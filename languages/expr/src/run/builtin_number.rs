@@ -27,7 +27,11 @@ pub(crate) fn call<'a>(
                 gather(function, arg, &mut numbers, budget)?;
             }
             if numbers.is_empty() {
-                return Ok(Absent::nothing("the mean or median of an empty list"));
+                return Ok(Absent::nothing(if function == Function::Mean {
+                    "mean(…) of an empty list"
+                } else {
+                    "median(…) of an empty list"
+                }));
             }
             Ok(Value::Float(if function == Function::Mean {
                 mean(&numbers)

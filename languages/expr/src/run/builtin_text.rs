@@ -63,7 +63,7 @@ pub(crate) fn call<'a>(
         Function::Trim => Value::text(match other {
             Some(signs) if signs.len() > MAX_TRIMMED => {
                 return Err(Fault::budget(format!(
-                    "trim accepts at most {MAX_TRIMMED} bytes of characters to remove"
+                    "the characters to remove in trim must be at most {MAX_TRIMMED} bytes long"
                 )));
             }
             Some(signs) => text.trim_matches(|sign| signs.contains(sign)),
@@ -115,11 +115,11 @@ fn position<'a>(at: Option<usize>) -> Value<'a> {
 
 fn repeat<'a>(text: &str, count: &Value<'a>, budget: &mut Budget) -> Result<Value<'a>, Fault> {
     let count = usize::try_from(integer(count)?)
-        .map_err(|_| Fault::runtime("repeat needs a count of zero or more"))?;
+        .map_err(|_| Fault::runtime("the count of repeat must be greater than or equal to 0"))?;
     let bytes = text.len().saturating_mul(count);
     if bytes.max(count) >= MAX_REPEATED {
         return Err(Fault::budget(format!(
-            "repeat returns more than {MAX_REPEATED} bytes"
+            "repeat would return more than {MAX_REPEATED} bytes"
         )));
     }
     budget.text(bytes)?;

@@ -22,7 +22,7 @@ impl<'a> Scope<'a> {
     fn new(value: Value<'a>) -> Result<Self, Fault> {
         value.present()?;
         let Value::List(list) = value else {
-            let mut message = format!("a list is needed here, not {}", value.describe());
+            let mut message = format!("a list is required here, not {}", value.describe());
             if matches!(value, Value::Map(_)) {
                 message.push_str("; use values(…)");
             }
@@ -316,7 +316,7 @@ pub(crate) fn sort_pairs<'a>(
     keyed.iter().try_for_each(|(key, _)| key.comparable(rules))?;
     for pair in keyed.windows(2) {
         if let [(a, _), (b, _)] = pair {
-            let mixed = |_| format!("cannot sort {} and {}", a.describe(), b.describe());
+            let mixed = |_| format!("{} and {} cannot be sorted together", a.describe(), b.describe());
             order(a, b)
                 .map_err(mixed)
                 .map_err(Fault::runtime)?

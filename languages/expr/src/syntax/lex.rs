@@ -167,10 +167,7 @@ impl Lexer<'_> {
         loop {
             match self.bump() {
                 None | Some('\n') => {
-                    return self.fail(
-                        start,
-                        format!("text is not closed: the closing {quote} is missing"),
-                    );
+                    return self.fail(start, format!("unterminated string: missing closing {quote}"));
                 }
                 Some('\\') => {
                     self.bump();
@@ -192,7 +189,7 @@ impl Lexer<'_> {
         let mut text = String::new();
         loop {
             match self.bump() {
-                None => return self.fail(start, "text is not closed: the closing ` is missing"),
+                None => return self.fail(start, "unterminated string: missing closing `"),
                 Some('`') if self.peek() == Some('`') => {
                     self.bump();
                     text.push('`');
@@ -214,7 +211,7 @@ impl Lexer<'_> {
             }
         } else if self.accept("*") {
             let Some(end) = self.rest().find("*/") else {
-                return self.fail(start, "comment is not closed: */ is missing");
+                return self.fail(start, "unterminated comment: missing closing */");
             };
             self.at += end + 2;
         } else {
@@ -289,7 +286,7 @@ impl Lexer<'_> {
             let text = self.since(start).to_owned();
             return self.fail(
                 start,
-                format!("bad number syntax `{text}`: put a space after the number"),
+                format!("invalid number `{text}`; put a space after the number"),
             );
         }
         self.emit_number(start)

@@ -136,8 +136,8 @@ pub(crate) fn unknown_name(name: &str) -> String {
     match near {
         Some(near) => format!("unknown name `{name}`; did you mean `{near}`?"),
         None => format!(
-            "unknown name `{name}`; known names are result, response, job, exec and the functions; \
-             text needs quotes: \"{name}\""
+            "unknown name `{name}`; use result, response, job, exec or a function, or put quotes around text: \
+             \"{name}\""
         ),
     }
 }

@@ -106,7 +106,7 @@ impl Parser {
 
     pub(crate) fn unexpected_with<T>(&self, remedy: &str) -> Result<T, Fault> {
         let message = match self.token() {
-            Token::End => format!("the condition ends too early{remedy}"),
+            Token::End => format!("unexpected end of the condition{remedy}"),
             token => match meant(token) {
                 Some(meant) => format!("unexpected {}; did you mean `{meant}`?", token.describe()),
                 None => format!("unexpected {}{remedy}", token.describe()),

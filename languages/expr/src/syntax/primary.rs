@@ -136,12 +136,10 @@ impl Parser {
             return Err(Fault::mismatch(format!("`{name}` is not a function")).at(span));
         };
         if args.len() != function.arity() {
-            return Err(Fault::mismatch(format!(
-                "{name} takes {} argument(s), not {}",
-                function.arity(),
-                args.len()
-            ))
-            .at(span));
+            let arity = function.arity();
+            let noun = if arity == 1 { "argument" } else { "arguments" };
+            let message = format!("{name} takes {arity} {noun}, not {}", args.len());
+            return Err(Fault::mismatch(message).at(span));
         }
         Ok(self.push(Kind::EnvCall(function, args), span))
     }

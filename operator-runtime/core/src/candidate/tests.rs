@@ -255,7 +255,8 @@ fn a_leader_ends_when_the_version_of_its_lease_goes_back() {
         one.wrote(&LeaseCall::Create, at(0), WriteOutcome::Done("900".to_owned()));
         one
     };
-    let why = "its version went back from 900 to 510: etcd was restored from a backup";
+    let why =
+        "has an older resourceVersion than before (510 after 900); etcd was probably restored from a backup";
     let ended = |one: &Candidate| {
         assert_eq!(one.leads_until(at(3)), None);
         assert_eq!(one.rewound().unwrap().to_string(), why);

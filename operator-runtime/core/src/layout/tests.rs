@@ -61,14 +61,14 @@ fn who_waits_says_for_whom_and_what_to_do() {
     assert_eq!(
         waits(&mut layouts("0/3"), &both[1..], 0).as_deref(),
         Some(
-            "waiting for shard 1/2, led by new, to stop: this is shard 0/3, and processes with different shard counts \
-             must not work at the same time; start all processes with the same COUNT"
+            "waiting for shard 1/2 (leader new) to stop: this process is shard 0/3, and processes with different \
+             shard counts must not run at the same time; use the same COUNT in --shard everywhere"
         )
     );
     let for_one = waits(&mut layouts("0/3"), &both[..1], 0).unwrap();
-    assert!(for_one.starts_with("waiting for a process without --shard, led by old, to stop"));
+    assert!(for_one.starts_with("waiting for a process without --shard (leader old) to stop"));
     let of_one = waits(&mut layouts(""), &both, 0).unwrap();
-    assert!(of_one.contains("shard 1/2, led by new, to stop: this is a process without --shard"));
+    assert!(of_one.contains("shard 1/2 (leader new) to stop: this process is running without --shard"));
 }
 
 #[test]

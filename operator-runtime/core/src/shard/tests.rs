@@ -22,20 +22,20 @@ fn a_shard_is_read_as_it_is_written() {
 #[test]
 fn what_is_no_shard_is_named_with_what_would_be_one() {
     let wrong = [
-        ("x", "\"x\" is not INDEX/COUNT: write two numbers, such as 0/3"),
-        ("", "\"\" is not INDEX/COUNT"),
-        ("1", "\"1\" is not INDEX/COUNT"),
-        ("/3", "\"/3\" is not INDEX/COUNT"),
-        ("-1/3", "\"-1/3\" is not INDEX/COUNT"),
-        ("+1/3", "\"+1/3\" is not INDEX/COUNT"),
-        ("01/3", "\"01/3\" is not INDEX/COUNT"),
-        ("1/3/5", "\"1/3/5\" is not INDEX/COUNT"),
-        ("0/99999", "\"0/99999\" is not INDEX/COUNT"),
-        ("0/0", "\"0/0\" has a COUNT of 0; use a COUNT from 1 to 64"),
-        ("0/65", "\"0/65\" has a COUNT of 65; use a COUNT from 1 to 64"),
+        ("x", "\"x\" must have the form INDEX/COUNT, such as 0/3"),
+        ("", "\"\" must have the form INDEX/COUNT"),
+        ("1", "\"1\" must have the form INDEX/COUNT"),
+        ("/3", "\"/3\" must have the form INDEX/COUNT"),
+        ("-1/3", "\"-1/3\" must have the form INDEX/COUNT"),
+        ("+1/3", "\"+1/3\" must have the form INDEX/COUNT"),
+        ("01/3", "\"01/3\" must have the form INDEX/COUNT"),
+        ("1/3/5", "\"1/3/5\" must have the form INDEX/COUNT"),
+        ("0/99999", "\"0/99999\" must have the form INDEX/COUNT"),
+        ("0/0", "\"0/0\" has a COUNT of 0; COUNT must be from 1 to 64"),
+        ("0/65", "\"0/65\" has a COUNT of 65; COUNT must be from 1 to 64"),
         (
             "3/3",
-            "\"3/3\" does not exist: shards are counted from 0, so the last of 3 is 2/3",
+            "\"3/3\" does not exist; INDEX starts at 0, so the last shard is 2/3",
         ),
     ];
     for (text, words) in wrong {

@@ -179,7 +179,7 @@ async fn an_update_is_refused_for_what_it_brings() {
             let warnings = caller
                 .allowed(path, &update(namespace, new.clone(), new), about)
                 .await;
-            assert_has(&warnings, "not checked");
+            assert_has(&warnings, "not validated: it ");
         }
         // Another spec that nobody can read is refused.
         for (about, new, old, words) in [

@@ -129,7 +129,7 @@ async fn a_definition_is_kept_however_many_versions_it_has() {
         for label in ["", r#""io.tencent.bcs.dev/deletion-allow":"always""#] {
             let review = of("tkex.tencent.com", label, &versions);
             let message = caller.refused("/guard", &review, 403, about).await;
-            assert_has(&message, "every object of the kind would be deleted");
+            assert_has(&message, "all objects of this kind would be deleted");
             assert_has(
                 &message,
                 &format!("kubectl label customresourcedefinition {NAME} "),
@@ -637,7 +637,7 @@ async fn a_deep_object_that_is_stored_already_goes_with_its_label_or_its_namespa
     let delete = ["delete", "hooktemplate", "kept"];
     let refusal = installation.refused(&delete, "");
     assert_has(&refusal, "deletion of HookTemplate kept is refused: ");
-    assert_has(&refusal, "gates whose hooks use it would stay closed");
+    assert_has(&refusal, "so their gates would stay closed");
     let all = ["delete", "hooktemplates", "--all"];
     assert!(installation.kubectl(&all, "").is_err());
     let left = installation.must(&["get", "hooktemplates", "--output=name"], "");

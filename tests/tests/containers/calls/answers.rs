@@ -25,9 +25,9 @@ async fn an_answer_is_quoted_only_if_its_author_allows_it() {
     let headers = json!([{ "name": "X-Token", "value": "hush-of-header" }]);
     let mut sent = get("admin", "/page?token=hush-of-query");
     sent["httpGet"]["httpHeaders"] = headers;
-    let hidden = "hidden because it may contain a Secret; set quoteAnswers: true to show it";
-    let page_hidden = format!("received status 503: {hidden}");
-    let long_hidden = format!("received status 500: {hidden}");
+    let hidden = "the response is hidden because it may contain a Secret; set quoteAnswers: true to show it";
+    let page_hidden = format!("received status 503; {hidden}");
+    let long_hidden = format!("received status 500; {hidden}");
     let page_shown = "received status 503: the world is broken; you sent ***** and *****";
     for (name, action, quotes, wanted) in [
         ("hidden", sent.clone(), false, page_hidden.as_str()),
@@ -60,7 +60,7 @@ async fn a_redirect_leads_to_no_other_server() {
     next_door.otherwise(Answer::status(200));
     let itself = format!("{ip}:{GAME_PORT}");
     let not_followed = "redirects to another host, port or scheme are not followed";
-    let metadata = "a cloud metadata address, which no hook may call";
+    let metadata = "a cloud metadata address; hooks can never call it";
     let refused: [(_, String, Kind, _); 9] = [
         ("host", other.url("/"), HTTP_STATUS, not_followed),
         ("port", next_door.url("/"), HTTP_STATUS, not_followed),
@@ -93,7 +93,7 @@ async fn a_redirect_leads_to_no_other_server() {
             "file",
             "file:///etc/passwd".into(),
             EGRESS_FORBIDDEN,
-            "the scheme file is not allowed",
+            "scheme file is not allowed",
         ),
         ("loop", "/loop".into(), HTTP_STATUS, "more than 3 redirects"),
     ];

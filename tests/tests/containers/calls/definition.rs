@@ -36,7 +36,8 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
     let socket_to = json!({ "tcpSocket": { "port": 1, "host": "a" } });
     let misspelt = json!({ "httpget": { "port": 1 } });
     let exclude = "action: exec, httpGet and tcpSocket are mutually exclusive; keep one";
-    let no_host = "httpGet.host: is not supported: the request goes to the IP of the selected pod; remove it";
+    let no_host = "httpGet.host: is not supported, because the request is sent to the IP of the selected pod; \
+                   remove it";
     let cases = [
         (
             "neither",
@@ -55,24 +56,32 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
         (
             "zero",
             get(0, "/"),
-            "httpGet.port: 0 is not a port; use a number from 1 to 65535",
+            "httpGet.port: 0 is not a valid port; use a number from 1 to 65535",
         ),
-        ("high", socket(65_536), "tcpSocket.port: 65536 is not a port"),
-        ("text", get("70000", "/"), "httpGet.port: \"70000\" is not a port"),
+        (
+            "high",
+            socket(65_536),
+            "tcpSocket.port: 65536 is not a valid port",
+        ),
+        (
+            "text",
+            get("70000", "/"),
+            "httpGet.port: \"70000\" is not a valid port",
+        ),
         (
             "path",
             get("admin", "reload"),
-            "\"reload\" is not a path; start it with /",
+            "\"reload\" is not a valid path; it must start with /",
         ),
         (
             "url",
             get("admin", "http://game/"),
-            "\"http://game/\" is not a path; start it with /",
+            "\"http://game/\" is not a valid path; it must start with /",
         ),
         (
             "scheme",
             with("scheme", json!("https")),
-            "httpGet.scheme: \"https\" is not allowed",
+            "httpGet.scheme: must be HTTP or HTTPS, not \"https\"",
         ),
         (
             "field",
@@ -82,17 +91,17 @@ async fn problems_of_an_action_are_named_before_anything_is_called() {
         (
             "split",
             header("X-A", "a\r\nX-B: b"),
-            "httpHeaders[0].value: contains a line break",
+            "httpHeaders[0].value: must not contain line breaks",
         ),
         (
             "name",
             header("X A", "a"),
-            "httpHeaders[0].name: \"X A\" is not a header name",
+            "httpHeaders[0].name: \"X A\" is not a valid header name",
         ),
         (
             "framing",
             header("Content-Length", "9"),
-            "header Content-Length must not be set by hooks",
+            "hooks must not set header Content-Length",
         ),
     ];
     for (name, action, _) in &cases {
@@ -131,7 +140,7 @@ async fn a_port_beyond_32_bits_is_a_problem_like_any_other() {
     assert_eq!(reason, "InvalidAction", "{message}");
     assert_has(
         message,
-        "httpGet.port: 5000000000 is not a port; use a number from 1 to 65535",
+        "httpGet.port: 5000000000 is not a valid port; use a number from 1 to 65535",
     );
     let log = fleet.hooks.as_ref().unwrap().process.tail(usize::MAX);
     assert!(!log.contains("hush"), "the log has the headers of an action");

@@ -76,7 +76,7 @@ async fn the_answer_of_another_run_of_the_container_is_no_success() {
     shown(has_restarted).await;
     server.permit(1);
     let message = failure(&fleet, "restarts", COMMAND_LOST).await;
-    assert_has(&message, "ended in the meantime");
+    assert_has(&message, "terminated in the meantime");
     // The next try is one of the new run.
     server.await_received(2).await;
     server.permit(2);
@@ -114,7 +114,7 @@ async fn the_ip_in_the_status_of_the_pod_is_called() {
             let name = format!("{pod}-{kind}");
             begin_in(&fleet, &name, action, &[pod]).await;
             let message = failure(&fleet, &name, EGRESS_FORBIDDEN).await;
-            assert_has(&message, "which no hook may call and no flag allows");
+            assert_has(&message, "hooks can never call it, and no flag can allow it");
         }
     }
     // An IP may come after the container runs.

@@ -135,7 +135,8 @@ async fn a_server_that_does_not_answer_has_a_limited_time() {
     let entry = &status.hook_statuses[0];
     let message = error_of(entry, ACTION_TIMED_OUT);
     let tries = entry.attempts;
-    let wanted = format!("no success within 3s (attempts: {tries}); last attempt: timed out after");
+    let wanted =
+        format!("the action did not succeed within 3s (attempts: {tries}); last attempt: timed out after");
     assert_has(&message, &wanted);
     let received = i32::try_from(server.counts("/ends").received).unwrap();
     assert_eq!((entry.succeed, received), (Some(false), tries));
@@ -168,7 +169,7 @@ async fn a_connection_is_opened_and_closed() {
     let message = failure(&fleet, "closed", UNREACHABLE).await;
     assert_eq!(message, format!("connection refused by {ip}:1"));
     let message = failure(&fleet, "unknown", TRY_FAILED).await;
-    assert_has(&message, "has no TCP port nope; its ports are admin");
+    assert_has(&message, "has no TCP port named nope; its named TCP ports: admin");
 }
 
 #[tokio::test]
@@ -196,7 +197,8 @@ async fn the_container_names_the_port_and_must_run() {
         let spec = json!({ "actionName": hook, "podSelection": selection });
         let _ = create(&fleet, hook, spec).await;
         let message = failure(&fleet, hook, TRY_FAILED).await;
-        let wanted = format!("container game of pod {pod} has no TCP port {port}; its ports are admin");
+        let wanted =
+            format!("container game of pod {pod} has no TCP port named {port}; its named TCP ports: admin");
         assert_eq!(message, wanted);
     }
     // The server listens at this port, but this container does not run.

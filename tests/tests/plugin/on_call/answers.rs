@@ -36,7 +36,7 @@ async fn a_value_that_the_answer_does_not_have_is_named_and_corrected() {
     let facts = [
         format!("HookTemplate {TEMPLATE}"),
         format!("http://{address}"),
-        "key \"player\" is not found among".to_owned(),
+        "key \"player\" not found; existing keys:".to_owned(),
     ];
     let facts = facts.each_ref().map(String::as_str);
     let why = on_call.why_until(&facts, "hookerrors", &on_call.edit()).await;
@@ -72,7 +72,7 @@ async fn a_query_that_matches_no_series_is_named_and_corrected() {
     let facts = [
         template.as_str(),
         query,
-        "no data: the query matched no series (onNoData Error)",
+        "no data: the query matched no series (onNoData: Error)",
     ];
     let why = on_call.why_until(&facts, "hookerrors", &on_call.edit()).await;
     assert_has(&why.first().purpose, "onNoData");

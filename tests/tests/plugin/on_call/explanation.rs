@@ -161,8 +161,8 @@ fn the_first_screen_ends_after_its_last_line() {
 
 #[test]
 fn commands_purposes_and_the_link_are_separated() {
-    let out = "It waits # still.\n\nNext:\n  kubectl edit hooktemplate empty -n a  # if 10.0.0.7:9091 is wrong\n  \
-               kubectl game skip p --reason 'WHY'\n\nRunbook: \
+    let out = "It waits # still.\n\nNext:\n  kubectl edit hooktemplate empty -n a  # fix the URL if 10.0.0.7:9091 is \
+               wrong\n  kubectl game skip p --reason 'WHY'\n\nRunbook: \
                https://github.com/hookgate/hookgate/blob/main/docs/runbook.md#hookerrors\n";
     let explanation = Explanation::read(out.to_owned());
     let printed = |command: &str, purpose: &str| Printed {
@@ -172,7 +172,7 @@ fn commands_purposes_and_the_link_are_separated() {
     let expected = [
         printed(
             "kubectl edit hooktemplate empty -n a",
-            "if 10.0.0.7:9091 is wrong",
+            "fix the URL if 10.0.0.7:9091 is wrong",
         ),
         printed("kubectl game skip p --reason 'WHY'", ""),
     ];

@@ -21,7 +21,7 @@ async fn a_wrong_port_is_named_with_its_url_and_corrected_in_the_template() {
     let refused = format!("connection refused by {address}");
     // Before the last error, which ends the run.
     let early = on_call
-        .why_until(&[&refused, "errors in a row so far"], "", "")
+        .why_until(&[&refused, "consecutive errors so far"], "", "")
         .await;
     assert!(!early.out.contains("No action needed"), "{}", early.out);
     let template = format!("HookTemplate {TEMPLATE}");

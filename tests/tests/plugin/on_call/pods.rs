@@ -41,7 +41,7 @@ async fn no_node_fits(update_strategy: Value, headline: &str) {
         .why_until(&[headline, &cause], "minimumpodsunavailable", &describe)
         .await;
     assert_eq!(why.first().command, describe);
-    assert_eq!(why.first().purpose, "its events");
+    assert_eq!(why.first().purpose, "show its events");
     assert_eq!(why.out.matches(NO_NODE).count(), 1, "{}", why.out);
     assert!(!why.out.contains("is not waiting:"), "{}", why.out);
     on_call.report_unscheduled(first).await;
@@ -63,7 +63,7 @@ async fn no_node_fits(update_strategy: Value, headline: &str) {
 
 #[tokio::test]
 async fn pods_without_a_node_are_named_although_enough_others_are_available() {
-    let headline = "has pods that do not start: 3 of 5 pods are available.";
+    let headline = "has pods that fail to start: 3 of 5 pods are available.";
     no_node_fits(json!({ "maxUnavailable": 2 }), headline).await;
 }
 
@@ -87,10 +87,10 @@ async fn an_image_that_new_pods_cannot_pull_is_named_and_rolled_back() {
     let mut new = pods.keys().filter(|pod| !serving.contains_key(*pod));
     let pod = new.next().unwrap();
     let undo = format!("kubectl game undo {GAME} -n {}", fleet.namespace);
-    let cause = format!("Pod {pod} does not start: {NO_IMAGE}.");
+    let cause = format!("Pod {pod} fails to start: {NO_IMAGE}.");
     let why = on_call
         .why_until(
-            &["has pods that do not start", &cause],
+            &["has pods that fail to start", &cause],
             "minimumpodsunavailable",
             &undo,
         )
@@ -131,7 +131,7 @@ async fn an_image_that_pods_cannot_pull_in_place_is_named_once_and_rolled_back()
     })
     .await;
     let names: Vec<&str> = ended.iter().map(String::as_str).collect();
-    let cause = format!("2 pods ({}) do not start: {NO_IMAGE}.", names.join(", "));
+    let cause = format!("2 pods ({}) fail to start: {NO_IMAGE}.", names.join(", "));
     let undo = format!("kubectl game undo {GAME} -n {}", fleet.namespace);
     let why = on_call
         .why_until(&["(InPlaceStalled)", &cause], "inplacestalled", &undo)

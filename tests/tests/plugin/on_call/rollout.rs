@@ -115,13 +115,13 @@ fn ways_out<'w>(why: &'w Explanation, first: &[&str]) -> &'w Printed {
         ),
         (
             format!("kubectl game abort {GAME} "),
-            "roll back: also ends the pause",
+            "roll back, which also ends the pause",
         ),
     ]);
     if is_edited {
         let resume = (
             format!("kubectl game resume {GAME} "),
-            "after an edit: ends the pause",
+            "end the pause after editing the hook",
         );
         expected.push(resume);
     }
@@ -132,7 +132,7 @@ fn ways_out<'w>(why: &'w Explanation, first: &[&str]) -> &'w Printed {
     }
     let promote = &why.commands[first.len()];
     assert_has(&promote.command, "--despite-failure --reason 'WHY'");
-    let paused = why.out.contains("the workload stays paused until it is resumed.");
+    let paused = why.out.contains("the workload stays paused until you resume it.");
     assert_eq!(paused, is_edited, "{}", why.out);
     &why.commands[first.len() + 1]
 }

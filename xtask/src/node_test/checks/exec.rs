@@ -120,7 +120,12 @@ async fn decides(harness: &Harness<'_>) -> Outcome<()> {
             "exited with code 127",
         ),
         ("missing", script("", missing), Phase::Error, "no-such-program"),
-        ("hang", script("", short), Phase::Error, "did not end within 2s"),
+        (
+            "hang",
+            script("", short),
+            Phase::Error,
+            "did not finish within 2s",
+        ),
         (
             "flood",
             script(flood, json!({})),
@@ -131,7 +136,7 @@ async fn decides(harness: &Harness<'_>) -> Outcome<()> {
             "judged",
             script(flood, condition("len(result) > 0")),
             Phase::Error,
-            "but a condition can read at most",
+            "but conditions can read at most",
         ),
     ] {
         create(harness, name, metric).await?;

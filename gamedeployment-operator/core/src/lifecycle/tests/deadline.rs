@@ -47,7 +47,7 @@ fn a_rollout_that_takes_too_long_gets_no_further_pod() {
         Some(world.timer().unwrap().running_since.unwrap().timestamp() + std::time::Duration::from_mins(10))
     );
     let message = world.message("Progressing");
-    assert!(message.contains("; the rollout is aborted at "), "{message}");
+    assert!(message.contains("; the rollout will be aborted at "), "{message}");
     world.pass(599);
     world.settle();
     assert_eq!(world.condition("Progressing").1, "RollingOut");
@@ -55,7 +55,8 @@ fn a_rollout_that_takes_too_long_gets_no_further_pod() {
     world.settle();
     assert_exceeded(&world);
     let message = world.message("UpdateBlocked");
-    let expected = "spec.updateStrategy.timeoutSeconds: 600 s have passed; 1 of 4 pods have revision new, 0 of them are available; no further pods are updated; ";
+    let expected = "the rollout exceeded spec.updateStrategy.timeoutSeconds (600s): 1 of 4 pods are at revision new, 0 \
+                    of them available; no further pods are updated; ";
     assert!(message.starts_with(expected), "{message}");
     // Another pod of the revision would have room. A lost old pod comes back at its revision.
     world.starting.clear();
@@ -134,7 +135,9 @@ fn pauses_do_not_count() {
     world.settle();
     let message = world.message("Progressing");
     assert!(
-        message.contains("; timeoutSeconds: 400 of 600 s have passed; this wait does not count"),
+        message.contains(
+            "; 400s of the 600s timeout (timeoutSeconds) used; the timer is stopped during this wait"
+        ),
         "{message}"
     );
     assert_eq!(world.wake, None);
@@ -416,7 +419,8 @@ fn the_obstacle_that_the_rollout_met_stays_in_the_message() {
         assert_exceeded(&world);
         let message = world.message("UpdateBlocked");
         assert!(
-            message.contains("; NotInPlaceUpdatable: 4 pods: only container images"),
+            message
+                .contains("; NotInPlaceUpdatable: 4 pods cannot be updated in place: only container images"),
             "{message}"
         );
     }

@@ -160,7 +160,7 @@ fn a_paused_first_rollout_says_what_its_pods_wait_for() {
     let message = world.message("Progressing");
     assert!(
         message.starts_with(
-            "0 of 2 pods are created; to continue, set spec.updateStrategy.paused to false; lifecycle hooks"
+            "0 of 2 pods have been created; to continue, set spec.updateStrategy.paused to false; lifecycle hook"
         ),
         "{message}"
     );

@@ -54,7 +54,7 @@ fn a_pod_that_is_still_ending_holds_up_mid_and_the_new_pods() {
     assert_eq!(world.condition("Progressing").1, "RollingOut");
     let message = world.message("Progressing");
     assert!(
-        message.starts_with("pods of earlier revisions: 3; new pods"),
+        message.starts_with("3 pods of earlier revisions are left; new pods"),
         "{message}"
     );
     world.terminating.clear();
@@ -357,7 +357,9 @@ fn what_the_missing_pods_wait_for_is_named() {
     assert_eq!(world.condition("Progressing").1, "LifecycleHookWaiting");
     let message = world.message("Progressing");
     assert!(
-        message.starts_with("0 of 3 pods are updated; lifecycle hooks wait until"),
+        message.starts_with(
+            "0 of 3 pods are updated; lifecycle hook before is waiting for the rollout to start"
+        ),
         "{message}"
     );
 }

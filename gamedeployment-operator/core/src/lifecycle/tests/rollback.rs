@@ -54,7 +54,7 @@ fn a_hook_that_fails_takes_the_updated_pods_back_and_nothing_else_happens() {
         "{message}"
     );
     assert!(
-        message.contains("no pods are left to go back to revision old; "),
+        message.contains("no pods need to be rolled back to revision old; "),
         "{message}"
     );
     let status = world.object.status.as_ref().unwrap();
@@ -186,7 +186,7 @@ fn without_a_complete_revision_pods_stay_and_the_message_says_why() {
     assert!(
         first
             .message("UpdateBlocked")
-            .ends_with("no rollback: no completely rolled out revision is recorded"),
+            .ends_with("; not rolled back: there is no completed rollout to roll back to"),
         "{}",
         first.message("UpdateBlocked")
     );
@@ -201,7 +201,7 @@ fn without_a_complete_revision_pods_stay_and_the_message_says_why() {
     assert!(
         world
             .message("UpdateBlocked")
-            .contains("no rollback: the last complete rollout had the same template")
+            .contains("; not rolled back: the last completed rollout used the same template")
     );
 }
 
@@ -217,7 +217,9 @@ fn a_pause_holds_the_way_back_and_partition_and_steps_do_not() {
     assert_eq!(world.at("new"), 2);
     let message = world.message("UpdateBlocked");
     assert!(
-        message.contains("; 2 pods go back to revision old once spec.updateStrategy.paused is false; "),
+        message.contains(
+            "; 2 pods will be rolled back to revision old once spec.updateStrategy.paused is set to false; "
+        ),
         "{message}"
     );
     set_update(&mut world, json!({ "maxUnavailable": "100%", "partition": 3 }));
@@ -319,22 +321,22 @@ fn a_request_that_cannot_be_met_is_rejected_once_and_changes_nothing() {
         (
             &mut first,
             "new=1",
-            "no completely rolled out revision is recorded",
+            "there is no completed rollout to roll back to",
         ),
         (
             &mut complete,
             "new=1",
-            "the last complete rollout had the same template",
+            "the last completed rollout used the same template",
         ),
         (
             &mut other,
             "old=1",
-            "pods are not updated to this revision; see status.updateRevision",
+            "this is not the revision being rolled out; see status.updateRevision",
         ),
         (
             &mut recreates,
             "new=1",
-            "with spec.updateStrategy.type Recreate the new pods may",
+            "with spec.updateStrategy.type Recreate, new pods may",
         ),
     ] {
         world.settle();
@@ -346,7 +348,7 @@ fn a_request_that_cannot_be_met_is_rejected_once_and_changes_nothing() {
             (&before, None),
             "{request}: {why}"
         );
-        let words = format!("annotation tkex.tencent.com/abort-requested={request}: {why}");
+        let words = format!("ignored annotation tkex.tencent.com/abort-requested={request}: {why}");
         assert!(
             matches!(rejected(world)[..], [one] if one.starts_with(&words)),
             "{:?}",
@@ -384,7 +386,7 @@ fn a_lost_revision_or_another_type_of_update_holds_the_pods() {
     let message = world.message("UpdateBlocked");
     assert!(
         message.contains(
-            "; revision old no longer exists: 2 updated pods are kept, and missing pods are not created; "
+            "; revision old no longer exists, so 2 updated pods are kept and no replacement pods are created; "
         ),
         "{message}"
     );
@@ -406,7 +408,7 @@ fn without_the_complete_revision_no_pod_is_created_and_none_counts_as_complete()
     assert!(
         world
             .message("UpdateBlocked")
-            .contains("missing pods are not created")
+            .contains("no replacement pods are created")
     );
     // Another template gets new pods.
     world.set_template("third", "game:v3");
@@ -528,7 +530,7 @@ fn nothing_is_called_complete_when_an_abort_meets_the_last_pod_or_a_retry() {
     );
     assert_eq!(
         world.message("Progressing"),
-        "the rollout to revision new begins again"
+        "restarting the rollout to revision new"
     );
 }
 

@@ -68,99 +68,125 @@ fn points_are_numbers_or_percentages_and_zero_is_before_the_first_pod() {
 
 #[test]
 fn every_problem_is_named_by_path_value_and_remedy() {
-    let point = |point: Value| {
-        let trigger =
-            json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": point } });
-        json!({ "trigger": trigger })
-    };
-    for (over, expected) in [
-        (json!({ "name": "" }), "[0].name: use at most 40"),
-        (json!({ "name": "Upper" }), "[0].name: \"Upper\": use at most 40"),
-        (json!({ "name": "-a" }), "[0].name: \"-a\": use at most 40"),
-        (json!({ "name": "a".repeat(41) }), ": use at most 40"),
-        (
-            json!({ "trigger": {"type": "Middle"} }),
-            "[0].trigger.type: \"Middle\": use Pre, Mid, ProgressAvailable or Post",
-        ),
-        (
-            json!({ "trigger": {} }),
-            "[0].trigger.progressAvailableParams: set progressPoint",
-        ),
-        (
-            json!({ "trigger": {"type": "Pre", "progressAvailableParams": {"progressPoint": 1}} }),
-            "[0].trigger.progressAvailableParams: type Pre has no parameters",
-        ),
-        (point(json!(-1)), "progressPoint: \"-1\": set a number"),
-        (
-            point(json!("101%")),
-            "progressPoint: \"101%\": a rollout ends at 100%",
-        ),
-        (point(json!("abc")), "progressPoint: \"abc\": set a number"),
-        (point(json!("")), "progressPoint: set a number"),
-        (
-            json!({ "failurePolicy": "abort" }),
-            "[0].failurePolicy: \"abort\": use Abort",
-        ),
-        (
-            json!({ "abortAction": "Undo" }),
-            "[0].abortAction: \"Undo\": use Hold or Rollback",
-        ),
-        (
-            json!({ "abortAction": "Rollback", "failurePolicy": "Ignore" }),
-            "[0].abortAction: \"Rollback\": with failurePolicy Ignore, no rollout is aborted",
-        ),
-        (
-            json!({ "retainPolicy": "Keep" }),
-            "[0].retainPolicy: \"Keep\": use Always",
-        ),
-        (
-            json!({ "timeoutSeconds": 0 }),
-            "[0].timeoutSeconds: \"0\": set 1 to 604800",
-        ),
-        (
-            json!({ "timeoutSeconds": 604_801 }),
-            "[0].timeoutSeconds: \"604801\": set 1 to",
-        ),
-        (
-            json!({ "hook": {"templateName": ""} }),
-            "[0].hook.templateName: name a HookTemplate",
-        ),
-        (
-            json!({ "trigger": { "type": "Mid" } }),
-            "[0].trigger.type: \"Mid\": only updates of spec.updateStrategy.type Recreate",
-        ),
-        (json!({ "hook": null }), "[0]: set execNewPod, jobSpec or hook"),
-        (
-            json!({ "jobSpec": {} }),
-            "[0]: execNewPod, jobSpec and hook are mutually exclusive",
-        ),
-        (
-            json!({ "execNewPod": { "containerName": "game" } }),
-            "[0]: execNewPod, jobSpec and hook are mutually exclusive",
-        ),
-        (
-            json!({ "hook": null, "execNewPod": { "containerName": "" } }),
-            "[0].execNewPod.containerName: name a container of spec.template",
-        ),
-        (
-            json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "value": "1" }] } }),
-            "[0].execNewPod.env[0].name: give each variable a unique name",
-        ),
-        (
-            json!({ "hook": null, "execNewPod": { "containerName": "game", "env": [{ "name": "A" }, { "name": "A" }] } }),
-            "[0].execNewPod.env[1].name: \"A\": give each variable a unique name",
-        ),
-        (
-            json!({ "hook": null, "jobSpec": "x" }),
-            "[0].jobSpec: \"\\\"x\\\"\": write the spec of a Job",
-        ),
-    ] {
+    let rows = wrong_names_and_triggers()
+        .into_iter()
+        .chain(wrong_policies_and_programs());
+    for (over, expected) in rows {
         let found = problems(&json!([hook(&over)]));
         assert!(
             found.len() == 1 && found[0].contains(expected),
             "{over}: {found:?}"
         );
     }
+}
+
+/// Changes of a hook, each with a part of its only problem.
+fn wrong_names_and_triggers() -> Vec<(Value, &'static str)> {
+    let point = |point: Value| {
+        let trigger =
+            json!({ "type": "ProgressAvailable", "progressAvailableParams": { "progressPoint": point } });
+        json!({ "trigger": trigger })
+    };
+    vec![
+        (json!({ "name": "" }), "[0].name: must be at most 40"),
+        (
+            json!({ "name": "Upper" }),
+            "[0].name: \"Upper\" must be at most 40",
+        ),
+        (json!({ "name": "-a" }), "[0].name: \"-a\" must be at most 40"),
+        (json!({ "name": "a".repeat(41) }), " must be at most 40"),
+        (
+            json!({ "trigger": {"type": "Middle"} }),
+            "[0].trigger.type: \"Middle\" must be one of Pre, Mid, ProgressAvailable, Post",
+        ),
+        (
+            json!({ "trigger": {} }),
+            "[0].trigger.progressAvailableParams: must set progressPoint",
+        ),
+        (
+            json!({ "trigger": {"type": "Pre", "progressAvailableParams": {"progressPoint": 1}} }),
+            "[0].trigger.progressAvailableParams: is not supported with type Pre",
+        ),
+        (
+            point(json!(-1)),
+            "progressPoint: -1 must be a non-negative integer",
+        ),
+        (
+            point(json!("101%")),
+            "progressPoint: \"101%\" must not exceed 100%",
+        ),
+        (
+            point(json!("abc")),
+            "progressPoint: \"abc\" must be a non-negative integer",
+        ),
+        (point(json!("")), "progressPoint: must be a non-negative integer"),
+    ]
+}
+
+fn wrong_policies_and_programs() -> Vec<(Value, &'static str)> {
+    let exec = |exec: Value| json!({ "hook": null, "execNewPod": exec });
+    vec![
+        (
+            json!({ "failurePolicy": "abort" }),
+            "[0].failurePolicy: \"abort\" must be one of Abort",
+        ),
+        (
+            json!({ "abortAction": "Undo" }),
+            "[0].abortAction: \"Undo\" must be Hold or Rollback",
+        ),
+        (
+            json!({ "abortAction": "Rollback", "failurePolicy": "Ignore" }),
+            "[0].abortAction: \"Rollback\" is not supported with failurePolicy Ignore",
+        ),
+        (
+            json!({ "retainPolicy": "Keep" }),
+            "[0].retainPolicy: \"Keep\" must be one of Always",
+        ),
+        (
+            json!({ "timeoutSeconds": 0 }),
+            "[0].timeoutSeconds: 0 must be between 1 and 604800",
+        ),
+        (
+            json!({ "timeoutSeconds": 604_801 }),
+            "[0].timeoutSeconds: 604801 must be between 1 and",
+        ),
+        (
+            json!({ "hook": {"templateName": ""} }),
+            "[0].hook.templateName: must be the name of a HookTemplate",
+        ),
+        (
+            json!({ "trigger": { "type": "Mid" } }),
+            "[0].trigger.type: \"Mid\" requires spec.updateStrategy.type Recreate",
+        ),
+        (
+            json!({ "hook": null }),
+            "[0]: must set one of execNewPod, jobSpec, hook",
+        ),
+        (
+            json!({ "jobSpec": {} }),
+            "[0]: must set only one of execNewPod, jobSpec, hook",
+        ),
+        (
+            json!({ "execNewPod": { "containerName": "game" } }),
+            "[0]: must set only one of execNewPod, jobSpec, hook",
+        ),
+        (
+            exec(json!({ "containerName": "" })),
+            "[0].execNewPod.containerName: must be the name of a container in spec.template",
+        ),
+        (
+            exec(json!({ "containerName": "game", "env": [{ "value": "1" }] })),
+            "[0].execNewPod.env[0].name: must be unique and not empty",
+        ),
+        (
+            exec(json!({ "containerName": "game", "env": [{ "name": "A" }, { "name": "A" }] })),
+            "[0].execNewPod.env[1].name: \"A\" must be unique and not empty",
+        ),
+        (
+            json!({ "hook": null, "jobSpec": "x" }),
+            "[0].jobSpec: \"x\" must be a Job spec",
+        ),
+    ]
 }
 
 #[test]
@@ -187,7 +213,8 @@ fn an_abort_can_roll_back_except_with_recreate() {
     );
     let (_, problems) = of("Recreate");
     assert_eq!(problems.len(), 1, "{problems:?}");
-    let words = "spec.lifecycleHooks[0].abortAction: \"Rollback\": with spec.updateStrategy.type Recreate";
+    let words = "spec.lifecycleHooks[0].abortAction: \"Rollback\" is not supported with spec.updateStrategy.type \
+                 Recreate";
     assert!(problems[0].to_string().starts_with(words), "{problems:?}");
 }
 
@@ -196,13 +223,13 @@ fn names_are_unique_and_the_list_is_short() {
     let same = problems(&json!([hook(&json!({})), hook(&json!({}))]));
     assert_eq!(
         same,
-        ["spec.lifecycleHooks[1].name: \"a\": another hook has this name; choose another one"]
+        ["spec.lifecycleHooks[1].name: \"a\" is used by another hook; choose a unique name"]
     );
     let many: Vec<Value> = (0..33)
         .map(|n| hook(&json!({ "name": format!("h{n}") })))
         .collect();
     assert_eq!(
         problems(&json!(many)),
-        ["spec.lifecycleHooks: \"33\": at most 32 hooks are allowed; remove some"]
+        ["spec.lifecycleHooks: must have at most 32 items, but has 33"]
     );
 }

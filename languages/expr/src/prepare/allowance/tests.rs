@@ -25,8 +25,8 @@ fn a_spec_may_have_so_many_patterns_and_no_more() {
     let fault = allowance.take("^one more$").unwrap_err();
     assert_eq!(
         fault.message,
-        "the regular expression \"^one more$\" exceeds the limit of 64 different ones in a spec; join them with |, \
-         or reuse one"
+        "the regular expression \"^one more$\" exceeds the limit of 64 different regular expressions in a spec; \
+         combine some of them with |"
     );
     allowance.take("^server-1$").unwrap();
 }
