@@ -16,7 +16,7 @@ use teller::Teller;
 /// Flags of `demo`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Keep everything running until Ctrl-C, for inspection with kubectl
+    /// Keep everything running until Ctrl-C, and print commands to try
     #[arg(long)]
     keep: bool,
 }
@@ -68,16 +68,19 @@ fn play(args: &Args) -> Outcome<()> {
         };
         let outcome = harness.play().await;
         if outcome.is_err() {
-            eprintln!("\nLast log lines of the operators:\n{}\n{}", hooks.tail(20), workloads.tail(20));
+            eprintln!(
+                "\nLast log lines of the operators:\n{}\n{}",
+                hooks.tail(20),
+                workloads.tail(20)
+            );
         }
         outcome?;
-        teller.next_steps();
         if args.keep {
-            let kubeconfig = control_plane.kubeconfig_path().display();
-            teller.say(&format!(
-                "still running: export KUBECONFIG={kubeconfig}; kubectl -n {namespace} get gamedeployments,hookruns,pods"
-            ));
+            let server = harness.a_server().await?;
+            teller.playground(&control_plane, &control_plane.kubeconfig_in(&namespace)?, &server);
             tokio::signal::ctrl_c().await?;
+        } else {
+            teller.next_steps();
         }
         Ok(())
     })

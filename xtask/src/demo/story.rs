@@ -20,6 +20,8 @@ use super::teller::Teller;
 pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 const GAME: &str = "arena";
+/// Port of every game server.
+const PORT: u16 = 9091;
 /// Condition that must fail while a server has players.
 const CONDITION: &str = "asInt(result) == 0";
 
@@ -190,6 +192,17 @@ impl<S: Servers> Harness<'_, S> {
         }
     }
 
+    /// Returns the name of an updated pod, which a scale-down can select, and the address of its game server.
+    pub(crate) async fn a_server(&self) -> Outcome<(String, String)> {
+        let updated = self.pods().await?.into_iter().find(|pod| restarts(pod) == 1);
+        let pod = updated.ok_or("no pod was updated")?;
+        let status = pod.status.as_ref();
+        let ip = status
+            .and_then(|status| status.pod_ip.clone())
+            .ok_or("the pod has no IP")?;
+        Ok((pod.name_any(), format!("{ip}:{PORT}")))
+    }
+
     async fn pods(&self) -> Outcome<Vec<Pod>> {
         let pods: Api<Pod> = Api::namespaced(self.control_plane.client(), self.namespace);
         Ok(pods.list(&ListParams::default()).await?.items)
@@ -298,7 +311,7 @@ fn template(path: &str) -> Value {
             "args": [{ "name": "PodIP" }],
             "metrics": [{
                 "name": "players", "count": 2, "interval": "500ms", "successCondition": CONDITION,
-                "provider": { "web": { "url": format!("http://{{{{ args.PodIP }}}}:9091{path}"), "jsonPath": "{$.players}" } }
+                "provider": { "web": { "url": format!("http://{{{{ args.PodIP }}}}:{PORT}{path}"), "jsonPath": "{$.players}" } }
             }]
         }
     })
@@ -314,7 +327,7 @@ fn workload(image: &str) -> Value {
             "selector": { "matchLabels": { "app": GAME } },
             "template": {
                 "metadata": { "labels": { "app": GAME } },
-                "spec": { "containers": [{ "name": "game", "image": image, "ports": [{ "containerPort": 9091 }] }] }
+                "spec": { "containers": [{ "name": "game", "image": image, "ports": [{ "containerPort": PORT }] }] }
             },
             "preDeleteUpdateStrategy": { "hook": { "templateName": "nobody-plays" } },
             "updateStrategy": { "type": "InplaceUpdate", "partition": 2, "maxUnavailable": 2 }

@@ -1,7 +1,10 @@
 //! Output of the demo.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::time::Instant;
+
+use test_kit::ControlPlane;
 
 /// Prints the story to standard output.
 pub(crate) struct Teller {
@@ -42,6 +45,51 @@ impl Teller {
         println!("{}", self.paint("36", &format!("         $ {command}")));
         for line in output.trim_end().lines() {
             println!("           {line}");
+        }
+    }
+
+    /// Prints commands for a control plane that is left running. `server`: a pod and its address.
+    pub(crate) fn playground(
+        &self,
+        control_plane: &ControlPlane,
+        kubeconfig: &Path,
+        server: &(String, String),
+    ) {
+        let (pod, address) = server;
+        let kubectl = control_plane.kubectl_file();
+        let kubectl = kubectl.map_or_else(|| "kubectl".into(), |file| file.display().to_string());
+        let plugin = "cargo run -q -p kubectl-game --";
+        self.chapter("Still running, until Ctrl-C stops and removes everything");
+        let lines = [
+            (format!("export KUBECONFIG={}", kubeconfig.display()), ""),
+            (format!("alias kubectl={kubectl}"), ""),
+            (format!("{plugin} get arena"), "watch the game servers with -w"),
+            (String::new(), ""),
+            (
+                format!("curl -X PUT http://{address}/players -d 3"),
+                "three players join a server",
+            ),
+            (
+                format!("kubectl annotate pod {pod} controller.kubernetes.io/pod-deletion-cost=-1"),
+                "select it first",
+            ),
+            ("kubectl scale gamedeployment arena --replicas 5".to_owned(), ""),
+            (format!("{plugin} why arena"), "why the server is kept"),
+            (
+                format!("curl -X PUT http://{address}/players -d 0"),
+                "the players leave",
+            ),
+            (
+                format!("{plugin} retry arena"),
+                "the hook succeeds, and the server is deleted",
+            ),
+        ];
+        println!("  In another terminal, in this directory:\n");
+        for (command, purpose) in lines {
+            match purpose {
+                "" => println!("  {command}"),
+                purpose => println!("  {command}  # {purpose}"),
+            }
         }
     }
 

@@ -41,6 +41,13 @@ pub(super) fn with_token(path: &Path, token: &str) -> Result<String, Error> {
     ))
 }
 
+/// Builds a kubeconfig with another default namespace.
+pub(super) fn in_namespace(path: &Path, namespace: &str) -> Result<String, Error> {
+    let mut kubeconfig: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
+    kubeconfig["contexts"][0]["context"]["namespace"] = namespace.into();
+    Ok(kubeconfig.to_string())
+}
+
 /// Builds a kubeconfig in which the administrator impersonates another user.
 pub(super) fn impersonating(path: &Path, user: &str, groups: &[&str]) -> Result<String, Error> {
     let mut kubeconfig = Kubeconfig::read_from(path).map_err(|source| Error::Kubeconfig {

@@ -180,17 +180,23 @@ impl ControlPlane {
     /// Writes a kubeconfig file that impersonates another user, for instance
     /// `system:serviceaccount:NAMESPACE:NAME`, to test permissions.
     pub fn kubeconfig_as(&self, user: &str, groups: &[&str]) -> Result<PathBuf, Error> {
-        let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
-        let path = self.derived.path().join(format!("kubeconfig-{number}"));
-        std::fs::write(&path, kubeconfig::impersonating(&self.kubeconfig, user, groups)?)?;
-        Ok(path)
+        self.derived_kubeconfig(&kubeconfig::impersonating(&self.kubeconfig, user, groups)?)
+    }
+
+    /// Writes a kubeconfig file whose default namespace is this one.
+    pub fn kubeconfig_in(&self, namespace: &str) -> Result<PathBuf, Error> {
+        self.derived_kubeconfig(&kubeconfig::in_namespace(&self.kubeconfig, namespace)?)
     }
 
     /// Writes a kubeconfig file with a bearer token, for users who impersonate others: impersonation cannot be nested.
     pub fn kubeconfig_with_token(&self, token: &str) -> Result<PathBuf, Error> {
+        self.derived_kubeconfig(&kubeconfig::with_token(&self.kubeconfig, token)?)
+    }
+
+    fn derived_kubeconfig(&self, text: &str) -> Result<PathBuf, Error> {
         let number = self.derived_count.fetch_add(1, Ordering::Relaxed);
         let path = self.derived.path().join(format!("kubeconfig-{number}"));
-        std::fs::write(&path, kubeconfig::with_token(&self.kubeconfig, token)?)?;
+        std::fs::write(&path, text)?;
         Ok(path)
     }
 

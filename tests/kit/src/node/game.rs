@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 
 use crate::keeper::lock;
 use crate::loopback;
-use crate::webhook::{Answer, Handler, handler};
+use crate::webhook::{Answer, Handler, Received, handler};
 
 /// Responses of all game servers of a simulation.
 #[derive(Debug)]
@@ -111,13 +111,25 @@ impl Games {
         let (documents, everywhere) = (Arc::clone(&self.documents), Arc::clone(&self.everywhere));
         let name = pod.to_owned();
         let handler = Arc::new(Handler::with_fallback(move |request| {
-            everywhere
-                .scripted(request)
-                .unwrap_or_else(|| Answer::json(lock(&documents).of(&name)))
+            everywhere.scripted(request).unwrap_or_else(|| {
+                let mut documents = lock(&documents);
+                if let Some(players) = joined(request) {
+                    documents.set(Some(&name), "players", players.into());
+                }
+                Answer::json(documents.of(&name))
+            })
         }));
         desks.insert(pod.to_owned(), Arc::clone(&handler));
         handler
     }
+}
+
+/// Returns the number of players that a client sets with `PUT /players` and a number as the body.
+fn joined(request: &Received) -> Option<u64> {
+    if request.method != "PUT" || request.path != "/players" {
+        return None;
+    }
+    std::str::from_utf8(&request.body).ok()?.trim().parse().ok()
 }
 
 /// Running game server. Dropping it closes its connections.
@@ -167,6 +179,40 @@ impl Drop for GameServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_client_sets_the_players_of_one_server() {
+        let games = Games::new();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let port = std::net::TcpListener::bind(address)
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let _server = GameServer::start(address, games.handler("p")).await.unwrap();
+        let client = crate::http_client::http_client().unwrap();
+        let url = format!("http://{address}");
+        for (path, body, players) in [
+            ("/players", "3", 3),
+            ("/other", "4", 3),
+            ("/players", "many", 3),
+            ("/players", "0\n", 0),
+        ] {
+            let sent = client
+                .put(format!("{url}{path}"))
+                .body(body)
+                .send()
+                .await
+                .unwrap();
+            let answer: Value = serde_json::from_str(&sent.text().await.unwrap()).unwrap();
+            assert_eq!(answer["players"], json!(players), "{path} {body}");
+        }
+        games.set(Some("p"), "players", json!(7));
+        let answer = client.get(&url).send().await.unwrap().text().await.unwrap();
+        assert!(answer.contains("\"players\":7"), "{answer}");
+        assert_eq!(lock(&games.documents).of("q")["players"], json!(0));
+    }
 
     #[test]
     fn the_last_word_on_a_field_holds() {
