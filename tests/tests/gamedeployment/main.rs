@@ -21,6 +21,7 @@ mod ending_pods;
 mod events;
 mod floor;
 mod forged_runs;
+mod full_periods;
 mod head_of_line;
 mod hook_cannot_be_asked;
 mod hook_errors;

@@ -1,8 +1,10 @@
 //! "在 `PreDeleteHook` 时配置可变参数": arguments of the workload and of each pod, rendered into the hook's url.
 
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use operator_tests::SOON;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_kit::eventually;
 
 use crate::successful_hook::with;
@@ -19,14 +21,15 @@ const WORKLOAD: &str = include_str!("../../manifests/game-deployment-args.yaml")
 
 pub(crate) async fn play(terminal: &Terminal<'_>) {
     assert_eq!(
-        terminal.apply(&with(TEMPLATE, &[("60s", INTERVAL)])),
+        terminal.apply("hook-template-args.yaml", &with(TEMPLATE, &[("60s", INTERVAL)])),
         "hooktemplate.tkex.tencent.com/test created\n"
     );
-    assert_eq!(terminal.apply(WORKLOAD), CREATED);
+    assert_eq!(terminal.apply("gamedeployment-args.yaml", WORKLOAD), CREATED);
     terminal.shows_game("4 4 4 4 4").await;
+    let revision = terminal.revision();
     let scaled = terminal.run("scale --replicas=2 gamedeployment/test-gamedeployment");
     assert_eq!(scaled, SCALED);
-    let asked = terminal.shows_runs(2, "Running").await;
+    let asked = terminal.shows_runs(2, "Running", &revision).await;
     for id in &asked {
         shows_run(terminal, id).await;
     }
@@ -44,55 +47,139 @@ pub(crate) async fn play(terminal: &Terminal<'_>) {
     }
 }
 
-/// Checks that `kubectl get hookrun … -o yaml` shows the document's output.
+/// Checks that `kubectl get hookrun … -o yaml` shows the document's output, and nothing else but the differences that
+/// `docs/differences.md` lists.
 async fn shows_run(terminal: &Terminal<'_>, id: &str) {
     let pod = format!("test-gamedeployment-{id}");
-    let ip = terminal.fleet.nodes.pod(&pod).ip().unwrap().to_string();
     let game = terminal.fleet.game().await;
     let revision = game.status.unwrap().update_revision.unwrap();
     let name = format!("pre-delete-hook-{revision}-{id}-test");
-    let run = eventually(SOON, || async {
+    let mut run = eventually(SOON, || async {
         let run = terminal.yaml(&format!("get hookrun {name} -o yaml"));
         let measured = run.pointer("/status/metricResults/0/count").is_some();
         if measured { Ok(run) } else { Err(run.to_string()) }
     })
     .await;
-    let labels = &run["metadata"]["labels"];
-    assert_eq!(labels["InstanceID"], json!(id));
-    assert_eq!(labels["PodControllerRevision"], json!(revision));
-    assert_eq!(labels["gamedeployment-type"], json!("PreDelete"));
-    let owner = json!([{
-        "apiVersion": "tkex.tencent.com/v1alpha1", "blockOwnerDeletion": true, "controller": true,
-        "kind": "GameDeployment", "name": "test-gamedeployment", "uid": game.metadata.uid,
-    }]);
-    assert_eq!(run["metadata"]["ownerReferences"], owner);
-    // The document lists them by name, its HookTemplate does not.
-    let mut arguments = run["spec"]["args"].as_array().unwrap()[..4].to_vec();
-    arguments.sort_by_key(|argument| argument["name"].as_str().map(str::to_owned));
-    let document = json!([
-        { "name": "PodIP", "value": ip },
-        { "name": "PodName", "value": pod },
-        { "name": "PodNamespace", "value": "default" },
-        { "name": "service-name", "value": "test-gamedeployment-svc.default.svc.cluster.local" },
-    ]);
-    assert_eq!(json!(arguments), document);
-    let metric = json!({
-        "count": 3, "failureLimit": 2, "interval": INTERVAL, "name": "webtest",
-        "provider": { "web": { "jsonPath": "{$.age}", "url": "http://{{ args.PodIP }}:9091" } },
-        "successCondition": "asInt(result) > 30",
+    check_times(&run);
+    let pod = terminal.fleet.all_pods().await.remove(&pod).unwrap();
+    let name_digest = &run["metadata"]["labels"]["tkex.tencent.com/name-digest"];
+    let expected = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1",
+        "kind": "HookRun",
+        "metadata": {
+            "annotations": annotations(&run, &pod),
+            "generation": 1,
+            "labels": {
+                "InstanceID": id,
+                "PodControllerRevision": revision,
+                "gamedeployment-type": "PreDelete",
+                "hookrun-type": "pre-delete-step",
+                "instance-id": id,
+                "tkex.tencent.com/name-digest": digest(name_digest, 16),
+                "tkex.tencent.com/pod-uid": pod.metadata.uid,
+                "velero.io/exclude-from-backup": "true",
+                "workload-revision": revision,
+            },
+            "name": name,
+            "namespace": "default",
+            "ownerReferences": [{
+                "apiVersion": "tkex.tencent.com/v1alpha1",
+                "blockOwnerDeletion": true,
+                "controller": true,
+                "kind": "GameDeployment",
+                "name": "test-gamedeployment",
+                "uid": game.metadata.uid,
+            }],
+        },
+        "spec": spec(&pod),
+        "status": status(&run),
     });
-    assert_eq!(run["spec"]["metrics"], json!([metric]));
-    assert_eq!(run["status"]["phase"], json!("Running"));
-    let result = &run["status"]["metricResults"][0];
-    assert_eq!(result["name"], "webtest");
-    assert_eq!(result["phase"], "Running");
-    assert_eq!((&result["count"], &result["successful"]), (&json!(1), &json!(1)));
-    assert_eq!(result["measurements"].as_array().unwrap().len(), 1);
-    let measurement = &result["measurements"][0];
-    assert_eq!(measurement["phase"], "Successful");
-    assert_eq!(measurement["value"], "45");
-    let time = |value: &serde_json::Value| value.as_str().unwrap().parse::<Timestamp>().unwrap();
-    let (started, finished) = (&measurement["startedAt"], &measurement["finishedAt"]);
-    assert!(time(&run["status"]["startedAt"]) <= time(started), "{run}");
-    assert!(time(started) <= time(finished), "{run}");
+    let metadata = run["metadata"].as_object_mut().unwrap();
+    for other in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
+        metadata.remove(other);
+    }
+    assert_eq!(run, expected);
+}
+
+/// Returns the digest that a value must be, in hexadecimal digits.
+fn digest(value: &Value, length: usize) -> String {
+    let text = value.as_str().unwrap_or_default();
+    let is_digest = text.len() == length && text.chars().all(|digit| digit.is_ascii_hexdigit());
+    assert!(is_digest, "{value}");
+    text.to_owned()
+}
+
+/// Annotations that the document does not have. They say what exactly the hook runs for.
+fn annotations(run: &Value, pod: &Pod) -> Value {
+    let found = &run["metadata"]["annotations"];
+    let containers = found["tkex.tencent.com/containers"].as_str().unwrap_or_default();
+    let container = containers.strip_prefix("pre-delete-hook=").unwrap_or_default();
+    json!({
+        "tkex.tencent.com/choice": pod.annotations()["tkex.tencent.com/chosen-for"],
+        "tkex.tencent.com/containers": format!("pre-delete-hook={}", digest(&json!(container), 16)),
+        "tkex.tencent.com/intent": "delete",
+        "tkex.tencent.com/question": pod.annotations()["tkex.tencent.com/hook-question"],
+        "tkex.tencent.com/spec-digest": digest(&found["tkex.tencent.com/spec-digest"], 64),
+    })
+}
+
+/// Spec of the document, in its order, followed by the arguments that the document does not have.
+fn spec(pod: &Pod) -> Value {
+    let status = pod.status.as_ref().unwrap();
+    json!({
+        "args": [
+            { "name": "PodIP", "value": status.pod_ip },
+            { "name": "PodName", "value": pod.name_any() },
+            { "name": "PodNamespace", "value": "default" },
+            { "name": "service-name", "value": "test-gamedeployment-svc.default.svc.cluster.local" },
+            { "name": "HostIP", "value": status.host_ip },
+            { "name": "PodContainer[0]", "value": "pre-delete-hook" },
+        ],
+        "metrics": [{
+            "count": 3,
+            "failureLimit": 2,
+            "interval": INTERVAL,
+            "name": "webtest",
+            "provider": { "web": { "jsonPath": "{$.age}", "url": "http://{{ args.PodIP }}:9091" } },
+            "successCondition": "asInt(result) > 30",
+        }],
+        "policy": "Parallel",
+    })
+}
+
+/// Status of the document, with `consecutiveSuccessful`, `observedGeneration` and `reason`.
+fn status(run: &Value) -> Value {
+    let found = &run["status"];
+    let measurement = &found["metricResults"][0]["measurements"][0];
+    json!({
+        "metricResults": [{
+            "consecutiveSuccessful": 1,
+            "count": 1,
+            "measurements": [{
+                "finishedAt": measurement["finishedAt"],
+                "phase": "Successful",
+                "startedAt": measurement["startedAt"],
+                "value": "45",
+            }],
+            "name": "webtest",
+            "phase": "Running",
+            "successful": 1,
+        }],
+        "observedGeneration": 1,
+        "phase": "Running",
+        "reason": "Measuring",
+        "startedAt": found["startedAt"],
+    })
+}
+
+/// Checks that the run and its first measurement have times, in their order.
+fn check_times(run: &Value) {
+    let time = |path: &str| -> Timestamp {
+        let text = run.pointer(path).and_then(Value::as_str);
+        text.unwrap_or_else(|| panic!("{path}: {run}")).parse().unwrap()
+    };
+    let measurement = "/status/metricResults/0/measurements/0";
+    let started = time(&format!("{measurement}/startedAt"));
+    assert!(time("/status/startedAt") <= started, "{run}");
+    assert!(started <= time(&format!("{measurement}/finishedAt")), "{run}");
 }

@@ -11,9 +11,9 @@ const TEMPLATE: &str = include_str!("../../manifests/hook-template-fail.yaml");
 const RETRY: &str = r#"--patch=[{"op":"replace","path":"/spec/preDeleteUpdateStrategy/retry","value":true}]"#;
 
 pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
-    let created = terminal.apply(&template(TEMPLATE, server));
+    let created = terminal.apply("hook-template-fail.yaml", &template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
-    let created = terminal.apply(&workload());
+    let created = terminal.apply("gamedeployment.yaml", &workload());
     assert_eq!(created, CREATED);
     terminal.shows_game("6 6 6 6 6").await;
     let before = terminal.fleet.nodes.terminations().len();
@@ -34,11 +34,12 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
 
 /// Scales down; the hook fails. Returns the pod's instance id.
 async fn refused(terminal: &Terminal<'_>) -> String {
+    let revision = terminal.revision();
     let scaled = terminal.run("scale --replicas=5 gamedeployment/test-gamedeployment");
     assert_eq!(scaled, SCALED);
-    let asked = terminal.shows_runs(1, "Running").await;
+    let asked = terminal.shows_runs(1, "Running", &revision).await;
     terminal.shows_game("5 6 6 6 6").await;
-    let failed = terminal.shows_runs(1, "Failed").await;
+    let failed = terminal.shows_runs(1, "Failed", &revision).await;
     assert_eq!(asked, failed);
     terminal.shows_game("5 6 6 6 6").await;
     let pod = format!("test-gamedeployment-{}", failed[0]);
@@ -99,12 +100,13 @@ async fn retried(terminal: &Terminal<'_>, server: &Webhook, pod: &str) {
         "/",
         Answer::json(json!({ "name": "bryan", "male": "yes", "age": 25 })),
     );
+    let revision = terminal.revision();
     let patched = terminal.run(&format!(
         "patch gamedeployment test-gamedeployment --type=json {RETRY}"
     ));
     assert_eq!(patched, PATCHED);
     assert_eq!(
-        terminal.shows_runs(1, "Running").await,
+        terminal.shows_runs(1, "Running", &revision).await,
         [pod],
         "asked again about the same pod"
     );
@@ -127,6 +129,7 @@ async fn update(terminal: &Terminal<'_>, server: &Webhook) {
         "/",
         Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })),
     );
+    let old = terminal.revision();
     let patch =
         r#"--patch=[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"python:3.5"}]"#;
     let _ = terminal.run(&format!(
@@ -134,7 +137,7 @@ async fn update(terminal: &Terminal<'_>, server: &Webhook) {
     ));
     // A failing hook blocks no other pod, also beside the partition, which lets three be updated: hooks run for
     // all five, and none is updated.
-    terminal.shows_runs(5, "Failed").await;
+    terminal.shows_runs(5, "Failed", &old).await;
     terminal.shows_game("5 0 0 5 5").await;
     terminal.shows_pods(&["1/1 Running 0"; 5]).await;
     server.on(

@@ -49,7 +49,11 @@ async fn the_document_from_its_first_command_to_its_last() {
         "/",
         Answer::json(json!({ "name": "bryan", "male": "yes", "age": 45 })),
     );
-    let terminal = Terminal { fleet: &fleet };
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let terminal = Terminal {
+        fleet: &fleet,
+        directory,
+    };
     successful_hook::play(&terminal, &server).await;
     failing_hook::play(&terminal, &server).await;
     arguments::play(&terminal).await;

@@ -35,9 +35,9 @@ pub(crate) fn with(document: &str, changes: &[(&str, &str)]) -> String {
 }
 
 pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
-    let created = terminal.apply(&template(TEMPLATE, server));
+    let created = terminal.apply("hook-template-success.yaml", &template(TEMPLATE, server));
     assert_eq!(created, "hooktemplate.tkex.tencent.com/test created\n");
-    let created = terminal.apply(&workload());
+    let created = terminal.apply("gamedeployment.yaml", &workload());
     assert_eq!(created, CREATED);
     terminal.shows_game("6 6 6 6 6").await;
     scale_down(terminal).await;
@@ -51,9 +51,10 @@ pub(crate) async fn play(terminal: &Terminal<'_>, server: &Webhook) {
 }
 
 async fn scale_down(terminal: &Terminal<'_>) {
+    let revision = terminal.revision();
     let scaled = terminal.run("scale --replicas=5 gamedeployment/test-gamedeployment");
     assert_eq!(scaled, SCALED);
-    let asked = terminal.shows_runs(1, "Running").await;
+    let asked = terminal.shows_runs(1, "Running", &revision).await;
     // The hook is running: no pod has gone.
     terminal.shows_game("5 6 6 6 6").await;
     terminal.shows_pods(&["1/1 Running 0"; 6]).await;
@@ -78,6 +79,7 @@ async fn scale_down(terminal: &Terminal<'_>) {
 }
 
 async fn update(terminal: &Terminal<'_>) {
+    let old = terminal.revision();
     let patch =
         r#"--patch=[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"python:3.5"}]"#;
     let patched = terminal.run(&format!(
@@ -85,12 +87,12 @@ async fn update(terminal: &Terminal<'_>) {
     ));
     assert_eq!(patched, PATCHED);
     // maxUnavailable is 2: two pods at a time.
-    let first = terminal.shows_runs(2, "Running").await;
+    let first = terminal.shows_runs(2, "Running", &old).await;
     terminal.shows_game("5 0 0 5 5").await;
     terminal.shows_game("5 2 2 5 5").await;
     terminal.shows_no_runs().await;
     // The partition keeps two back: one remains for the second batch.
-    let second = terminal.shows_runs(1, "Running").await;
+    let second = terminal.shows_runs(1, "Running", &old).await;
     terminal.shows_game("5 3 3 5 5").await;
     let pods = [
         "1/1 Running 0",
@@ -102,6 +104,11 @@ async fn update(terminal: &Terminal<'_>) {
     terminal.shows_pods(&pods).await;
     terminal.shows_no_runs().await;
     terminal.fleet.settled(5).await;
+    assert_ne!(
+        terminal.revision(),
+        old,
+        "the HookRuns had the revision of the pods, not of the update"
+    );
     let asked = first.iter().chain(&second);
     let changed: Vec<String> = terminal
         .fleet
