@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use test_kit::node::Options;
 use test_kit::{ControlPlane, eventually};
 use tokio::sync::Mutex;
 
 use crate::fleet::Who;
-use crate::{Fleet, SOON, fail, hooks_kubeconfig, kubectl};
+use crate::{Fleet, Programs, SOON, fail, hooks_kubeconfig, kubectl};
 
 const OPERATOR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/rbac-hooks.yaml");
 const JOBS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/hookgate-hooks.yaml");
@@ -117,4 +118,25 @@ pub async fn start_with(fleet: &mut Fleet<'_>, providers: &[&str]) {
     let start = fleet.start_of(Who::Hooks, None);
     let start = start.kubeconfig(&kubeconfig).flags(&flags);
     fleet.start(Who::Hooks, &start).await;
+}
+
+/// Starts a fleet on nodes with stand-in kubelets, whose hook-operator has these flags; `None` on an existing cluster,
+/// which cannot reach the kubelets.
+pub async fn with_kubelets(
+    control_plane: &'static ControlPlane,
+    programs: Programs,
+    name: &str,
+    flags: &[&str],
+) -> Option<Fleet<'static>> {
+    if !control_plane.is_own() {
+        eprintln!("skipped: an existing cluster cannot reach the kubelets of this test");
+        return None;
+    }
+    let options = Options {
+        kubelet: true,
+        ..Options::default()
+    };
+    let mut fleet = Fleet::with(control_plane, programs, name, options).await;
+    start_with(&mut fleet, flags).await;
+    Some(fleet)
 }

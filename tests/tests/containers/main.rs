@@ -6,13 +6,15 @@
 use kube::ResourceExt as _;
 use kube::api::PostParams;
 use operator_tests::fleet::{Who, game};
-use operator_tests::hook_rights::{grant_exec, grant_to_operator, hooks_kubeconfig_with_token, start_with};
+use operator_tests::hook_rights::{
+    grant_exec, grant_to_operator, hooks_kubeconfig_with_token, with_kubelets,
+};
 use operator_tests::{Fleet, Programs, SOON, Start, at_once, merge};
 use serde_json::{Value, json};
 use shared_api::hook_run::HookRunStatus;
 use shared_api::names::hook_run_label::POD_UID;
 use shared_api::{HookRun, Phase};
-use test_kit::node::{Options, PodView};
+use test_kit::node::PodView;
 use test_kit::{ControlPlane, eventually};
 
 mod calls;
@@ -44,17 +46,7 @@ async fn ungranted(name: &str) -> Option<Fleet<'static>> {
 /// Fleet whose hook-operator has these flags, without a grant for its hooks.
 async fn ungranted_with(name: &str, flags: &[&str]) -> Option<Fleet<'static>> {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
-    if !control_plane.is_own() {
-        eprintln!("skipped: an existing cluster cannot reach the kubelets of this test");
-        return None;
-    }
-    let options = Options {
-        kubelet: true,
-        ..Options::default()
-    };
-    let mut fleet = Fleet::with(control_plane, PROGRAMS, name, options).await;
-    start_with(&mut fleet, flags).await;
-    Some(fleet)
+    with_kubelets(control_plane, PROGRAMS, name, flags).await
 }
 
 /// Returns the start of a second hook-operator of this fleet.

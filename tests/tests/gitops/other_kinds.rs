@@ -2,11 +2,11 @@
 
 use operator_tests::Fleet;
 use operator_tests::fleet::{GAME, game};
-use operator_tests::hook_rights::{grant_exec, start_with};
+use operator_tests::hook_rights::{grant_exec, with_kubelets};
 use serde_json::{Value, json};
 use shared_api::{ExecutionHook, HookRun};
 use test_kit::Webhook;
-use test_kit::node::{Exec, Options};
+use test_kit::node::Exec;
 use test_kit::webhook::Answer;
 
 use crate::seen::becomes;
@@ -40,17 +40,7 @@ async fn a_hook_run_is_healthy_once_it_is_successful() {
 
 /// Fleet whose hooks may run commands; `None` on an existing cluster, which cannot reach the stand-in kubelets.
 async fn with_execution_hooks() -> Option<Fleet<'static>> {
-    let control_plane = shared().await;
-    if !control_plane.is_own() {
-        eprintln!("skipped: an existing cluster cannot reach the kubelets of this test");
-        return None;
-    }
-    let options = Options {
-        kubelet: true,
-        ..Options::default()
-    };
-    let mut fleet = Fleet::with(control_plane, PROGRAMS, "gitops", options).await;
-    start_with(&mut fleet, &["--execution-hooks"]).await;
+    let fleet = with_kubelets(shared().await, PROGRAMS, "gitops", &["--execution-hooks"]).await?;
     grant_exec(fleet.control_plane, &fleet.namespace).await;
     Some(fleet)
 }

@@ -269,6 +269,22 @@ fn rolled_back(more: Value) -> Value {
     json!({ "phase": "Blocked", "reason": "RolloutAborted", "rollback": rollback, "conditions": blocked })
 }
 
+/// Builds a spec with hooks of pods and of the rollout.
+fn with_hooks() -> Value {
+    let hook = json!({ "hook": { "templateName": "empty" } });
+    let smoke =
+        json!({ "name": "smoke", "trigger": { "type": "Post" }, "hook": { "templateName": "empty" } });
+    json!({ "preDeleteUpdateStrategy": hook, "postInplaceUpdateStrategy": hook, "lifecycleHooks": [smoke] })
+}
+
+/// Builds the status of a rollout that exceeded its time limit.
+fn exceeded() -> Value {
+    json!({ "conditions": [
+        condition("Progressing", "False", "ProgressDeadlineExceeded"),
+        condition("UpdateBlocked", "True", "ProgressDeadlineExceeded")
+    ] })
+}
+
 #[tokio::test]
 async fn a_pause_is_ended_by_the_same_actions_as_commands() {
     let fleet = crate::fleet().await;
@@ -338,20 +354,11 @@ async fn an_aborted_rollout_is_retried_like_by_the_command() {
 #[tokio::test]
 async fn hooks_are_retried_like_by_the_command() {
     let fleet = crate::fleet().await;
-    let hook = json!({ "hook": { "templateName": "empty" } });
-    let smoke =
-        json!({ "name": "smoke", "trigger": { "type": "Post" }, "hook": { "templateName": "empty" } });
-    let spec = json!({
-        "preDeleteUpdateStrategy": hook, "postInplaceUpdateStrategy": hook, "lifecycleHooks": [smoke]
-    });
+    let spec = with_hooks();
     let pod = |name: &str, phase: &str| json!({ "podName": name, "phase": phase });
     let pods = |phase: &str| json!([pod("game-a", "Running"), pod("game-b", phase)]);
     let lifecycle =
         |phase: &str| json!([{ "name": "smoke", "revision": "game-2", "phase": phase, "attempts": 1 }]);
-    let late = json!([
-        condition("Progressing", "False", "ProgressDeadlineExceeded"),
-        condition("UpdateBlocked", "True", "ProgressDeadlineExceeded")
-    ]);
     for status in [
         json!({ "preDeleteHookCondition": pods("Failed") }),
         json!({ "preDeleteHookCondition": pods("Running") }),
@@ -362,7 +369,7 @@ async fn hooks_are_retried_like_by_the_command() {
         json!({ "lifecycleHooks": lifecycle("Waiting") }),
         json!({ "lifecycleHooks": lifecycle("Successful") }),
         json!({ "lifecycleHooks": lifecycle("Error"), "postInplaceHookCondition": pods("Failed") }),
-        json!({ "conditions": late }),
+        exceeded(),
     ] {
         compare(&fleet, &rolling_out(spec.clone(), status)).await;
     }
@@ -375,21 +382,12 @@ async fn hooks_are_retried_like_by_the_command() {
 #[tokio::test]
 async fn a_hook_is_retried_without_the_rollout_that_was_aborted() {
     let fleet = crate::fleet().await;
-    let hook = json!({ "hook": { "templateName": "empty" } });
-    let smoke =
-        json!({ "name": "smoke", "trigger": { "type": "Post" }, "hook": { "templateName": "empty" } });
-    let spec = json!({
-        "preDeleteUpdateStrategy": hook, "postInplaceUpdateStrategy": hook, "lifecycleHooks": [smoke]
-    });
+    let spec = with_hooks();
     let lifecycle = json!([{ "name": "smoke", "revision": "game-2", "phase": "Failed", "attempts": 1 }]);
-    let late = json!({ "conditions": [
-        condition("Progressing", "False", "ProgressDeadlineExceeded"),
-        condition("UpdateBlocked", "True", "ProgressDeadlineExceeded")
-    ] });
     let pods = json!([{ "podName": "game-a", "phase": "Failed" }]);
     let pre_delete = json!({ "preDeleteHookCondition": pods });
     let both = json!({ "preDeleteHookCondition": pods, "postInplaceHookCondition": pods });
-    for status in [rolled_back(json!({})), late] {
+    for status in [rolled_back(json!({})), exceeded()] {
         for ended in [&json!({}), &pre_delete, &both] {
             let mut status = status.clone();
             merge(&mut status, json!({ "lifecycleHooks": lifecycle }));

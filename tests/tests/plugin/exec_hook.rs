@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use operator_tests::fleet::{GAME, game};
-use operator_tests::hook_rights::{grant_exec, start_with};
+use operator_tests::hook_rights::{grant_exec, with_kubelets};
 use operator_tests::{Fleet, SOON, assert_has};
 use serde_json::{Value, json};
 use shared_api::ExecutionHook;
-use test_kit::node::{Exec, Options, PodView};
+use test_kit::node::{Exec, PodView};
 use test_kit::{ControlPlane, eventually};
 
 use crate::PROGRAMS;
@@ -17,16 +17,7 @@ use crate::terminal::{terminal, until};
 /// Fleet whose hooks may run commands; `None` on an existing cluster, which cannot reach the stand-in kubelets.
 async fn fleet() -> Option<Fleet<'static>> {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
-    if !control_plane.is_own() {
-        eprintln!("skipped: an existing cluster cannot reach the kubelets of this test");
-        return None;
-    }
-    let options = Options {
-        kubelet: true,
-        ..Options::default()
-    };
-    let mut fleet = Fleet::with(control_plane, PROGRAMS, "plugin", options).await;
-    start_with(&mut fleet, &["--execution-hooks"]).await;
+    let fleet = with_kubelets(control_plane, PROGRAMS, "plugin", &["--execution-hooks"]).await?;
     grant_exec(fleet.control_plane, &fleet.namespace).await;
     Some(fleet)
 }
