@@ -18,7 +18,10 @@ impl Actions {
         let actions = documents
             .iter()
             .filter(|document| document.kind() == "HookAction");
-        let actions = actions.map(|document| (namespace(document), document.name().to_owned()));
+        let actions = actions.map(|document| {
+            let namespace = document.namespace().map(str::to_owned);
+            (namespace, document.name().to_owned())
+        });
         Self(actions.collect())
     }
 
@@ -34,9 +37,10 @@ impl Actions {
 
     /// Warns if the files have HookActions for this hook, and not the named one. It may exist in the cluster.
     fn missing(&self, document: &Document, wanted: &str) -> Option<(String, String)> {
-        let namespace = namespace(document);
+        let namespace = document.namespace();
         // Files without a namespace are applied to any.
-        let fits = |other: &Option<String>| other.is_none() || namespace.is_none() || *other == namespace;
+        let fits =
+            |other: &Option<String>| other.is_none() || namespace.is_none() || other.as_deref() == namespace;
         let names = self.0.iter().filter(|(other, _)| fits(other));
         let names: Vec<&str> = names.map(|(_, name)| name.as_str()).collect();
         if names.is_empty() || names.contains(&wanted) {
@@ -83,9 +87,4 @@ fn action(document: &Document) -> Result<HookAction, serde_json::Error> {
         fields.insert("apiVersion".to_owned(), document.api_version().into());
     }
     serde_json::from_value(action)
-}
-
-fn namespace(document: &Document) -> Option<String> {
-    let namespace = document.value.pointer("/metadata/namespace");
-    namespace.and_then(Value::as_str).map(str::to_owned)
 }

@@ -203,7 +203,7 @@ impl Checked<'_> {
             "file": document.file.display().to_string(),
             "line": document.places.of("").line,
             "kind": document.kind(),
-            "namespace": document.value.pointer("/metadata/namespace"),
+            "namespace": document.namespace(),
             "name": document.name(),
             "problems": problems.collect::<Vec<_>>(),
             "warnings": warnings.collect::<Vec<_>>(),

@@ -175,7 +175,7 @@ impl Report {
         documents.sort_by(|one, other| key(one).cmp(&key(other)));
         let known = KnownObjects::of(&documents);
         for document in &documents {
-            let differences = differences(document, &documents, &known);
+            let differences = differences(document, &known);
             if differences.is_empty() {
                 continue;
             }
@@ -294,7 +294,7 @@ impl Report {
 /// Returns namespace, kind and name.
 fn key(document: &Document) -> (&str, &str, &str) {
     (
-        text(&document.value, "/metadata/namespace"),
+        document.namespace().unwrap_or_default(),
         document.kind(),
         document.name(),
     )
@@ -340,7 +340,7 @@ fn workload(document: &Document) -> Option<Workload> {
 }
 
 /// Returns what hookgate rejects in an object, and what it handles differently.
-fn differences(document: &Document, documents: &[Document], known: &KnownObjects) -> Vec<(String, String)> {
+fn differences(document: &Document, known: &KnownObjects) -> Vec<(String, String)> {
     let problems = lint::problems(document, known).unwrap_or_default();
     let mut found: Vec<_> = problems
         .into_iter()
@@ -353,11 +353,7 @@ fn differences(document: &Document, documents: &[Document], known: &KnownObjects
             .chain(refused_lists(metrics));
         found.extend(differences.map(|found| lint::placed(&found)));
     } else if let Some(workload) = workload(document) {
-        let exists = |template: &str| {
-            let wanted = (key(document).0, "HookTemplate", template);
-            documents.iter().any(|other| key(other) == wanted)
-        };
-        found.extend(known.templates.missing(&workload, document, exists));
+        found.extend(known.templates.missing(&workload, document));
         found.extend(original::of_workload(&workload));
     }
     found

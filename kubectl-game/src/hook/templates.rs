@@ -1,21 +1,26 @@
 //! HookTemplates of the checked files. The hooks of GameDeployments in these files are looked up here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::gate::{Unresolved, unresolved};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use gamedeployment_core::workload::Workload;
-use serde_json::Value;
 use shared_api::HookTemplateSpec;
 use shared_api::reason::WorkloadReason;
 use shared_api::spelling::is_slip;
 
 use crate::manifest::{Document, HookDocument};
 
-/// HookTemplates by namespace and name, or the reason why no hook can use one.
-pub(super) struct Templates(BTreeMap<(String, String), Result<HookTemplateSpec, UnusableTemplate>>);
+/// HookTemplates by namespace and name.
+#[derive(Default)]
+pub(super) struct Templates {
+    /// Specs, or the reason why no hook can use one.
+    parsed: BTreeMap<(String, String), Result<HookTemplateSpec, UnusableTemplate>>,
+    /// Templates that exist but cannot be parsed.
+    unparsable: BTreeSet<(String, String)>,
+}
 
 /// HookTemplates of one namespace.
 struct LocalTemplates<'a> {
@@ -25,15 +30,23 @@ struct LocalTemplates<'a> {
 
 impl Templates {
     pub(super) fn of(documents: &[Document]) -> Self {
-        let hooks = documents.iter().filter(|document| document.is_hook());
-        let templates = hooks.filter_map(|document| match document.hook().ok()? {
-            HookDocument::Template(spec) => {
-                let key = (namespace(document), document.name().to_owned());
-                Some((key, usable(spec)))
+        let mut templates = Self::default();
+        for document in documents.iter().filter(|document| document.is_hook()) {
+            let key = (
+                document.namespace().unwrap_or_default().to_owned(),
+                document.name().to_owned(),
+            );
+            match document.hook() {
+                Ok(HookDocument::Template(spec)) => {
+                    templates.parsed.insert(key, usable(spec));
+                }
+                Err(_) if document.kind() == "HookTemplate" => {
+                    templates.unparsable.insert(key);
+                }
+                Ok(HookDocument::Run(_)) | Err(_) => {}
             }
-            HookDocument::Run(_) => None,
-        });
-        Self(templates.collect())
+        }
+        templates
     }
 
     /// Returns the hooks that these templates leave without a value for an argument, or that cannot use them.
@@ -56,15 +69,13 @@ impl Templates {
     }
 
     /// Returns the hooks whose template does not exist. Not for files, because the template may exist in the cluster.
-    /// `exists`: whether there is a template of this name, even if it cannot be parsed.
-    pub(super) fn missing(
-        &self,
-        workload: &Workload,
-        document: &Document,
-        exists: impl Fn(&str) -> bool,
-    ) -> Vec<(String, String)> {
+    pub(super) fn missing(&self, workload: &Workload, document: &Document) -> Vec<(String, String)> {
         self.found(workload, document, ".templateName", |found| {
-            found.blocker.reason == WorkloadReason::HookTemplateMissing && !exists(&found.template)
+            let key = (
+                document.namespace().unwrap_or_default().to_owned(),
+                found.template.clone(),
+            );
+            found.blocker.reason == WorkloadReason::HookTemplateMissing && !self.unparsable.contains(&key)
         })
     }
 
@@ -77,7 +88,7 @@ impl Templates {
     ) -> Vec<(String, String)> {
         let here = LocalTemplates {
             templates: self,
-            namespace: namespace(document),
+            namespace: document.namespace().unwrap_or_default().to_owned(),
         };
         let found = unresolved(workload, &here).unwrap_or_default().into_iter();
         found
@@ -87,22 +98,17 @@ impl Templates {
     }
 }
 
-fn namespace(document: &Document) -> String {
-    let namespace = document.value.pointer("/metadata/namespace");
-    namespace.and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
 impl Cluster for LocalTemplates<'_> {
     fn template(&self, name: &str) -> FoundTemplate<'_> {
         let key = (self.namespace.clone(), name.to_owned());
-        match self.templates.0.get(&key) {
+        match self.templates.parsed.get(&key) {
             Some(Ok(spec)) => return FoundTemplate::Found(spec),
             Some(Err(why)) => return FoundTemplate::Unusable(why),
             None => {}
         }
         let mut names = self
             .templates
-            .0
+            .parsed
             .keys()
             .filter(|(namespace, _)| *namespace == self.namespace);
         let near = names.find(|(_, known)| is_slip(name, known));

@@ -115,6 +115,11 @@ impl Document {
         self.value.get("kind").and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// Returns the namespace of the object. Files without a namespace are applied to any.
+    pub(crate) fn namespace(&self) -> Option<&str> {
+        self.value.pointer("/metadata/namespace").and_then(Value::as_str)
+    }
+
     /// Returns the name of the object, or its `generateName`.
     pub(crate) fn name(&self) -> &str {
         let text = |pointer: &str| self.value.pointer(pointer).and_then(Value::as_str);
