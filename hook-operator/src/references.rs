@@ -59,12 +59,7 @@ pub(crate) async fn read(
             "failed to read {reference}: the object is larger than 2 MiB"
         )),
         Err(CallError::Gone) => Err(format!("{reference} does not exist: object not found")),
-        Err(CallError::Refused { message, .. } | CallError::Unknown { message, .. }) => {
-            Err(format!("failed to read {reference}: {message}"))
-        }
-        Err(error @ (CallError::Conflict | CallError::Lapsed)) => {
-            Err(format!("failed to read {reference}: {error}"))
-        }
+        Err(error) => Err(format!("failed to read {reference}: {}", error.cause())),
     };
     reservation.hold_only(before);
     found.map_err(|message| MeasurementFailure::new(MeasurementReason::InvalidRequest, message))

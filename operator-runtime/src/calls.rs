@@ -56,6 +56,16 @@ pub enum CallError {
     },
 }
 
+impl CallError {
+    /// Returns the cause, without the step that failed.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Refused { message, .. } | Self::Unknown { message, .. } => message.clone(),
+            Self::Gone | Self::Conflict | Self::Lapsed => self.to_string(),
+        }
+    }
+}
+
 /// Makes API calls with a limit on their number and time.
 #[derive(Debug)]
 pub struct CallLimiter {

@@ -163,7 +163,9 @@ impl Commands {
             accept,
             MAX_ANSWER_BYTES,
         );
-        let text = fetched.await.map_err(|error| failed(&pod.to_string(), error))?;
+        let text = fetched
+            .await
+            .map_err(|error| failed("read", &pod.to_string(), error))?;
         // The typed client would log a body that it cannot parse, with the environment of the pod.
         text.and_then(|text| parsed::parse(std::str::from_utf8(&text).ok()?).0.ok())
             .ok_or_else(|| {

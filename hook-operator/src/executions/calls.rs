@@ -19,7 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::api::ListParams;
 use kube::core::Selector;
 use kube::{Client, Resource as _, ResourceExt as _};
-use operator_runtime::calls::{CallError, CallLimiter};
+use operator_runtime::calls::CallLimiter;
 use operator_runtime::patch::replacing;
 use runtime_core::backoff::Backoff;
 use serde::Deserialize;
@@ -138,11 +138,7 @@ impl Calls {
             let call = client.request_text(request);
             let text = self.limiter.call(namespace, "list pods", call).await;
             let text = text.map_err(|error| {
-                let why = match error {
-                    CallError::Refused { message, .. } | CallError::Unknown { message, .. } => message,
-                    CallError::Gone | CallError::Conflict | CallError::Lapsed => error.to_string(),
-                };
-                let why = cut(&why, QUOTED_BYTES);
+                let why = cut(&error.cause(), QUOTED_BYTES);
                 format!("failed to list pods as ServiceAccount {HOOKS_ACCOUNT}: {why}")
             })?;
             let page: Page =

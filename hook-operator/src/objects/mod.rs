@@ -76,7 +76,7 @@ impl Objects {
         {
             read = self.fetch(namespace, &newer.path(namespace, name), request).await;
         }
-        let read = read.map_err(|error| failed(&request.object.to_string(), error))?;
+        let read = read.map_err(|error| failed("read", &request.object.to_string(), error))?;
         let bytes = read.ok_or_else(|| {
             let message = format!("{} is larger than 1 MiB", request.object);
             MeasurementFailure::new(MeasurementReason::MalformedAnswer, message)
@@ -141,7 +141,7 @@ impl Objects {
             Err(CallError::Refused {
                 code: 422, message, ..
             }) if message.contains("metadata.uid: Invalid value") => Err(another_pod(pod)),
-            Err(error) => Err(failed(&pod.to_string(), error)),
+            Err(error) => Err(failed("annotate", &pod.to_string(), error)),
         }
     }
 }
@@ -175,12 +175,9 @@ fn another_pod(pod: &ObjectName) -> MeasurementFailure {
     MeasurementFailure::new(MeasurementReason::ObjectGone, message)
 }
 
-/// Returns the failure of a call that was made as the account of the namespace.
-pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
-    let failed_to = |step: &'static str| {
-        let verb = step.split(' ').next().unwrap_or_default();
-        format!("failed to {verb} {about}")
-    };
+/// Returns the failure of a call that was made as the account of the namespace, to read or annotate an object.
+pub(crate) fn failed(verb: &str, about: &str, error: CallError) -> MeasurementFailure {
+    let failed_to = format!("failed to {verb} {about}");
     match error {
         CallError::Gone => {
             let message = format!("{about} does not exist in the namespace of this HookRun");
@@ -188,14 +185,12 @@ pub(crate) fn failed(about: &str, error: CallError) -> MeasurementFailure {
         }
         // A server that is too busy says nothing about rights.
         CallError::Refused {
-            code: 429,
-            step,
-            message,
+            code: 429, message, ..
         }
-        | CallError::Unknown { step, message } => unreachable(&failed_to(step), &message),
-        CallError::Refused { step, message, .. } => {
-            let (failed, message) = (failed_to(step), cut(&message, QUOTED_BYTES));
-            let message = format!("{failed} as ServiceAccount {HOOKS_ACCOUNT}: {message}");
+        | CallError::Unknown { message, .. } => unreachable(&failed_to, &message),
+        CallError::Refused { message, .. } => {
+            let message = cut(&message, QUOTED_BYTES);
+            let message = format!("{failed_to} as ServiceAccount {HOOKS_ACCOUNT}: {message}");
             MeasurementFailure::new(MeasurementReason::ApiRefused, message)
         }
         error @ (CallError::Conflict | CallError::Lapsed) => unreachable(about, &error.to_string()),
@@ -247,7 +242,7 @@ mod tests {
             (CallError::Lapsed, MeasurementReason::Unreachable, "Pod a: "),
             (unknown, MeasurementReason::Unreachable, "no answer within 10s"),
         ] {
-            let failure = failed("Pod a", error);
+            let failure = failed("read", "Pod a", error);
             assert_eq!(failure.kind, kind, "{failure}");
             assert!(
                 failure.message.contains(words) && failure.message.len() < 500,
