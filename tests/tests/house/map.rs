@@ -1,4 +1,4 @@
-//! Checks that each function on the map of the code is where the map says.
+//! Checks that functions and tests are where pages say.
 
 use std::path::Path;
 
@@ -25,6 +25,26 @@ fn named(page: &str) -> Vec<(String, String)> {
         }
     }
     found
+}
+
+#[test]
+fn the_page_of_removals_names_every_test_of_its_facts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(root.join("../docs/removals.md")).unwrap();
+    let mut named = named(&page);
+    let mut tests = Vec::new();
+    for entry in std::fs::read_dir(root.join("tests/removals")).unwrap() {
+        let file = entry.unwrap().file_name().into_string().unwrap();
+        let source = std::fs::read_to_string(root.join("tests/removals").join(&file)).unwrap();
+        let functions = source.split("#[tokio::test").skip(1).map(|test| {
+            let name = test.split_once("async fn ").unwrap().1.split('(').next().unwrap();
+            (name.to_owned(), format!("../tests/tests/removals/{file}"))
+        });
+        tests.extend(functions);
+    }
+    tests.sort();
+    named.sort();
+    assert_eq!(named, tests);
 }
 
 #[test]

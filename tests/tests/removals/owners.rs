@@ -1,0 +1,199 @@
+//! Deletion of the owner of guarded pods.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use operator_tests::SOON;
+use serde_json::{Value, json};
+use test_kit::eventually;
+
+use crate::reviewer::{GUARDED, Reviewer, deletions, denial, updates};
+
+const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+
+impl Reviewer {
+    fn owners(&self) -> Api<ConfigMap> {
+        Api::namespaced(self.control_plane.client(), &self.namespace)
+    }
+
+    /// Creates an owner with these finalizers, and a running pod that it owns.
+    async fn create_owned_pod(&self, finalizers: Value) {
+        let owner = json!({ "metadata": { "name": "owner", "finalizers": finalizers } });
+        let owner = serde_json::from_value(owner).unwrap();
+        let owner = self
+            .owners()
+            .create(&PostParams::default(), &owner)
+            .await
+            .unwrap();
+        let reference = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid,
+        });
+        self.create_running_pod("game", json!({ "ownerReferences": [reference] }))
+            .await;
+    }
+
+    /// Counts the reviews of deletions by the garbage collector.
+    fn count_collector_reviews(&self) -> usize {
+        let requests = self.removal_requests();
+        let by_collector = |review: &&Value| review["userInfo"]["username"] == COLLECTOR;
+        requests.iter().filter(by_collector).count()
+    }
+
+    /// Waits until the garbage collector has caused at least three reviews.
+    async fn await_retries(&self) {
+        eventually(SOON, || async {
+            match self.count_collector_reviews() {
+                reviews @ 0..3 => Err(reviews),
+                _ => Ok(()),
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn the_garbage_collector_sets_a_uid_precondition_and_retries_denied_deletions() {
+    let reviewer = Reviewer::new().await;
+    reviewer.create_owned_pod(json!([])).await;
+    reviewer.respond_with(|_| Some(denial(403, "players are on it")));
+    reviewer
+        .owners()
+        .delete("owner", &DeleteParams::background())
+        .await
+        .unwrap();
+    reviewer.await_retries().await;
+    let review = reviewer.removal_requests().remove(0);
+    let pod = reviewer.pods().get("game").await.unwrap();
+    assert_eq!(
+        review["options"]["preconditions"]["uid"],
+        pod.metadata.uid.unwrap()
+    );
+    assert!(
+        reviewer.owners().get_opt("owner").await.unwrap().is_none(),
+        "the owner still exists"
+    );
+    reviewer.respond_with(|_| None);
+    reviewer.await_deleted("game").await;
+}
+
+/// A finalizer on a GameDeployment therefore gives its operator time to run the hooks of each pod.
+#[tokio::test]
+async fn pods_are_not_garbage_collected_while_their_owner_has_a_finalizer() {
+    let reviewer = Reviewer::new().await;
+    reviewer.create_owned_pod(json!(["example.com/hooks"])).await;
+    reviewer
+        .owners()
+        .delete("owner", &DeleteParams::background())
+        .await
+        .unwrap();
+    // Once the garbage collector has deleted an object that was orphaned later, it has processed the owner too.
+    let orphan = json!({ "metadata": { "name": "orphan", "ownerReferences": [{
+        "apiVersion": "v1", "kind": "ConfigMap", "name": "missing", "uid": "00000000-0000-0000-0000-000000000000",
+    }] } });
+    let orphan = serde_json::from_value(orphan).unwrap();
+    reviewer
+        .owners()
+        .create(&PostParams::default(), &orphan)
+        .await
+        .unwrap();
+    eventually(SOON, || async {
+        match reviewer.owners().get_opt("orphan").await.unwrap() {
+            None => Ok(()),
+            Some(_) => Err("the orphan still exists"),
+        }
+    })
+    .await;
+    assert_eq!(reviewer.count_collector_reviews(), 0);
+    let without_finalizers = Patch::Merge(json!({ "metadata": { "finalizers": [] } }));
+    reviewer
+        .owners()
+        .patch("owner", &PatchParams::default(), &without_finalizers)
+        .await
+        .unwrap();
+    reviewer.await_deleted("game").await;
+    assert!(reviewer.count_collector_reviews() > 0);
+}
+
+#[tokio::test]
+async fn foreground_deletion_keeps_the_owner_until_its_pods_are_deleted() {
+    let reviewer = Reviewer::new().await;
+    reviewer.create_owned_pod(json!([])).await;
+    // Foreground deletion waits only for dependents with this field.
+    let reference =
+        json!([{ "op": "add", "path": "/metadata/ownerReferences/0/blockOwnerDeletion", "value": true }]);
+    let reference = Patch::Json::<()>(serde_json::from_value(reference).unwrap());
+    reviewer
+        .pods()
+        .patch("game", &PatchParams::default(), &reference)
+        .await
+        .unwrap();
+    reviewer.respond_with(|_| Some(denial(403, "players are on it")));
+    reviewer
+        .owners()
+        .delete("owner", &DeleteParams::foreground())
+        .await
+        .unwrap();
+    reviewer.await_retries().await;
+    let owner = reviewer.owners().get("owner").await.unwrap().metadata;
+    assert!(owner.deletion_timestamp.is_some());
+    assert_eq!(owner.finalizers.unwrap_or_default(), ["foregroundDeletion"]);
+    reviewer.respond_with(|_| None);
+    reviewer.await_deleted("game").await;
+    eventually(SOON, || async {
+        match reviewer.owners().get_opt("owner").await.unwrap() {
+            None => Ok(()),
+            Some(owner) => Err(owner.metadata),
+        }
+    })
+    .await;
+}
+
+/// A finalizer therefore protects no pod against foreground deletion, which Argo CD uses by default.
+#[tokio::test]
+async fn foreground_deletion_deletes_pods_although_their_owner_has_a_finalizer() {
+    let reviewer = Reviewer::new().await;
+    reviewer.create_owned_pod(json!(["example.com/hooks"])).await;
+    reviewer
+        .owners()
+        .delete("owner", &DeleteParams::foreground())
+        .await
+        .unwrap();
+    reviewer.await_deleted("game").await;
+    let owner = reviewer.owners().get("owner").await.unwrap().metadata;
+    assert!(owner.deletion_timestamp.is_some());
+    let without_finalizers = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    let owners = reviewer.owners();
+    owners
+        .patch("owner", &PatchParams::default(), &without_finalizers)
+        .await
+        .unwrap();
+}
+
+/// A guard must therefore allow updates that leave its label in place.
+#[tokio::test]
+async fn orphaning_removes_the_owner_reference_by_an_update_and_keeps_the_labels() {
+    let reviewer = Reviewer::with(vec![deletions(), updates()]).await;
+    reviewer.create_owned_pod(json!([])).await;
+    reviewer.clear();
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    reviewer.owners().delete("owner", &orphan).await.unwrap();
+    eventually(SOON, || async {
+        match reviewer.owners().get_opt("owner").await.unwrap() {
+            None => Ok(()),
+            Some(owner) => Err(owner.metadata),
+        }
+    })
+    .await;
+    let is_orphaning = |review: &&Value| review["userInfo"]["username"] == COLLECTOR;
+    let reviews = reviewer.reviews();
+    let review = reviews.iter().find(is_orphaning).unwrap();
+    assert_eq!(review["operation"], "UPDATE");
+    assert_eq!(review["object"]["metadata"]["ownerReferences"], Value::Null);
+    let labels = reviewer.pods().get("game").await.unwrap().metadata.labels;
+    assert_eq!(
+        labels.unwrap_or_default().get(GUARDED).map(String::as_str),
+        Some("yes")
+    );
+}
