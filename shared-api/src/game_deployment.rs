@@ -88,6 +88,9 @@ pub struct GameDeploymentSpec {
     /// Whether to omit the readiness gate `InPlaceUpdateReady` from new pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_readiness_gate: Option<bool>,
+    /// Handling of removals that the operator has not decided on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub disruption: Option<Disruption>,
 }
 
 /// Strategy for creating pods, and for selecting pods to delete, when `replicas` changes.
@@ -102,6 +105,22 @@ pub struct ScaleStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub create_batch: Option<IntOrString>,
+}
+
+/// Handling of removals that the operator has not decided on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Disruption {
+    /// Effect of a removal request in the annotation `tkex.tencent.com/removal-requested` of a pod. `Ask`: the pod is
+    /// deleted and replaced once its `PreDelete` hook has succeeded. `Unguarded`: none. Defaults to `Unguarded`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "disruption_policy_schema")]
+    pub policy: Option<String>,
+    /// Time after which a removal request expires unless it is repeated, in seconds. The pod is then kept. Defaults to
+    /// 900.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 60, max = 86_400))]
+    pub request_expiration_seconds: Option<i32>,
 }
 
 /// Strategy for updating existing pods to a new template.
@@ -360,6 +379,9 @@ pub struct GameDeploymentStatus {
     /// Number of pods waiting for a hook to succeed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub hook_pending_replicas: i32,
+    /// Number of pods with a valid removal request.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub removal_pending_replicas: i32,
     /// Number of pods above `replicas` that were created for an update. They are kept while the update is stopped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surge_replicas: i32,
@@ -417,6 +439,31 @@ pub struct GameDeploymentStatus {
     /// Pods whose `PostInplace` hook has not succeeded yet; at most 100 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub post_inplace_hook_condition: Vec<HookCondition>,
+    /// Valid removal requests of pods, oldest first; at most 100 are listed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "removal_requests_schema")]
+    pub removal_requests: Vec<RemovalRequestStatus>,
+}
+
+/// A valid removal request of a pod.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalRequestStatus {
+    /// Name of the pod.
+    pub pod_name: String,
+    /// UID of the pod.
+    #[serde(rename = "podUID")]
+    pub pod_uid: String,
+    /// User or component that requested the removal.
+    pub requester: String,
+    /// Kind of request: `Eviction`, `Delete` or `Manual`.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Time of the first request.
+    pub request_time: Time,
+    /// Reason why the pod has not been deleted yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// Reason why a canary rollout is paused.
@@ -679,6 +726,19 @@ fn update_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Pre", "Mid", "ProgressAvailable", "Post"] })
+}
+
+fn disruption_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Unguarded", "Ask"] })
+}
+
+fn removal_requests_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let items = generator.subschema_for::<RemovalRequestStatus>();
+    schemars::json_schema!({
+        "type": "array", "items": items, "maxItems": 100,
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["podName", "requester"],
+    })
 }
 
 fn failure_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -14,6 +14,7 @@
 //! | [`limits`] | limits of the size of objects |
 //! | [`parsed`] | objects that may not parse as their kind |
 //! | [`unparsed`] | objects of a list, each of which is parsed when its turn comes |
+//! | [`removal_request`] | requests to remove a pod, recorded on the pod |
 //! | [`names`] | labels, annotations, name prefixes, field managers |
 //! | [`reason`] | reasons of conditions, events and statuses |
 //! | `same_kind` | types that hold an object of a kind in another form |
@@ -46,6 +47,7 @@ pub mod names;
 pub mod overdue;
 pub mod parsed;
 pub mod reason;
+pub mod removal_request;
 mod same_kind;
 pub mod spelling;
 pub mod syntax;

@@ -132,6 +132,13 @@ pub mod pod {
     pub const SKIP_HOOK_REASON: &str = "tkex.tencent.com/skip-hook-reason";
     /// Annotation: person who set [`SKIP_HOOK`], as stated by that person. Only events and the log use it.
     pub const SKIP_HOOK_BY: &str = "tkex.tencent.com/skip-hook-by";
+    /// Annotation: requests to remove this pod, as JSON; see [`removal_request`](crate::removal_request).
+    pub const REMOVAL_REQUESTED: &str = "tkex.tencent.com/removal-requested";
+    /// Label: the removal guard denies evictions and deletions of this pod by others than the operator, and records
+    /// them as removal requests. Namespaces have a label of the same key: see [`super::namespace`].
+    pub const REMOVAL_GUARD: &str = "tkex.tencent.com/removal-guard";
+    /// Value of [`REMOVAL_GUARD`] of guarded pods.
+    pub const REMOVAL_GUARD_ASK: &str = "Ask";
     /// Annotation: cost of deleting this pod; lower is deleted first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     /// Annotation: index of the pod, if indexes are enabled.
@@ -142,9 +149,9 @@ pub mod pod {
     pub const INDEX_VARIABLE: &str = "POD_INDEX";
 
     /// Labels that the operator sets on each pod. A template must not set them.
-    pub const RESERVED_LABELS: [&str; 2] = [REVISION, INSTANCE];
+    pub const RESERVED_LABELS: [&str; 3] = [REVISION, INSTANCE, REMOVAL_GUARD];
     /// Annotations that describe a single pod. A template must not set them.
-    pub const RESERVED_ANNOTATIONS: [&str; 12] = [
+    pub const RESERVED_ANNOTATIONS: [&str; 13] = [
         DELETING,
         CHOSEN_FOR,
         QUESTION,
@@ -156,8 +163,16 @@ pub mod pod {
         SKIP_HOOK,
         SKIP_HOOK_REASON,
         SKIP_HOOK_BY,
+        REMOVAL_REQUESTED,
         INDEX,
     ];
+}
+
+/// Labels of namespaces.
+pub mod namespace {
+    /// Value of [`super::pod::REMOVAL_GUARD`] of namespaces in which the removal guard is on. Any other value switches
+    /// it off.
+    pub const REMOVAL_GUARD_ENABLED: &str = "Enabled";
 }
 
 /// Annotation of nodes: cost of deleting a pod on this node; lower is deleted first.

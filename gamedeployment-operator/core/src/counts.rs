@@ -19,8 +19,7 @@ pub fn rollout_progress(facts: &Facts<'_>) -> RolloutProgress {
 /// selections do not count here, because they depend on the step.
 fn leaving(facts: &Facts<'_>) -> usize {
     let workload = facts.workload;
-    let named = |pod: &&PodFacts<'_>| workload.pods_to_delete.contains(&pod.pod.name);
-    let (named, others): (Vec<_>, Vec<_>) = facts.pods.iter().partition(named);
+    let (named, others): (Vec<_>, Vec<_>) = facts.pods.iter().partition(|pod: &&PodFacts<'_>| pod.is_named);
     let surplus = others.len().saturating_sub(workload.replicas);
     named.iter().filter(|pod| pod.old).count() + surplus
 }
@@ -73,9 +72,8 @@ pub fn count(facts: &Facts<'_>, canary: &CanaryState, is_stopped: bool) -> Count
     counts
 }
 
-/// Number of pods of old revisions, or of the update revision, that the user named for deletion.
+/// Number of pods of old revisions, or of the update revision, that are named for deletion.
 pub fn named(facts: &Facts<'_>, old: bool) -> usize {
-    let list = &facts.workload.pods_to_delete;
-    let named = |pod: &&PodFacts<'_>| pod.old == old && list.contains(&pod.pod.name);
+    let named = |pod: &&PodFacts<'_>| pod.old == old && pod.is_named;
     facts.pods.iter().filter(named).count()
 }

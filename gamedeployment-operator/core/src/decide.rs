@@ -24,6 +24,7 @@ use crate::lifecycle::{self, HookProgress};
 use crate::plan::{Action, Plan};
 use crate::pod::Pod;
 use crate::recreate::Recreate;
+use crate::removal;
 use crate::rollback;
 use crate::rollout;
 use crate::run_gc;
@@ -62,6 +63,8 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
         plan.actions.extend(run_gc::reset_retry(&facts));
     }
     plan.actions.extend(run_gc::remove(&facts, &findings));
+    let labelled = removal::label_pods(&facts, &plan.actions);
+    plan.actions.extend(labelled);
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
     }

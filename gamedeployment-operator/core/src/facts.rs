@@ -13,6 +13,7 @@ use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::progress::{InPlacePhase, in_place_phase};
 use crate::rank::Rank;
+use crate::removal::Removal;
 use crate::view::View;
 use crate::workload::Workload;
 
@@ -30,6 +31,10 @@ pub struct PodFacts<'a> {
     pub recorded_selection: Option<RecordedSelection>,
     /// Whether its state is uncertain and cannot be read: nothing can be done to it now.
     pub unread: bool,
+    /// Its removal requests.
+    pub removal: Option<Box<Removal>>,
+    /// Whether the operator deletes and replaces it: `podsToDelete` names it, or its removal is requested.
+    pub is_named: bool,
 }
 
 impl PodFacts<'_> {
@@ -166,8 +171,14 @@ impl<'a> Facts<'a> {
             } else {
                 Service::of(pod, &phase, view, workload, now)
             };
+            let removal = Removal::of(pod, workload, now).map(Box::new);
+            let is_requested = removal
+                .as_ref()
+                .is_some_and(|removal| !removal.requests().is_empty());
             PodFacts {
                 pod,
+                is_named: is_requested || workload.pods_to_delete.contains(&pod.name),
+                removal,
                 old: !history.is_updated(pod.revision()),
                 service,
                 unread: *unread,

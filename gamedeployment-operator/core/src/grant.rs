@@ -127,7 +127,7 @@ impl MissingRequirement {
 enum Turn {
     /// Surplus pods.
     Surplus,
-    /// Pods that the user named and that will be replaced.
+    /// Pods that the user named or whose removal is requested, and that will be replaced.
     Named,
     /// Pods to update.
     Update,

@@ -17,6 +17,7 @@
 //! | [`scale`] | number of pods to create and delete; [`counts`]: its counts; [`rank`]: deletion order |
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
 //! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
+//! | [`removal`] | requests of others to remove a pod |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
@@ -62,6 +63,7 @@ pub mod pod_factory;
 pub mod progress;
 pub mod rank;
 pub mod recreate;
+pub mod removal;
 pub mod revision;
 pub mod rollback;
 pub mod rollout;

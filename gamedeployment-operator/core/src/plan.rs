@@ -113,6 +113,8 @@ pub enum Action {
     ClearSelection(PodRef),
     /// Note on a pod the question of its next HookRun.
     NoteQuestion(PodRef, Question),
+    /// Set the label of guarded pods, or remove it.
+    SetGuardLabel(PodRef, bool),
     /// Change or delete a pod, as its gate approved.
     Gated(GatedWrite),
     /// Put a pod into service and record which update of it is finished, if any.
@@ -275,6 +277,8 @@ pub struct Gauges {
     pub chosen: PodGroup,
     /// Pods that are being deleted but still exist.
     pub ending: PodGroup,
+    /// Pods with a valid removal request.
+    pub removals: PodGroup,
     /// Progress of the update.
     pub rollout: Rollout,
 }
@@ -358,6 +362,7 @@ impl Plan {
                 | Action::DryRunPod(..)
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
+                | Action::SetGuardLabel(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)

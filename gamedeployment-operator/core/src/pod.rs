@@ -16,7 +16,7 @@ pub use container::{Container, ContainerState};
 pub use termination::{CRASH_WINDOW, Termination};
 
 /// Annotations that decisions use; others are dropped.
-const KEPT: [&str; 13] = [
+const KEPT: [&str; 14] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
     names::pod::QUESTION,
@@ -28,6 +28,7 @@ const KEPT: [&str; 13] = [
     names::pod::SKIP_HOOK,
     names::pod::SKIP_HOOK_REASON,
     names::pod::SKIP_HOOK_BY,
+    names::pod::REMOVAL_REQUESTED,
     names::pod::DELETION_COST,
     names::pod::INDEX,
 ];

@@ -13,7 +13,7 @@ use crate::digest::fnv;
 use crate::gate::owner;
 use crate::plan::NewPod;
 use crate::template::Template;
-use crate::workload::{IndexRange, Workload};
+use crate::workload::{DisruptionPolicy, IndexRange, Workload};
 
 /// Letters and digits that form no words and are not mistaken for one another, as chosen by Kubernetes.
 const ALPHABET: [char; 27] = [
@@ -155,6 +155,9 @@ fn manifest(
     let mut labels: BTreeMap<&str, &str> = text_of(&template.labels);
     labels.insert(label::REVISION, revision);
     labels.insert(label::INSTANCE, id);
+    if workload.disruption.policy == DisruptionPolicy::Ask {
+        labels.insert(label::REMOVAL_GUARD, label::REMOVAL_GUARD_ASK);
+    }
     let mut annotations: BTreeMap<&str, &str> = text_of(&template.annotations);
     let index = index.map(|index| index.to_string());
     if let Some(index) = &index {

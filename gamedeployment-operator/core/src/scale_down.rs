@@ -1,4 +1,4 @@
-//! Selection of the pods to delete, as surplus or because the user named them.
+//! Selection of the pods to delete, as surplus, because the user named them, or because their removal is requested.
 //!
 //! A selection is durable: it is written to the pod, and later decisions continue with it. When `replicas`
 //! rises again, the pods selected last are deselected first.
@@ -19,8 +19,7 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
     let replaced = replacement(facts);
     let replaced = replaced.as_ref();
     let mut left = diff;
-    let named = |pod: &SelectedPod<'_>| facts.workload.pods_to_delete.contains(&pod.facts.pod.name);
-    for pod in pods.iter_mut().filter(|pod| named(pod)) {
+    for pod in pods.iter_mut().filter(|pod| pod.facts.is_named) {
         left.take(pod, Intent::Delete);
     }
     // Pods selected before, the oldest selection first.

@@ -10,6 +10,7 @@ use shared_api::names;
 
 mod amount;
 mod canary_step;
+mod disruption;
 mod field_error;
 mod hook;
 mod index;
@@ -21,6 +22,7 @@ mod template;
 
 pub use amount::Amount;
 pub use canary_step::{Pause, RolloutStep};
+pub use disruption::{Disruption, DisruptionPolicy};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
@@ -124,6 +126,8 @@ pub struct Workload {
     pub cost_order: CostOrder,
     /// Range of pod indexes.
     pub indexes: Option<IndexRange>,
+    /// Handling of removals by others.
+    pub disruption: Disruption,
 }
 
 impl Workload {
@@ -230,6 +234,7 @@ impl Workload {
             readiness_gate: !spec.disable_readiness_gate.unwrap_or(false),
             cost_order: CostOrder::read(annotations.get(names::workload::COST_ORDER).map(String::as_str)),
             indexes,
+            disruption: disruption::read(spec.disruption.as_ref(), &mut problems),
         };
         (workload, problems)
     }

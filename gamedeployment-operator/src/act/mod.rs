@@ -133,6 +133,7 @@ impl Caller {
             Action::DryRunPod(pod, _) => self.dry_run_pod(target, *pod).await,
             Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
             Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
+            Action::SetGuardLabel(pod, is_set) => self.set_guard_label(target, pod, is_set).await,
             Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,
             Action::Gated(write) => self.gated_write(target, write, until).await,
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,

@@ -85,6 +85,18 @@ impl Caller {
             .await
     }
 
+    pub(super) async fn set_guard_label(
+        &self,
+        target: &ReconcileTarget,
+        pod: PodRef,
+        is_set: bool,
+    ) -> Result<Response, CallError> {
+        let value = is_set.then_some(annotation::REMOVAL_GUARD_ASK);
+        let patch = json!({ "metadata": { "labels": { annotation::REMOVAL_GUARD: value } } });
+        let step = "set the label of guarded pods";
+        self.patch(target, step, None, (&pod, None), patch).await
+    }
+
     pub(super) async fn note_question(
         &self,
         target: &ReconcileTarget,

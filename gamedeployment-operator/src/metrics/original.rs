@@ -84,6 +84,7 @@ impl Timed {
             | Action::RecordSelection(..)
             | Action::NoteQuestion(..)
             | Action::ClearSelection(_)
+            | Action::SetGuardLabel(..)
             | Action::SetReady(..)
             | Action::CreateRun(_)
             | Action::DeleteRun(_)

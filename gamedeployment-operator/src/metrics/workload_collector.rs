@@ -45,7 +45,7 @@ type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), 
 type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 
 /// Name, help text and series of every metric.
-const METRICS: [(&str, &str, SeriesFn); 8] = [
+const METRICS: [(&str, &str, SeriesFn); 10] = [
     (
         "pods",
         "Pods by state, as counted in the workload's status; to_update: old pods that are due for an update; \
@@ -75,6 +75,16 @@ const METRICS: [(&str, &str, SeriesFn); 8] = [
         "draining_since_timestamp_seconds",
         "Unix time at which the first draining pod was selected or started terminating; 0 if no pod is draining",
         |report, series| drains(report, series, since),
+    ),
+    (
+        "removal_requested_pods",
+        "Pods with a valid removal request; they are deleted and replaced once their hook succeeds",
+        |report, series| series(&[], number(report.gauges.removals.pods)),
+    ),
+    (
+        "removal_requested_since_timestamp_seconds",
+        "Unix time of the oldest valid removal request; 0 if there is none",
+        |report, series| series(&[], since(report.gauges.removals)),
     ),
     (
         "update_progress_timestamp_seconds",

@@ -8,7 +8,7 @@
 //! | [`process`] | operators' processes: crashes, pauses, leases, fences; [`network`]: requests in flight |
 //! | [`hooks`] | driver of hook-operator in this world; [`games`]: driver of gamedeployment-operator |
 //! | [`kubelet`] | containers; [`nodes`]: silent kubelets; [`endpoint`]: responses to [`questions`] |
-//! | [`people`] | users' actions; [`forger`]: HookRuns that measure something else |
+//! | [`people`] | users' actions; [`forger`]: HookRuns that measure something else; [`removals`]: removal requests |
 //! | [`referee`] | invariants of every step |
 //! | [`settle`] | end of all faults: everything converges and stays |
 //! | [`story`] | seeds, their totals, and the shrunk story of a failing one |
@@ -41,6 +41,7 @@ pub mod pruned;
 pub mod questions;
 pub mod referee;
 pub mod refused;
+pub mod removals;
 mod restored;
 pub mod script;
 pub mod server;

@@ -16,7 +16,7 @@ use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::Refuses;
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, make_valid, steps, strategy_of, template, timeout, workload,
+    BETWEEN, Look, NAMES, amount, disruption, make_valid, steps, strategy_of, template, timeout, workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -30,7 +30,7 @@ impl World {
             self.foreign += 1;
             return self.tell(|| "somebody creates the workload".to_owned());
         }
-        match dice.u8(..43) {
+        match dice.u8(..46) {
             0..=7 => {
                 let replicas = dice.i32(0..5);
                 self.edit(
@@ -83,7 +83,7 @@ impl World {
                 let name = ["before", BETWEEN, "one", "half", "also-half", "after"][dice.usize(..6)];
                 self.retry_lifecycle_hook(name);
             }
-            _ if dice.bool() => {
+            42 if dice.bool() => {
                 let [revisions, runs, deletions, pods, collections] =
                     std::array::from_fn(|_| dice.u8(..3) == 0);
                 let refuses = Refuses {
@@ -96,11 +96,12 @@ impl World {
                 self.server.refuses = refuses;
                 self.tell(|| format!("the API server now {refuses:?}"));
             }
-            _ => {
+            42 => {
                 let quota = dice.bool().then(|| dice.usize(..6));
                 self.server.quota = quota;
                 self.tell(|| format!("the quota is {quota:?}"));
             }
+            _ => self.touch_requests(dice),
         }
     }
 
@@ -117,7 +118,7 @@ impl World {
     fn edit_strategy(&mut self, dice: &mut Rng) {
         let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
         let named = named.map(|pod| vec![pod.id.name.clone()]);
-        let kind = dice.u8(..9);
+        let kind = dice.u8(..10);
         let change = |spec: &mut GameDeploymentSpec| {
             let strategy = spec.update_strategy.as_mut().unwrap();
             match kind {
@@ -153,6 +154,7 @@ impl World {
                     strategy.type_ = Some(kinds[usize::from(one) % 5].to_owned());
                 }
                 7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
+                8 => spec.disruption = (two % 4 != 0).then(|| disruption(one | 4)).flatten(),
                 _ => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
             }
         };

@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::names::pod as names;
 use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::removal_request::RemovalType;
 use shared_api::{GameDeploymentSpec, Phase};
 
 use crate::endpoint::Behaviour;
@@ -51,6 +52,11 @@ impl World {
             self.come_to_rest(&mut dice, true);
             self.check_end();
         }
+        if self.is_guarded() {
+            self.live_on_while_removals_are_requested(&mut dice);
+            self.come_to_rest(&mut dice, true);
+            self.check_end();
+        }
         self.totals.converged += 1;
     }
 
@@ -59,6 +65,7 @@ impl World {
         self.repair();
         let mut dice = Rng::with_seed(2);
         self.dismiss_behaviours(Behaviour::YES);
+        self.shorten_requests();
         let one_pod = self.code[2].is_multiple_of(2);
         if one_pod {
             self.edit(|spec| spec.replicas = Some(5), || "replicas 5".to_owned());
@@ -72,6 +79,9 @@ impl World {
         {
             let manner = [Behaviour::NO, Behaviour::any(&mut dice)][at % 2];
             self.behaviours.insert(pod.id.uid.clone(), manner);
+            if !one_pod && self.is_guarded() {
+                self.request_removal(&pod.id.name, "admin", RemovalType::Manual);
+            }
         }
         if one_pod {
             self.update_one_pod();

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 use shared_api::game_deployment::{
-    Canary, CanaryPause, CanaryStep, HookStep, HookStrategy, HookTrigger, InPlaceUpdateStrategy,
+    Canary, CanaryPause, CanaryStep, Disruption, HookStep, HookStrategy, HookTrigger, InPlaceUpdateStrategy,
     LifecycleHook, ProgressAvailableParams, UpdateStrategy,
 };
 use shared_api::metric::Metric;
@@ -163,6 +163,20 @@ pub fn timeout(code: u8) -> i32 {
     [30, 60, 120, 300][usize::from(code / 4) % 4]
 }
 
+/// Returns a handling of removal requests: in three of eight cases they have an effect, mostly for a short time.
+pub fn disruption(code: u8) -> Option<Disruption> {
+    let (policy, seconds) = match code % 8 {
+        0..=3 => return None,
+        4 => ("Unguarded", Some(60)),
+        5 | 6 => ("Ask", Some(60)),
+        _ => ("Ask", (code / 8).is_multiple_of(2).then_some(900)),
+    };
+    Some(Disruption {
+        policy: Some(policy.to_owned()),
+        request_expiration_seconds: seconds,
+    })
+}
+
 /// Builds a workload from any bytes.
 pub fn workload(code: [u8; 8]) -> GameDeployment {
     let kind = [
@@ -215,6 +229,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             revision_history_limit: Some(1),
             min_ready_seconds: ((code[7] / 16).is_multiple_of(3)).then_some(10),
             disable_readiness_gate: (code[7] / 64 % 4 == 3).then_some(true),
+            disruption: disruption(hooks / 32),
             ..GameDeploymentSpec::default()
         },
     );

@@ -48,6 +48,8 @@ totals! {
     successes: "successful verdicts",
     approvals: "approvals used",
     deletions: "pods deleted",
+    requests: "removal requests",
+    requested: "pods deleted on request",
     in_place: "pods updated in place",
     confirmations: "updates confirmed",
     created: "pods created",

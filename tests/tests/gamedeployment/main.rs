@@ -46,6 +46,7 @@ mod paused;
 mod pod_index;
 mod pods_to_delete;
 mod post_inplace;
+mod removal_requests;
 mod replicas_raised;
 mod restored;
 mod retry;

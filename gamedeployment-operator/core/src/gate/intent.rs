@@ -6,7 +6,7 @@ use crate::workload::Workload;
 /// An operation on a pod. A verdict counts for exactly one intent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Intent {
-    /// Delete the pod because of a surplus or because `podsToDelete` names it.
+    /// Delete the pod because of a surplus, because `podsToDelete` names it, or because its removal is requested.
     Delete,
     /// Delete the pod so that its successor gets this revision.
     Recreate(String),

@@ -47,6 +47,8 @@ pub enum WriteKind {
     DryRunPod,
     /// Removes the record that a pod is selected for deletion.
     ClearSelection,
+    /// Sets or removes the label of guarded pods.
+    SetGuardLabel,
     /// Updates a pod in place.
     WriteUpdate,
 }
@@ -76,6 +78,7 @@ impl WriteKind {
             Self::TerminateRun => "terminate_hook_run",
             Self::DryRunPod => "try_pod",
             Self::ClearSelection => "unmark_pod",
+            Self::SetGuardLabel => "label_pod",
             Self::WriteUpdate => "update_pod",
         }
     }
@@ -95,6 +98,7 @@ impl Action {
             Self::DryRunPod(..) => WriteKind::DryRunPod,
             Self::RecordSelection(..) => WriteKind::RecordSelection,
             Self::ClearSelection(_) => WriteKind::ClearSelection,
+            Self::SetGuardLabel(..) => WriteKind::SetGuardLabel,
             Self::NoteQuestion(..) => WriteKind::NoteQuestion,
             Self::Gated(GatedWrite::DeletePod(_)) => WriteKind::DeletePod,
             Self::Gated(GatedWrite::SetNotReady(..)) => WriteKind::SetNotReady,
@@ -129,6 +133,7 @@ impl Action {
                 GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..) | GatedWrite::Confirm(_),
             )
             | Self::SetReady(..)
+            | Self::SetGuardLabel(..)
             | Self::DeleteRun(_)
             | Self::TerminateRun(_)
             | Self::ResetRetry(_)
@@ -149,6 +154,7 @@ impl Action {
             | Self::ReleasePod(pod)
             | Self::RecordSelection(pod, _)
             | Self::ClearSelection(pod)
+            | Self::SetGuardLabel(pod, _)
             | Self::NoteQuestion(pod, _)
             | Self::SetReady(pod, _) => Some(&pod.name),
             Self::Gated(write) => Some(&write.pod().name),

@@ -2,9 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 use shared_api::game_deployment::RolloutTimer;
-use shared_api::names::pod::{self as annotation, SKIP_HOOK};
+use shared_api::names::pod::{self as annotation, REMOVAL_REQUESTED, SKIP_HOOK};
 use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::removal_request::InvalidRequests;
 
 use super::condition::Conditions;
 use super::name_list::{join_first, join_names};
@@ -21,9 +22,10 @@ use crate::plural::{form, pods, pods_are};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::recreate::{self, Recreate};
+use crate::removal::Removal;
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
-use crate::user_text::cut;
+use crate::user_text::{bounded, cut};
 use crate::workload::{Source, UpdateType, sets_paused};
 
 /// Maximum length of the causes in a message about hooks, in bytes: remedies follow, and must not be cut off.
@@ -106,6 +108,7 @@ pub(super) fn progressing(
             + &under_way(facts)
             + &not_begun(facts, findings)
             + &kept_runs(facts)
+            + &invalid_requests(facts)
             + &time(facts, timer);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
@@ -321,6 +324,26 @@ fn kept_runs(facts: &Facts<'_>) -> String {
         );
         format!("; {noun} {} {stuck} finalizers", join_names(&runs))
     }
+}
+
+/// Formats the removal requests that are ignored because nobody can read them.
+fn invalid_requests(facts: &Facts<'_>) -> String {
+    let invalid = facts.pods.iter().filter_map(|pod| match pod.removal.as_deref()? {
+        Removal::Invalid(invalid) => Some((pod.pod.name.as_str(), invalid)),
+        Removal::Requested(_) => None,
+    });
+    let mut invalid: Vec<_> = invalid.collect();
+    invalid.sort_unstable_by_key(|(pod, _)| *pod);
+    if invalid.is_empty() {
+        return String::new();
+    }
+    let sentence = |(pod, invalid): &(&str, &InvalidRequests)| {
+        format!(
+            "the removal requests of pod {pod} are ignored, because its annotation {REMOVAL_REQUESTED} {}; remove it",
+            bounded(&invalid.to_string())
+        )
+    };
+    format!("; {}", join_first(&invalid, sentence))
 }
 
 /// Returns pod names in a stable order.

@@ -18,6 +18,7 @@ use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
 use crate::recreate::Recreate;
+use crate::removal;
 use crate::rollback::Rollback;
 use crate::rollout::UpdateBlockers;
 use crate::scale::Counts;
@@ -30,6 +31,7 @@ mod ended;
 mod lifecycle_hooks;
 mod messages;
 mod name_list;
+mod removals;
 mod unrecorded;
 mod waiting;
 mod warnings;
@@ -104,7 +106,8 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         .gate_states()
         .filter_map(|(_, gate_state, _)| gate_state.run());
     let due = runs.filter_map(|run| run.not_taken_up_at);
-    let wake = due.filter(|at| *at > facts.now).min();
+    let due = due.filter(|at| *at > facts.now).min();
+    let wake = due.into_iter().chain(removal::next_expiration(facts)).min();
     let timer = deadline::advance_timer(
         facts,
         findings.remainder,
@@ -163,6 +166,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         updated_replicas: updated(facts.with_spec_template().count()),
         updated_ready_replicas: updated(updated_ready.count()),
         hook_pending_replicas: number(waiting.count()),
+        removal_pending_replicas: number(removals::group(facts).pods),
         surge_replicas: number(findings.counts.surging()),
         update_revision,
         current_revision: current,
@@ -181,6 +185,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         pre_delete_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreDelete),
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
+        removal_requests: removals::entries(facts, findings, &waiting),
     };
     let mut warnings = waiting.warnings(workload, &old);
     let (status, news) = conclude(old, status, |kind| waiting.gets_own_event(kind));
@@ -204,6 +209,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         hooks: waiting.gauges(|kind| workload.hook(kind).step.is_some()),
         chosen: PodGroup::default(),
         ending: findings.ending,
+        removals: removals::group(facts),
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

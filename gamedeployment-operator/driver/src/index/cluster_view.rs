@@ -88,6 +88,7 @@ impl Cluster for ClusterView<'_> {
     }
 
     fn has_pod(&self, name: &str) -> bool {
-        self.index.pods.get(&self.key(name)).is_some()
+        let key = self.key(name);
+        self.index.pods.get(&key).is_some() || self.index.requested_names.contains(&key, self.now.elapsed)
     }
 }

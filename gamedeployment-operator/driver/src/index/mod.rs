@@ -4,6 +4,7 @@ mod arrivals;
 mod cluster_view;
 mod nodes;
 mod questions;
+mod requested_names;
 mod templates;
 
 use std::collections::{BTreeSet, HashMap};
@@ -27,6 +28,7 @@ use arrivals::VerdictArrivals;
 pub use cluster_view::ClusterView;
 use nodes::Nodes;
 use questions::Questions;
+use requested_names::RequestedNames;
 use templates::Templates;
 
 /// Cached view of the cluster.
@@ -42,6 +44,7 @@ pub struct Index {
     pub runs: Store<Run>,
     arrivals: VerdictArrivals,
     pub(crate) questions: Questions,
+    requested_names: RequestedNames,
     templates: Templates,
     /// Nodes.
     pub nodes: Nodes,
@@ -149,10 +152,11 @@ impl Index {
         match event {
             WatchEvent::Workload(event) => self.apply_workload(event, about, now.elapsed),
             WatchEvent::Pod(event) => {
-                if let Event::Apply(_, pod) | Event::InitApply(_, pod) = &event
-                    && let Some(node) = &pod.node
-                {
-                    self.nodes.bound(node, now.monotonic);
+                if let Event::Apply(key, pod) | Event::InitApply(key, pod) = &event {
+                    self.requested_names.observe(key, pod, now.elapsed);
+                    if let Some(node) = &pod.node {
+                        self.nodes.bound(node, now.monotonic);
+                    }
                 }
                 let owners = apply_event(&mut self.pods, event, pods_differ, now.elapsed);
                 self.enqueue_owners(owners, about);

@@ -75,6 +75,7 @@ impl Target {
             | Action::ReleasePod(at)
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
+            | Action::SetGuardLabel(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
             Action::Gated(write) => target(ObjectKind::Pod, &write.pod().name, Some(&write.pod().uid)),

@@ -154,6 +154,7 @@ impl Job {
                 | Action::DryRunPod(..)
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
+                | Action::SetGuardLabel(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)

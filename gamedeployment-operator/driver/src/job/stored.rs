@@ -41,6 +41,8 @@ pub(super) enum ExpectedPod {
     New(String, String),
     /// Annotation `chosen-for`.
     Selection(Option<String>),
+    /// Whether it has the label of guarded pods.
+    Guard(bool),
     /// Annotation `hook-question`.
     Question(String),
     /// Annotation `confirmed-revision`.
@@ -84,6 +86,7 @@ impl Expected {
             Action::ReleasePod(_) => ExpectedPod::Controller(None),
             Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
             Action::ClearSelection(_) => ExpectedPod::Selection(None),
+            Action::SetGuardLabel(_, is_set) => ExpectedPod::Guard(*is_set),
             Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
             Action::SetReady(..) => ExpectedPod::Ready(true),
@@ -166,6 +169,10 @@ impl ExpectedPod {
                 pod.revision() == revision && pod.controller.as_deref() == Some(controller)
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
+            Self::Guard(is_set) => {
+                let label = pod.labels.get(annotation::REMOVAL_GUARD).map(String::as_str);
+                label == is_set.then_some(annotation::REMOVAL_GUARD_ASK)
+            }
             Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
             Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),

@@ -38,6 +38,8 @@ pub struct Seen {
     pub revisions: Vec<Revision>,
     /// Runs of the workload that were known to be unsuccessful.
     pub refused: Vec<Run>,
+    /// Number of the workload's active pods in the cache.
+    pub active: usize,
     /// Whether the caches were up to date.
     pub fresh: bool,
     /// Number of changes by anyone but the operators until then.

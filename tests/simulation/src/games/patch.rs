@@ -21,6 +21,14 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
             notes.remove(names::DELETING);
             notes.remove(names::CHOSEN_FOR);
         }
+        Action::SetGuardLabel(_, is_set) => {
+            let labels = pod.metadata.labels.get_or_insert_default();
+            let value = is_set.then(|| names::REMOVAL_GUARD_ASK.to_owned());
+            match value {
+                Some(value) => labels.insert(names::REMOVAL_GUARD.to_owned(), value),
+                None => labels.remove(names::REMOVAL_GUARD),
+            };
+        }
         Action::RecordSelection(_, text) => {
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());

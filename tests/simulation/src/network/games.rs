@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
 use crate::objects::PodObject;
-use crate::referee::{Acted, Room, check_rollback, takes_back};
+use crate::referee::{Acted, Room, check_rollback, is_on_request, is_requested, takes_back};
 use crate::world::World;
 
 impl World {
@@ -57,12 +57,17 @@ impl World {
         let wait = seen.object().spec.min_ready_seconds.unwrap_or(0);
         let own = |pod: &PodObject| is_own(pod, seen);
         let calm = seen.fresh && seen.foreign == self.foreign && !late;
-        let revisions = if calm { self.count(seen) } else { Vec::new() };
+        let (mut revisions, mut requested) = (Vec::new(), Vec::new());
+        if calm {
+            revisions = self.count(seen, |_| true);
+            requested = self.count(seen, |pod| is_requested(pod, seen));
+        }
         let pods = self.server.pods.iter();
         let running = pods.filter(|pod| is_own(pod, seen) && !pod.read.is_finished());
         Room {
             active: 0,
             revisions,
+            requested,
             running: running.map(|pod| pod.read.revision().to_owned()).collect(),
             available: self
                 .server
@@ -84,10 +89,10 @@ impl World {
         }
     }
 
-    /// Returns the revisions of the active pods.
-    fn count(&self, seen: &Seen) -> Vec<String> {
+    /// Returns the revisions of the active pods that match.
+    fn count(&self, seen: &Seen, such: impl Fn(&PodObject) -> bool) -> Vec<String> {
         let pods = self.server.pods.iter();
-        pods.filter(|pod| is_own(pod, seen) && pod.read.is_active())
+        pods.filter(|pod| is_own(pod, seen) && pod.read.is_active() && such(pod))
             .map(|pod| pod.read.revision().to_owned())
             .collect()
     }
@@ -164,6 +169,7 @@ impl World {
             node_since,
             unreported,
         };
+        self.totals.requested += u64::from(is_on_request(action, &acted));
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }
 }
@@ -193,6 +199,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::ReleasePod(at)
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
+        | Action::SetGuardLabel(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => Some(&at.name),
         Action::Gated(write) => Some(&write.pod().name),
@@ -207,6 +214,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::ReleasePod(at)
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
+        | Action::SetGuardLabel(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => at,
         Action::Gated(write) => write.pod(),
@@ -243,6 +251,7 @@ fn brief(action: &Action) -> String {
         Action::CreateRevision(new) => format!("create revision {}", new.name),
         Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),
         Action::ClearSelection(at) => format!("unmark {}", at.name),
+        Action::SetGuardLabel(at, is_set) => format!("label {} as guarded: {is_set}", at.name),
         Action::NoteQuestion(at, question) => format!("ask about {}: {}", at.name, question.text),
         other => format!("{other:?}").chars().take(90).collect(),
     }

@@ -15,6 +15,7 @@ use shared_api::names::pod as names;
 
 use super::deadline::{check_exceeded, is_over};
 use super::lifecycle::has_lifecycle_hooks;
+use super::removal::{check_reason, is_named};
 use super::rollback::{check_aborted, in_force, targets};
 use super::{Acted, Referee};
 use crate::games::Seen;
@@ -37,6 +38,8 @@ pub struct Room {
     pub may_serve: bool,
     /// Revisions of the active pods before it; empty unless calm.
     pub revisions: Vec<String>,
+    /// Revisions of those whose removal was requested; empty unless calm.
+    pub requested: Vec<String>,
     /// Revisions of the pods before it that have not ended, also if they are being deleted.
     pub running: Vec<String>,
     /// Whether the caches were up to date and nobody else has changed anything since.
@@ -80,12 +83,12 @@ fn check_direction(action: &Action, acted: &Acted<'_>, wanted: &Workload, recrea
             assert!(!is_old(before) || old > partition, "one less: {}", numbers());
         }
         Action::Gated(GatedWrite::DeletePod(delete)) => {
-            let pod = &acted.before.as_ref().unwrap().read;
-            if !pod.is_active() || wanted.pods_to_delete.contains(&delete.pod().name) {
+            let pod = acted.before.as_ref().unwrap();
+            if !pod.read.is_active() || is_named(pod, acted.seen) {
                 return;
             }
             let surplus = pods.len() + recreated > wanted.replicas;
-            let to_update = is_old(pod.revision()) && old > partition;
+            let to_update = is_old(pod.read.revision()) && old > partition;
             assert!(
                 surplus || delete.recreates() && to_update,
                 "for nothing: {}",
@@ -157,6 +160,7 @@ impl Referee {
             | Action::ReleasePod(at)
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
+            | Action::SetGuardLabel(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => {
                 carries(at);
@@ -176,6 +180,7 @@ impl Referee {
             }
             _ => {}
         }
+        check_reason(action, acted);
         check_aborted(action, acted.seen);
         check_exceeded(action, acted.seen);
         let room = &acted.room;

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
+use super::removal::is_named;
 use super::rollback::targets;
 use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
@@ -192,12 +193,10 @@ impl Referee {
         // Recreation counts as an update while that update exists and the pod is not at its revision yet. A
         // reverted template is wanted before its revision is the newest again.
         let wanted = targets(acted.seen);
-        let lists = acted.seen.object().spec.scale_strategy.iter();
-        let mut named = lists.flat_map(|scale| scale.pods_to_delete.iter().flatten());
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
             let to = intent.strip_prefix("recreate:");
             to.is_some_and(|to| to != pod.read.revision() && wanted.contains(&to))
-        }) && !named.any(|name| *name == pod.id.name);
+        }) && !is_named(pod, acted.seen);
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
         } else {

@@ -77,13 +77,25 @@ impl Referee {
         if in_force(seen).is_some() || is_current || before == Some(target) || !is_recorded || is_successor {
             return;
         }
-        let pods = acted.room.revisions.iter().filter(|revision| *revision == target);
-        let count = pods.count() + 1;
+        let of_target = |revisions: &[String]| {
+            let revisions = revisions.iter();
+            revisions.filter(|revision| *revision == target).count()
+        };
+        let count = of_target(&acted.room.revisions) + 1;
+        // The same holds for a pod whose removal is requested, until it is deleted.
+        let is_first = status.current_revision.is_none();
+        let leaving = if is_first {
+            of_target(&acted.room.requested)
+        } else {
+            0
+        };
         for hook in &wanted.lifecycle_hooks {
             let (passed, ended) = (&self.rollout.passed, &self.rollout.ended);
             let is_ignored = hook.failure_policy == FailurePolicy::Ignore && ended.contains(&hook.name);
             assert!(
-                count <= limit(hook.trigger, wanted.replicas) || passed.contains(&hook.name) || is_ignored,
+                count <= limit(hook.trigger, wanted.replicas).saturating_add(leaving)
+                    || passed.contains(&hook.name)
+                    || is_ignored,
                 "pod {count} gets {target} before hook {} has ended: {:?} {status:#?}",
                 hook.name,
                 self.rollout

@@ -10,6 +10,7 @@
 //! | no canary step with a hook passes without a measured success or a person's decision | [`canary`] |
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
+//! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
 //! | every write carries its preconditions | [`bounds`] |
 //! | nothing waits silently | [`silence`] |
@@ -20,6 +21,7 @@ mod deadline;
 mod gate;
 mod lifecycle;
 mod recreate;
+mod removal;
 mod resolved;
 mod rollback;
 pub mod silence;
@@ -39,6 +41,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
+pub use removal::{has_requests, is_on_request, is_requested, requests_of};
 pub use rollback::{check_rollback, takes_back};
 
 /// Write that took effect, with the state just before it.

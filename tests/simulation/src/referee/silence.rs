@@ -9,6 +9,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
+use super::removal::has_valid_request;
 use super::tally::says_why;
 use crate::objects::PodObject;
 use crate::world::{FLEET, World};
@@ -87,6 +88,7 @@ impl World {
             "{surplus} pods too many, {marked} chosen: {status:#?}"
         );
         self.check_old_pods(&wanted, &status, &pods, &said);
+        self.check_removals();
         for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
             assert!(
                 says_why(&run.api),
@@ -109,23 +111,13 @@ impl World {
             &status.pre_delete_hook_condition,
             &status.pre_inplace_hook_condition,
         ];
-        let back = status
-            .rollback
-            .as_ref()
-            .map(|rollback| rollback.to_revision.as_str());
-        let update = back.or(status.update_revision.as_deref()).unwrap_or_default();
-        let meaning = |name: &str| {
-            self.server
-                .revisions
-                .get(name)
-                .map(|revision| &revision.read.template)
+        let is_old = |pod: &&&Rc<PodObject>| self.is_old(status, pod.read.revision());
+        let old: Vec<_> = pods.iter().filter(is_old).collect();
+        let object = self.server.workloads.get(FLEET).unwrap();
+        let is_named = |pod: &PodObject| {
+            wanted.pods_to_delete.contains(&pod.id.name) || has_valid_request(pod, &object.api.spec, self.now)
         };
-        let is_old = |name: &str| name != update && meaning(name) != meaning(update);
-        let old: Vec<_> = pods.iter().filter(|pod| is_old(pod.read.revision())).collect();
-        let named = old
-            .iter()
-            .filter(|pod| wanted.pods_to_delete.contains(&pod.id.name));
-        let named = named.count();
+        let named = old.iter().filter(|pod| is_named(pod)).count();
         // Surplus pods may be selected for a recreation: then the hook of the update is theirs.
         let leaving = named.max(pods.len().saturating_sub(wanted.replicas));
         let to_keep = leaving + wanted.partition.partition(wanted.replicas);

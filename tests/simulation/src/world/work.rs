@@ -136,11 +136,14 @@ impl World {
         let runs = games.index().runs.owned_by(decided.target.uid());
         let refused = runs.filter(|run| run.is_unsuccessful() && !run.terminating);
         let refused = refused.cloned().collect();
+        let pods = games.index().pods.owned_by(decided.target.uid());
+        let active = pods.filter(|pod| pod.is_active()).count();
         games.decided(Rc::new(Seen {
             by,
             target: decided.target.clone(),
             revisions,
             refused,
+            active,
             fresh,
             foreign: self.foreign,
             at: self.now,

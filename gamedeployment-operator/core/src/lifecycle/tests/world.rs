@@ -252,7 +252,7 @@ impl World {
                 strategy.paused = Some(true);
             }
             Action::DeleteRevision(revision) => self.revisions.retain(|known| known.name != revision.name),
-            Action::RecordSelection(..) | Action::ClearSelection(_) => {}
+            Action::RecordSelection(..) | Action::ClearSelection(_) | Action::SetGuardLabel(..) => {}
             other => panic!("{other:?}"),
         }
     }

@@ -1,0 +1,52 @@
+//! Removals of pods that the operator has not decided on.
+
+use jiff::SignedDuration;
+use shared_api::game_deployment::Disruption as Spec;
+
+use super::FieldError;
+
+/// Seconds for which a removal request is valid by default.
+const DEFAULT_EXPIRATION: i32 = 900;
+
+/// Handling of removals that the operator has not decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Disruption {
+    /// Policy.
+    pub policy: DisruptionPolicy,
+    /// Time after its last repetition at which a removal request expires.
+    pub request_expiration: SignedDuration,
+}
+
+/// Effect of a removal request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DisruptionPolicy {
+    /// None: others may delete the pods, and requests are ignored.
+    Unguarded,
+    /// The pod's hook runs; once it has succeeded, the pod is deleted and replaced.
+    Ask,
+}
+
+pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disruption {
+    let policy = match spec.and_then(|spec| spec.policy.as_deref()).unwrap_or_default() {
+        "" | "Unguarded" => DisruptionPolicy::Unguarded,
+        "Ask" => DisruptionPolicy::Ask,
+        other => {
+            let remedy = "must be one of Unguarded, Ask";
+            problems.push(FieldError::new("spec.disruption.policy", other, remedy));
+            DisruptionPolicy::Unguarded
+        }
+    };
+    let seconds = spec.and_then(|spec| spec.request_expiration_seconds);
+    let seconds = seconds.unwrap_or(DEFAULT_EXPIRATION);
+    if !(60..=86_400).contains(&seconds) {
+        problems.push(FieldError::new(
+            "spec.disruption.requestExpirationSeconds",
+            &seconds.to_string(),
+            "must be between 60 and 86400, or unset",
+        ));
+    }
+    Disruption {
+        policy,
+        request_expiration: SignedDuration::from_secs(i64::from(seconds)),
+    }
+}

@@ -1,0 +1,312 @@
+//! Requests to remove a pod, recorded on the pod in the annotation
+//! [`REMOVAL_REQUESTED`](crate::names::pod::REMOVAL_REQUESTED).
+//!
+//! An eviction or a deletion of a guarded pod becomes a request: the pod's hook runs, and the operator deletes the pod
+//! once the hook has succeeded. Requests are identified by their requester, so that one can be withdrawn without the
+//! others. The annotation is an open door: everybody who may patch pods can write it, and all that a request achieves
+//! is that the pod's hook runs.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+/// Version of the annotation's format.
+const VERSION: u32 = 1;
+/// Maximum number of requests for a pod.
+pub const MAX_REQUESTS: usize = 8;
+/// Maximum length of the annotation in bytes.
+pub const MAX_BYTES: usize = 4096;
+/// Maximum length of a requester in bytes. With it, [`MAX_REQUESTS`] requests always fit into [`MAX_BYTES`].
+pub const MAX_REQUESTER_BYTES: usize = 160;
+
+/// Kind of a removal request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum RemovalType {
+    /// The pod was evicted: `kubectl drain`, an autoscaler, a descheduler.
+    Eviction,
+    /// The pod was deleted: `kubectl delete pod`, a controller.
+    Delete,
+    /// A person requested it with `kubectl game`.
+    Manual,
+}
+
+impl RemovalType {
+    /// All types.
+    pub const ALL: [Self; 3] = [Self::Eviction, Self::Delete, Self::Manual];
+
+    /// Returns the word that the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Eviction => "Eviction",
+            Self::Delete => "Delete",
+            Self::Manual => "Manual",
+        }
+    }
+}
+
+impl fmt::Display for RemovalType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A request to remove a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RemovalRequest {
+    /// User or component that requests the removal.
+    pub requester: String,
+    /// Kind of request.
+    #[serde(rename = "type")]
+    pub type_: RemovalType,
+    /// Time of the first request.
+    pub request_time: Time,
+    /// Time of the last repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub renew_time: Option<Time>,
+    /// Time at which the request expires. If unset, it expires some time after its last repetition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expiration_time: Option<Time>,
+}
+
+impl RemovalRequest {
+    /// Returns the time at which the request expires, if it is valid for this long after its last repetition.
+    pub fn expires(&self, valid_for: SignedDuration) -> Timestamp {
+        let renewed = self.renew_time.unwrap_or(self.request_time).timestamp();
+        let implied = || renewed.checked_add(valid_for).unwrap_or(Timestamp::MAX);
+        self.expiration_time.map_or_else(implied, Time::timestamp)
+    }
+}
+
+/// The requests to remove a pod, at most one per requester.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RemovalRequests(Vec<RemovalRequest>);
+
+/// Reason why the annotation is not valid.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequests {
+    /// It is longer than any that this system writes.
+    #[error("is {0} bytes long; the limit is {MAX_BYTES}")]
+    TooLong(usize),
+    /// It is not JSON, or has a different structure.
+    #[error("cannot be parsed: {0}")]
+    Form(String),
+    /// It was written by a newer version.
+    #[error("has version {0}; this version of hookgate supports version {VERSION}")]
+    Version(u32),
+}
+
+/// Reason why a request cannot be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_REQUESTS} others have already requested the removal of this pod")]
+pub struct TooManyRequests;
+
+#[derive(Serialize, Deserialize)]
+struct Text<R> {
+    v: u32,
+    requests: R,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: u32,
+}
+
+impl RemovalRequests {
+    /// Parses the annotation. Of several requests of one requester, the last one is valid.
+    pub fn parse(text: &str) -> Result<Self, InvalidRequests> {
+        if text.len() > MAX_BYTES {
+            return Err(InvalidRequests::TooLong(text.len()));
+        }
+        let form = |error: serde_json::Error| InvalidRequests::Form(error.to_string());
+        let Version { v } = serde_json::from_str(text).map_err(form)?;
+        if v != VERSION {
+            return Err(InvalidRequests::Version(v));
+        }
+        let text: Text<Vec<RemovalRequest>> = serde_json::from_str(text).map_err(form)?;
+        let mut read = Self::default();
+        for request in text.requests {
+            read.0.retain(|known| known.requester != request.requester);
+            read.0.push(request);
+        }
+        Ok(read)
+    }
+
+    /// Formats the annotation.
+    pub fn text(&self) -> String {
+        let text = Text {
+            v: VERSION,
+            requests: &self.0,
+        };
+        // Strings and times always serialize.
+        serde_json::to_string(&text).unwrap_or_default()
+    }
+
+    /// Returns the requests, oldest first as they were recorded.
+    pub fn iter(&self) -> impl Iterator<Item = &RemovalRequest> {
+        self.0.iter()
+    }
+
+    /// Returns whether there are no requests.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the request of a requester.
+    pub fn of(&self, requester: &str) -> Option<&RemovalRequest> {
+        let requester = clean(requester);
+        self.0.iter().find(|request| request.requester == requester)
+    }
+
+    /// Drops the requests that have expired.
+    pub fn drop_expired(&mut self, now: Timestamp, valid_for: SignedDuration) {
+        self.0.retain(|request| request.expires(valid_for) > now);
+    }
+
+    /// Records a request, or the repetition of one: the time of the first request stays.
+    pub fn record(
+        &mut self,
+        requester: &str,
+        type_: RemovalType,
+        now: Timestamp,
+    ) -> Result<(), TooManyRequests> {
+        let requester = clean(requester);
+        if let Some(known) = self.0.iter_mut().find(|known| known.requester == requester) {
+            known.type_ = type_;
+            known.renew_time = Some(now.into());
+            return Ok(());
+        }
+        if self.0.len() >= MAX_REQUESTS {
+            return Err(TooManyRequests);
+        }
+        self.0.push(RemovalRequest {
+            requester,
+            type_,
+            request_time: now.into(),
+            renew_time: None,
+            expiration_time: None,
+        });
+        Ok(())
+    }
+
+    /// Withdraws the request of a requester. Returns whether there was one.
+    pub fn withdraw(&mut self, requester: &str) -> bool {
+        let (before, requester) = (self.0.len(), clean(requester));
+        self.0.retain(|request| request.requester != requester);
+        self.0.len() < before
+    }
+}
+
+/// Cuts a requester to its maximum length, and replaces control characters.
+fn clean(requester: &str) -> String {
+    let kept = requester.get(..requester.floor_char_boundary(MAX_REQUESTER_BYTES));
+    let kept = kept.unwrap_or_default();
+    kept.replace(|character: char| character.is_control(), "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    #[test]
+    fn a_repetition_keeps_the_time_of_the_first_request_and_extends_the_request() {
+        let mut requests = RemovalRequests::default();
+        requests.record("drain", RemovalType::Eviction, at(100)).unwrap();
+        requests.record("drain", RemovalType::Eviction, at(200)).unwrap();
+        let request = requests.of("drain").unwrap().clone();
+        assert_eq!(request.request_time, at(100).into());
+        let valid_for = SignedDuration::from_secs(60);
+        assert_eq!(request.expires(valid_for), at(260));
+        requests.drop_expired(at(259), valid_for);
+        assert!(!requests.is_empty());
+        requests.drop_expired(at(260), valid_for);
+        assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn an_explicit_expiration_time_wins() {
+        let text = r#"{"v":1,"requests":[{"requester":"a","type":"Manual","requestTime":"2026-01-01T00:00:00Z",
+            "expirationTime":"2026-01-02T00:00:00Z"}]}"#;
+        let requests = RemovalRequests::parse(text).unwrap();
+        let expires = requests.of("a").unwrap().expires(SignedDuration::from_secs(60));
+        assert_eq!(expires, "2026-01-02T00:00:00Z".parse().unwrap());
+    }
+
+    #[test]
+    fn one_request_is_withdrawn_without_the_others() {
+        let mut requests = RemovalRequests::default();
+        for requester in ["a", "b"] {
+            requests.record(requester, RemovalType::Delete, at(1)).unwrap();
+        }
+        assert!(requests.withdraw("a") && !requests.withdraw("a"));
+        let left: Vec<&str> = requests
+            .iter()
+            .map(|request| request.requester.as_str())
+            .collect();
+        assert_eq!(left, ["b"]);
+    }
+
+    #[test]
+    fn a_ninth_requester_is_rejected_and_a_known_one_is_not() {
+        let mut requests = RemovalRequests::default();
+        for number in 0..MAX_REQUESTS {
+            let requester = format!("{number}{}", "é".repeat(MAX_REQUESTER_BYTES));
+            requests.record(&requester, RemovalType::Eviction, at(1)).unwrap();
+        }
+        assert_eq!(
+            requests.record("ninth", RemovalType::Eviction, at(2)),
+            Err(TooManyRequests)
+        );
+        let known = format!("0{}", "é".repeat(MAX_REQUESTER_BYTES));
+        requests.record(&known, RemovalType::Eviction, at(2)).unwrap();
+        assert!(requests.text().len() <= MAX_BYTES, "{}", requests.text().len());
+        assert_eq!(RemovalRequests::parse(&requests.text()), Ok(requests));
+    }
+
+    #[test]
+    fn anything_else_is_not_a_request() {
+        let long = " ".repeat(MAX_BYTES + 1);
+        for (text, message) in [
+            (
+                "",
+                "cannot be parsed: EOF while parsing a value at line 1 column 0",
+            ),
+            (
+                "true",
+                "cannot be parsed: invalid type: boolean `true`, expected struct Version at line 1 column 4",
+            ),
+            (
+                r#"{"v":2}"#,
+                "has version 2; this version of hookgate supports version 1",
+            ),
+            (long.as_str(), "is 4097 bytes long; the limit is 4096"),
+        ] {
+            assert_eq!(RemovalRequests::parse(text).unwrap_err().to_string(), message);
+        }
+        let unknown = r#"{"v":1,"requests":[{"requester":"a","type":"Explosion","requestTime":"2026-01-01T00:00:00Z"}]}"#;
+        assert!(matches!(
+            RemovalRequests::parse(unknown),
+            Err(InvalidRequests::Form(_))
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn recorded_requests_are_read_back(requesters in proptest::collection::vec("\\PC{0,200}|[\"\\\\\u{0}\u{2028}]{0,300}", 0..12)) {
+            let mut requests = RemovalRequests::default();
+            for (second, requester) in (0..).zip(&requesters) {
+                let _ = requests.record(requester, RemovalType::Eviction, at(second));
+            }
+            prop_assert_eq!(RemovalRequests::parse(&requests.text()), Ok(requests));
+        }
+    }
+}
