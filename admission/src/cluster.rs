@@ -1,5 +1,5 @@
-//! Requests to the API server. If a request fails, a deletion or a hook that acts in the cluster is rejected, and
-//! warnings about hooks are omitted.
+//! Requests to the API server. If a request fails, a deletion, an eviction or a hook that acts in the cluster is
+//! rejected, and warnings about hooks are omitted.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,28 +7,33 @@ use std::time::Duration;
 use axum::http;
 use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
-use kube::api::{ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, PostParams};
+use kube::api::{
+    ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::{Api, Client, Resource as _};
 use operator_runtime::calls::{CallError, CallLimiter};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, SeqAccess, Visitor};
+use serde_json::Value;
 use shared_api::names::GROUP;
 use shared_api::parsed::{self, Parsed};
-use shared_api::{HookTemplate, HookTemplateSpec};
+use shared_api::syntax::is_subdomain;
+use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
 
 use crate::authors::{HookTarget, NeededRight, Resource, TargetKind};
 use crate::complexity::{self, MAX_VALUES, TooComplex};
 use crate::guard::PendingDecision;
 use crate::hooks::Templates;
 use crate::parse_room::{FREE_VALUES, ParseRoom};
+use crate::removal::{GuardedPod, KeepingWorkload};
 use crate::review::AdmissionDecision;
 
 /// Maximum number of concurrent requests.
 const MAX_CONCURRENT_CALLS: usize = 16;
-/// Maximum timeout of one request. The API server waits 10 s for the guard's response, see
-/// `deploy/admission.yaml`.
+/// Maximum timeout of one request. The API server waits 10 s for the response of the deletion guard, and 5 s for all
+/// others, see `helm/templates/admission.yaml`.
 const MAX_TIMEOUT: Duration = Duration::from_secs(4);
 /// Version of the core API group.
 const CORE_VERSION: &str = "v1";
@@ -267,7 +272,73 @@ impl ClusterReader {
             .ok_or_else(|| NOT_SERVED.to_owned())
     }
 
-    async fn namespace_ends(&self, name: &str) -> Result<bool, String> {
+    /// Returns the time limit for all requests on behalf of one review.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns a pod, if it exists.
+    pub(crate) async fn pod(&self, namespace: &str, name: &str) -> Result<Option<GuardedPod>, CallError> {
+        let url = Pod::url_path(&(), Some(namespace));
+        self.fields(url, [namespace, name], "read the pod").await
+    }
+
+    /// Returns a GameDeployment, if it exists.
+    pub(crate) async fn workload(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<KeepingWorkload>, CallError> {
+        let url = GameDeployment::url_path(&(), Some(namespace));
+        self.fields(url, [namespace, name], "read the GameDeployment")
+            .await
+    }
+
+    /// Reads some fields of an object, if it exists.
+    async fn fields<T: DeserializeOwned + Send>(
+        &self,
+        url: String,
+        [namespace, name]: [&str; 2],
+        step: &'static str,
+    ) -> Result<Option<T>, CallError> {
+        // The author of a pod chooses the names of its owners, which must not become another request path.
+        if !is_subdomain(namespace) || !is_subdomain(name) {
+            return Ok(None);
+        }
+        let request = kube::core::Request::new(url).get(name, &GetParams::default());
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            let text = client.request_text(request).await?;
+            serde_json::from_str(&text).map_err(kube::Error::SerdeError)
+        };
+        match self.calls.call(namespace, step, call).await {
+            Ok(found) => Ok(Some(found)),
+            Err(CallError::Gone) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Patches a pod that was read before.
+    pub(crate) async fn patch_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<(), CallError> {
+        let url = Pod::url_path(&(), Some(namespace));
+        let params = PatchParams::default();
+        let request = kube::core::Request::new(url).patch_metadata(name, &params, &Patch::Merge(patch));
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            client.request_text(request).await.map(drop)
+        };
+        self.calls.call(namespace, "annotate the pod", call).await
+    }
+
+    /// Returns whether a namespace is being deleted.
+    pub(crate) async fn namespace_ends(&self, name: &str) -> Result<bool, String> {
         let api: Api<Parsed<Namespace>> = Api::all(self.client.0.clone());
         let call = self.calls.call(name, "read the namespace", api.get(name)).await;
         let found =

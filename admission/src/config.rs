@@ -26,7 +26,7 @@ pub struct Config {
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub process: ProcessArgs,
 
-    /// TLS listen address for requests from the API server: /validate, /authorize and /guard
+    /// TLS listen address for requests from the API server: /validate, /authorize, /guard and /removals
     #[arg(long, default_value = "0.0.0.0:8443")]
     pub listen_tls: SocketAddr,
 
@@ -47,6 +47,11 @@ pub struct Config {
     /// repeated or separated by commas [default: not checked]
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     pub workload_operator_user: Vec<String>,
+
+    /// Serve /removals: deny evictions and deletions of guarded pods by users other than `--workload-operator-user`,
+    /// and record them on the pods as removal requests
+    #[arg(long, requires = "workload_operator_user")]
+    pub removal_guard: bool,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
@@ -112,6 +117,17 @@ mod tests {
     #[test]
     fn the_flags_are_consistent() {
         Config::command().debug_assert();
+    }
+
+    #[test]
+    fn the_removal_guard_needs_the_user_of_the_operator() {
+        let parse = |flags: &[&str]| Config::try_parse_from([&["hookgate-admission"][..], flags].concat());
+        let guard = "--removal-guard";
+        let error = parse(&[guard]).unwrap_err().to_string();
+        assert!(error.contains("--workload-operator-user"), "{error}");
+        let config = parse(&[guard, "--workload-operator-user", "operator"]).unwrap();
+        assert!(config.removal_guard);
+        assert!(!parse(&[]).unwrap().removal_guard);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! HTTP endpoints for the API server: `/validate`, `/authorize` and `/guard`.
+//! HTTP endpoints for the API server: `/validate`, `/authorize`, `/guard` and, if enabled, `/removals`.
 //!
 //! Each path has limits of its own for bodies and requests, which client addresses share fairly: a flood of requests
 //! delays the API server by its own share of turns. No part of an object is logged: its environment
@@ -22,6 +22,7 @@ use crate::body::{self, ReceivedBody, Room};
 use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
 use crate::parse_room::ParseRoom;
+use crate::removal::{self, record};
 use crate::review::{self, AdmissionDecision, AdmissionRequest, Malformed, ReceivedRequest};
 use crate::validate;
 use crate::{authors, guard, hooks};
@@ -38,8 +39,11 @@ pub struct Handler {
     pub cluster: ClusterReader,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
-    /// Users who may create HookRuns that a GameDeployment controls; empty for all users.
+    /// Users who may create HookRuns that a GameDeployment controls; empty for all users. The removal guard lets them
+    /// delete pods.
     pub workload_operators: Vec<String>,
+    /// Whether evictions and deletions of guarded pods are reviewed.
+    pub removal_guard: bool,
     /// Prometheus metrics.
     pub metrics: Metrics,
     /// Set once the process is shutting down: each response then closes its connection.
@@ -59,23 +63,44 @@ struct Path {
     room: Room,
     /// Requests that are judged.
     judged: FairSemaphore,
+    /// Updates that are judged, if they do not take turns with other requests.
+    updates: Option<FairSemaphore>,
+}
+
+impl Path {
+    /// Returns the turns that a request takes.
+    fn turns(&self, request: &AdmissionRequest) -> &FairSemaphore {
+        let of_updates = self.updates.as_ref();
+        of_updates
+            .filter(|_| request.operation == "UPDATE")
+            .unwrap_or(&self.judged)
+    }
 }
 
 /// Builds the router for all paths.
 pub fn router(handler: Handler) -> Router {
     let handler = Arc::new(handler);
-    let path = |name| {
+    let turns = || FairSemaphore::with_reserve(MAX_JUDGED);
+    let path = |name, updates| {
         Arc::new(Path {
             handler: handler.clone(),
             name,
             room: Room::default(),
-            judged: FairSemaphore::with_reserve(MAX_JUDGED),
+            judged: turns(),
+            updates,
         })
     };
-    Router::new()
-        .route("/validate", post(validate).with_state(path("validate")))
-        .route("/authorize", post(authorize).with_state(path("authorize")))
-        .route("/guard", post(guard).with_state(path("guard")))
+    let router = Router::new()
+        .route("/validate", post(validate).with_state(path("validate", None)))
+        .route("/authorize", post(authorize).with_state(path("authorize", None)))
+        .route("/guard", post(guard).with_state(path("guard", None)));
+    if !handler.removal_guard {
+        return router;
+    }
+    // A request is recorded by an update of the pod, which is reviewed while the removal is judged: it must not wait
+    // for its turn behind removals.
+    let path = path("removals", Some(turns()));
+    router.route("/removals", post(removals).with_state(path))
 }
 
 async fn validate(
@@ -168,6 +193,24 @@ async fn guard(
     .await
 }
 
+async fn removals(
+    State(path): State<Arc<Path>>,
+    Extension(client): Extension<Handle>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    answer(&path, &client, &headers, body, async |received| {
+        let handler = &path.handler;
+        let review = match received.removal() {
+            Ok(review) => review,
+            Err(decision) => return Ok(decision),
+        };
+        let decision = removal::judge(review, &handler.workload_operators);
+        Ok(record::settle(&handler.cluster, decision).await)
+    })
+    .await
+}
+
 /// Returns the name of a client among those that share something.
 fn tenant(client: &Handle) -> String {
     body::tenant(client.peer())
@@ -218,7 +261,7 @@ async fn answer(
         }
     };
     let asked = received.head().clone();
-    let _turn = path.judged.take(&tenant).await;
+    let _turn = path.turns(&asked).take(&tenant).await;
     let verdict = match judge(received).await {
         Ok(verdict) => verdict,
         Err(error) => {
@@ -251,6 +294,10 @@ fn log_decision(path: &str, asked: &AdmissionRequest, verdict: &AdmissionDecisio
         }
         AdmissionDecision::Invalid(_) | AdmissionDecision::Forbidden(_) => {
             tracing::info!(path, kind, namespace, name, operation, user, "refused");
+        }
+        // The client repeats it every few seconds; the recorded request is logged.
+        AdmissionDecision::Pending(_) => {
+            tracing::debug!(path, kind, namespace, name, operation, user, "pending");
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | [`validate`] | the operators' own validation, limited to problems that a write introduces |
 //! | [`authors`] | rights of the authors of hooks that act in the cluster |
 //! | [`guard`] | the deletion guard: objects that can only be deleted if a label allows it |
+//! | [`removal`] | the removal guard: pods whose removal is denied and recorded until their hook succeeds |
 //! | [`hooks`] | warnings about hooks of a GameDeployment that cannot run |
 //! | [`cluster`] | requests to the API server |
 //! | [`http`] | the HTTP endpoints |
@@ -50,6 +51,7 @@ pub mod hooks;
 pub mod http;
 pub mod metrics;
 pub mod parse_room;
+pub mod removal;
 pub mod review;
 pub mod serve;
 pub mod validate;
@@ -134,6 +136,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
         cluster: cluster::ClusterReader::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
         workload_operators: config.workload_operator_user.clone(),
+        removal_guard: config.removal_guard,
         metrics: metrics.clone(),
         ending: ending.clone(),
         compute: Compute::default(),

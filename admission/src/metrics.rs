@@ -54,8 +54,8 @@ impl Metrics {
     /// Registers all metrics for `/metrics`.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("hookgate_admission");
-        let help =
-            "Admission requests handled, by path, kind, operation and outcome (allowed, refused, failed)";
+        let help = "Admission requests handled, by path, kind, operation and outcome (allowed, refused, pending, \
+                    failed)";
         registry.register("requests", help, self.requests.clone());
         let help = "Requests that are not a valid AdmissionReview";
         registry.register("malformed_requests", help, self.malformed.clone());
@@ -119,6 +119,8 @@ fn kind(kind: &str) -> &'static str {
         "HookAction",
         "ExecutionHook",
         "CustomResourceDefinition",
+        "Pod",
+        "Eviction",
     ];
     known.into_iter().find(|known| *known == kind).unwrap_or("other")
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::complexity::{self, TooComplex};
 use crate::guard::GuardedObject;
+use crate::removal::RemovalReview;
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -50,6 +51,9 @@ pub struct AdmissionRequest {
     /// User who sent the request.
     #[serde(default)]
     pub user_info: UserInfo,
+    /// Whether nothing will be stored. An Eviction may request this in its own options instead.
+    #[serde(default)]
+    pub dry_run: Option<bool>,
     /// Object as it would be stored; null on a deletion.
     #[serde(default)]
     pub object: Value,
@@ -134,6 +138,8 @@ pub struct ReceivedRequest {
     head: AdmissionRequest,
     object: Box<RawValue>,
     old_object: Box<RawValue>,
+    /// Options of the operation, such as `DeleteOptions`.
+    options: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
@@ -169,6 +175,10 @@ struct Parts<'b> {
     object: Option<&'b RawValue>,
     #[serde(borrow, default)]
     old_object: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    options: Option<&'b RawValue>,
+    #[serde(borrow, default)]
+    dry_run: Option<&'b RawValue>,
 }
 
 /// Parses a short part of a request.
@@ -206,6 +216,8 @@ pub fn read(body: &[u8]) -> Result<ReceivedRequest, Malformed> {
         user_info,
         object,
         old_object,
+        options,
+        dry_run,
     } = serde_json::from_str(request.map_or("null", RawValue::get))?;
     let text = |field, text| part(field, text, MAX_PART_BYTES);
     if let Some(user) = user_info {
@@ -226,11 +238,13 @@ pub fn read(body: &[u8]) -> Result<ReceivedRequest, Malformed> {
             name: text("name", name)?,
             namespace: text("namespace", namespace)?,
             user_info: user_info.unwrap_or_default(),
+            dry_run: part("dryRun", dry_run, MAX_PART_BYTES)?,
             object: Value::Null,
             old_object: Value::Null,
         },
         object: owned(object),
         old_object: owned(old_object),
+        options: owned(options),
     })
 }
 
@@ -314,6 +328,14 @@ impl ReceivedRequest {
             ..self.head
         })
     }
+
+    /// Reads the fields that the removal guard needs, however large or deep the objects are. The room of the texts is
+    /// returned.
+    pub fn removal(self) -> Result<RemovalReview, AdmissionDecision> {
+        RemovalReview::read(&self.head, &self.object, &self.old_object, &self.options).map_err(|error| {
+            AdmissionDecision::Forbidden(format!("the pod or the Eviction cannot be parsed: {error}"))
+        })
+    }
 }
 
 /// Request whose objects are counted, and not parsed yet.
@@ -339,6 +361,7 @@ impl WeighedRequest {
             head,
             object,
             old_object,
+            options: _,
         } = self.received;
         if let Some(why) = self.values.err().or(self.old_values.err())
             && is_unchanged(&object, &old_object)
@@ -379,6 +402,8 @@ pub enum AdmissionDecision {
     Invalid(String),
     /// Rejected because the operation is not allowed at present.
     Forbidden(String),
+    /// Rejected for now: the client is expected to try again until the operation is allowed.
+    Pending(String),
 }
 
 impl AdmissionDecision {
@@ -387,6 +412,7 @@ impl AdmissionDecision {
         match self {
             Self::Allowed(_) => "allowed",
             Self::Invalid(_) | Self::Forbidden(_) => "refused",
+            Self::Pending(_) => "pending",
         }
     }
 }
@@ -407,6 +433,9 @@ pub fn answer(uid: &str, verdict: &AdmissionDecision) -> Value {
         // Not 422: for that code, kubectl up to 1.20 only prints that the request is invalid.
         AdmissionDecision::Invalid(message) => refused(400, "BadRequest", message),
         AdmissionDecision::Forbidden(message) => refused(403, "Forbidden", message),
+        // Without retryAfterSeconds: with it, client libraries repeat the request in silence, and kubectl does not
+        // print the message.
+        AdmissionDecision::Pending(message) => refused(429, "TooManyRequests", message),
     };
     json!({ "apiVersion": API_VERSION, "kind": KIND, "response": response })
 }

@@ -5,6 +5,7 @@
 
 use admission::authors;
 use admission::guard::{self, PendingDecision};
+use admission::removal::{self, Recording, RemovalDecision};
 use admission::review::{self, AdmissionDecision, AdmissionRequest};
 use admission::validate;
 use proptest::prelude::*;
@@ -36,7 +37,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn objects() -> [Value; 5] {
+fn objects() -> [Value; 6] {
     let hook = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "run", "labels": {} },
         "spec": {
@@ -80,7 +81,17 @@ fn objects() -> [Value; 5] {
             "podContainerSelector": { "podSelector": { "matchLabels": { "app": "game" } }, "containerList": ["game"] }
         } }
     });
-    [hook, game, definition, action, execution]
+    let owner = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment", "name": "game", "uid": "a", "controller": true
+    });
+    let pod = json!({
+        "metadata": {
+            "name": "game-0", "uid": "b", "labels": { "tkex.tencent.com/removal-guard": "Ask" }, "annotations": {},
+            "ownerReferences": [owner]
+        },
+        "spec": { "nodeName": "node-0" }, "status": { "phase": "Running" }
+    });
+    [hook, game, definition, action, execution, pod]
 }
 
 /// Builds a well-formed review.
@@ -91,6 +102,7 @@ fn review(object: usize, operation: usize, both: bool) -> Value {
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
         ("tkex.tencent.com", "HookAction"),
         ("tkex.tencent.com", "ExecutionHook"),
+        ("", "Pod"),
     ];
     let operations = ["CREATE", "UPDATE", "DELETE"];
     let (group, kind) = kinds[object];
@@ -146,6 +158,14 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         .clone()
         .guarded()
         .map_or_else(|refused| refused, |request| judge(&request));
+    let removed = match received.clone().removal() {
+        Ok(review) => match removal::judge(review, &[]) {
+            RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
+            RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
+            RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::Recorded),
+        },
+        Err(refused) => refused,
+    };
     let validated = match received.weigh().parse() {
         Ok(request) => {
             let rights = authors::needed(&request, &[]);
@@ -158,7 +178,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         }
         Err(refused) => refused,
     };
-    for verdict in [guarded, validated] {
+    for verdict in [guarded, removed, validated] {
         let text = review::answer(&uid, &verdict).to_string();
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
         prop_assert_eq!(&answer["apiVersion"], "admission.k8s.io/v1");
@@ -191,7 +211,7 @@ proptest! {
 
     #[test]
     fn a_review_with_anything_in_it_is_answered_or_refused(
-        (object, operation, both) in (0..5_usize, 0..3_usize, any::<bool>()),
+        (object, operation, both) in (0..6_usize, 0..3_usize, any::<bool>()),
         changes in prop::collection::vec((0..120_usize, any_json()), 0..4),
     ) {
         let mut review = review(object, operation, both);

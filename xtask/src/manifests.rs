@@ -43,7 +43,7 @@ enum Budgets {
 /// Version whose manifests have no part that older versions do not know.
 const FOR_ALL: &str = "1.27.0";
 
-const MANIFESTS: [Manifest; 6] = [
+const MANIFESTS: [Manifest; 7] = [
     Manifest {
         path: "deploy/install.yaml",
         about: "The permissions, and two replicas of each operator. The CRDs are in crds.yaml: apply that file first.\n\
@@ -88,6 +88,19 @@ const MANIFESTS: [Manifest; 6] = [
         templates: &["admission"],
         budgets: Budgets::LeftOut,
         values: &["admission.enabled=true"],
+        kubernetes: FOR_ALL,
+        makes_namespace: true,
+    },
+    Manifest {
+        path: "deploy/admission-removals.yaml",
+        about: "Like admission.yaml, and with the removal guard: evictions and deletions of pods whose GameDeployment has\n\
+                # spec.disruption.policy: Ask are denied, and recorded as removal requests. Apply it instead of\n\
+                # admission.yaml, and enable the guard for each namespace:\n\
+                # kubectl label namespace games tkex.tencent.com/removal-guard=Enabled",
+        namespace: NAMESPACE,
+        templates: &["admission"],
+        budgets: Budgets::LeftOut,
+        values: &["admission.enabled=true", "admission.removalGuard.enabled=true"],
         kubernetes: FOR_ALL,
         makes_namespace: true,
     },

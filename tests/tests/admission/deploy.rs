@@ -1,8 +1,11 @@
 //! Adapts `deploy/admission.yaml` for a test: with its own names, and with a URL instead of a Service.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use serde_json::{Value, json};
+
+use crate::installation::run;
 
 const DEPLOY: &str = include_str!("../../../deploy/admission.yaml");
 /// Label of the only namespace that a test's webhooks cover.
@@ -13,8 +16,20 @@ pub(crate) fn documents(name: &str, namespace: &str) -> Vec<Value> {
     adapted(DEPLOY, name, namespace)
 }
 
+/// Returns the documents for the component `name` in a namespace, as the chart renders them with these values for a
+/// version of Kubernetes.
+pub(crate) fn of_chart(kubernetes: &str, values: &str, name: &str, namespace: &str) -> Vec<Value> {
+    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm");
+    let mut helm = Command::new(test_kit::assets::helm().unwrap());
+    helm.args(["template", "hookgate", chart, "--namespace", "hookgate"])
+        .args(["--kube-version", kubernetes, "--set", values])
+        .args(["--show-only", "templates/admission.yaml"]);
+    let text = run(helm, "").unwrap_or_else(|error| panic!("{error}"));
+    adapted(&text, name, namespace)
+}
+
 /// Renames the component and its namespace in a manifest.
-pub(crate) fn adapted(manifest: &str, name: &str, namespace: &str) -> Vec<Value> {
+fn adapted(manifest: &str, name: &str, namespace: &str) -> Vec<Value> {
     let text = manifest
         .replace("namespace: hookgate,", &format!("namespace: {namespace},"))
         .replace("namespace: hookgate\n", &format!("namespace: {namespace}\n"))
@@ -47,7 +62,7 @@ pub(crate) fn configuration(documents: &[Value], name: &str, address: SocketAddr
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {
         let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
         webhook["clientConfig"] = json!({ "url": format!("https://{address}{path}") });
-        webhook["namespaceSelector"] = json!({ "matchLabels": { LABEL: name } });
+        webhook["namespaceSelector"]["matchLabels"][LABEL] = json!(name);
     }
     configuration
 }
@@ -58,7 +73,7 @@ async fn the_file_is_what_an_api_server_takes() {
     let control_plane = crate::shared().await;
     let mut command = control_plane.kubectl();
     command.args(["apply", "--dry-run=client", "--validate=true", "--filename", "-"]);
-    let said = crate::installation::run(command, DEPLOY);
+    let said = run(command, DEPLOY);
     let said = said.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(said.lines().count(), 9, "{said}");
     let pod = documents("x", "y")

@@ -1,7 +1,5 @@
 //! An action in running containers needs an author who may run commands in them, and is checked before it is stored.
 
-use std::process::Command;
-
 use admission::authors;
 use admission::review::AdmissionRequest;
 use cel::{Context, Program, to_value};
@@ -11,19 +9,13 @@ use test_kit::eventually;
 
 use crate::authors::{commands, grant, pods, writes};
 use crate::deploy;
-use crate::installation::{Installation, run};
+use crate::installation::Installation;
 use crate::shared;
 
 /// Returns the same documents as the chart renders them for API servers that select the writes that a webhook is called
 /// for.
 fn documents_of_chart(name: &str, namespace: &str) -> Vec<Value> {
-    let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../helm");
-    let mut helm = Command::new(test_kit::assets::helm().unwrap());
-    helm.args(["template", "hookgate", chart, "--namespace", "hookgate"])
-        .args(["--kube-version", "1.28.0", "--set", "admission.enabled=true"])
-        .args(["--show-only", "templates/admission.yaml"]);
-    let text = run(helm, "").unwrap_or_else(|error| panic!("{error}"));
-    deploy::adapted(&text, name, namespace)
+    deploy::of_chart("1.28.0", "admission.enabled=true", name, namespace)
 }
 
 /// Returns an object of a kind with these fields beside its metadata.

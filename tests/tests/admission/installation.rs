@@ -41,8 +41,32 @@ impl<'c> Installation<'c> {
 
     /// Installs it in an existing namespace and grants the service account its permissions.
     pub(crate) async fn within(control_plane: &'c ControlPlane, namespace: String) -> Self {
+        Self::of(control_plane, namespace, deploy::documents).await
+    }
+
+    /// Returns an installation with the removal guard, as the chart has it for this API server, and a replica that the
+    /// API server already calls. `operator`: user of gamedeployment-operator.
+    pub(crate) async fn with_removal_guard(
+        control_plane: &'c ControlPlane,
+        operator: &str,
+    ) -> (Self, Replica) {
+        let namespace = control_plane.namespace("admission").await;
+        let kubernetes = format!("1.{}.0", control_plane.minor_version());
+        let values = "admission.enabled=true,admission.removalGuard.enabled=true";
+        let documents = |name: &str, namespace: &str| deploy::of_chart(&kubernetes, values, name, namespace);
+        let installation = Self::of(control_plane, namespace, documents).await;
+        let flags = ["--removal-guard", "--workload-operator-user", operator];
+        let replica = installation.started(&flags).await;
+        (installation, replica)
+    }
+
+    async fn of(
+        control_plane: &'c ControlPlane,
+        namespace: String,
+        documents: impl FnOnce(&str, &str) -> Vec<Value>,
+    ) -> Self {
         let name = format!("adm-{namespace}");
-        let documents = deploy::documents(&name, &namespace);
+        let documents = documents(&name, &namespace);
         let installation = Self {
             control_plane,
             namespace,
@@ -109,11 +133,17 @@ impl<'c> Installation<'c> {
     /// Returns an installation with a replica that the API server already calls.
     pub(crate) async fn running(control_plane: &'c ControlPlane, flags: &[&str]) -> (Self, Replica) {
         let installation = Self::new(control_plane).await;
-        let replica = installation.replica(flags);
-        installation.configure(replica.tls, &json!({})).await;
-        replica.ready().await;
-        installation.asked().await;
+        let replica = installation.started(flags).await;
         (installation, replica)
+    }
+
+    /// Starts a replica, and waits until the API server calls it.
+    async fn started(&self, flags: &[&str]) -> Replica {
+        let replica = self.replica(flags);
+        self.configure(replica.tls, &json!({})).await;
+        replica.ready().await;
+        self.asked().await;
+        replica
     }
 
     /// Waits until the API server calls the webhooks: it learns of configurations through a watch.

@@ -18,6 +18,7 @@ mod deploy;
 mod executions;
 mod installation;
 mod operations;
+mod removals;
 mod together;
 mod unchanged;
 mod words;

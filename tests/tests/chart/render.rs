@@ -382,3 +382,48 @@ fn authors_are_checked_with_failure_closed_where_the_api_server_can_select_hooks
         }
     }
 }
+
+/// Without its own user, gamedeployment-operator could not delete guarded pods.
+#[test]
+fn the_removal_guard_is_off_unless_enabled_and_always_has_the_user_of_the_operator() {
+    let operator = "--workload-operator-user=system:serviceaccount:hookgate:gamedeployment-operator";
+    for (values, flags) in [
+        ("log.level=info", vec![]),
+        (
+            "admission.removalGuard.enabled=true",
+            vec!["--removal-guard", operator],
+        ),
+        (
+            "admission.removalGuard.enabled=true,admission.workloadOperatorUsers={alice}",
+            vec!["--removal-guard", "--workload-operator-user=alice"],
+        ),
+    ] {
+        let documents = rendered(&["--set", &format!("admission.enabled=true,{values}")]);
+        let of_admission = |kind: &str| {
+            let found = of_kind(&documents, kind).into_iter();
+            let mut found = found.filter(|one| one["metadata"]["name"] == "hookgate-admission");
+            found.next().unwrap().clone()
+        };
+        let deployment = of_admission("Deployment");
+        let args = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+        let args: Vec<&str> = args
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        let is_guard = |flag: &&str| flag.starts_with("--removal") || flag.starts_with("--workload");
+        let found: Vec<&str> = args.into_iter().filter(is_guard).collect();
+        assert_eq!(found, flags, "{values}");
+        let is_enabled = !flags.is_empty();
+        let role = of_admission("ClusterRole")["rules"].to_string();
+        assert_eq!(role.contains(r#""resources":["pods"]"#), is_enabled, "{values}");
+        let configuration = of_admission("ValidatingWebhookConfiguration");
+        let webhooks = configuration["webhooks"].as_array().unwrap().iter();
+        let guards = webhooks.filter(|webhook| {
+            let path = &webhook["clientConfig"]["service"]["path"];
+            path == "/removals" && webhook["failurePolicy"] == "Fail" && webhook["timeoutSeconds"] == 5
+        });
+        assert_eq!(guards.count(), if is_enabled { 3 } else { 0 }, "{values}");
+    }
+}

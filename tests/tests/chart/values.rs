@@ -69,6 +69,10 @@ fn a_wrong_value_is_refused_by_its_name() {
             "hookOperator.patchAnnotations={drain}",
             "set hookOperator.providerKubernetes: true",
         ),
+        (
+            "admission.removalGuard.enabled=true",
+            "set admission.enabled: true",
+        ),
     ];
     for (value, name) in wrong {
         let complaint = helm(&["template", "x", CHART, "--set", value]).expect_err(value);

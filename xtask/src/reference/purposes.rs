@@ -392,7 +392,8 @@ pub(super) const ALL: &[Purpose] = &[
         "namespaces",
         "get",
         "checking whether a namespace is being deleted",
-        "a namespace with guarded objects cannot be deleted until the objects are labelled",
+        "a namespace with guarded objects cannot be deleted until the objects are labelled; the removal guard denies \
+         removals without recording them",
     ),
     purpose(
         ADMISSION,
@@ -407,6 +408,22 @@ pub(super) const ALL: &[Purpose] = &[
         "get",
         "warnings about the hooks of a GameDeployment",
         "no warnings",
+    ),
+    purpose(
+        ADMISSION,
+        "pods gamedeployments",
+        "get",
+        "only for the removal guard: checking whether the hook of a GameDeployment keeps the pod that is evicted or \
+         deleted",
+        "evictions in namespaces with the guard, and deletions of guarded pods, are denied without being recorded",
+    ),
+    purpose(
+        ADMISSION,
+        "pods",
+        "patch",
+        "only for the removal guard: recording removal requests on pods. This permission can open gates: see \
+         [security](../security.md#rights)",
+        "evictions and deletions of guarded pods are denied without being recorded",
     ),
     purpose(
         ADMISSION,

@@ -12,7 +12,11 @@ use super::purposes::{ALL, Purpose};
 use super::{beginning, cell};
 
 /// Manifests with cluster-wide permissions.
-const MANIFESTS: [&str; 2] = ["deploy/rbac.yaml", "deploy/admission.yaml"];
+const MANIFESTS: [&str; 3] = [
+    "deploy/rbac.yaml",
+    "deploy/admission.yaml",
+    "deploy/admission-removals.yaml",
+];
 /// Manifests that are not generated, with the permissions of the providers `job`, `kubernetes` and `exec`.
 const HOOK_MANIFESTS: [&str; 5] = [
     include_str!("../../../deploy/rbac-hooks.yaml"),
@@ -39,6 +43,9 @@ The permissions are defined in [`deploy/rbac.yaml`](../../deploy/rbac.yaml) for 
 [`deploy/admission.yaml`](../../deploy/admission.yaml). All tests run with exactly these permissions, and one test
 proves that the operators need each of theirs. For the risks of each permission, see
 [security](../security.md#rights).
+
+The additional permissions of the removal guard, which is disabled by default, are defined in
+[`deploy/admission-removals.yaml`](../../deploy/admission-removals.yaml).
 
 The permissions of the providers `job`, `kubernetes` and `exec`, which are disabled by default, are defined in
 [`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in four files for the namespaces whose hooks use them:

@@ -1,0 +1,426 @@
+//! Removal guard: an eviction or a deletion of a guarded pod is denied, and recorded on the pod as a removal request.
+//! The pod's PreDelete hook then runs, and gamedeployment-operator deletes the pod once the hook has succeeded.
+//!
+//! Guarded pods have the label [`REMOVAL_GUARD`], which only the operator may remove. A removal is allowed if it cannot
+//! disconnect players, or if no hook can run: see [`Removal::keeper`] and [`KeepingWorkload::valid_for`].
+//!
+//! This module decides, and makes no requests. [`record`] looks up the objects that a decision depends on.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use shared_api::names::GROUP;
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
+use shared_api::removal_request::{RemovalRequests, RemovalType, TooManyRequests};
+
+use crate::review::{AdmissionDecision, AdmissionRequest};
+
+pub mod record;
+
+/// Time for which a removal request is valid by default, in seconds: the default of
+/// `spec.disruption.requestExpirationSeconds`.
+const DEFAULT_EXPIRATION: i64 = 900;
+/// Time for which the repetition of a request is not recorded. A drain repeats its evictions every 5 s.
+const NOT_REPEATED: SignedDuration = SignedDuration::from_secs(30);
+
+/// Fields of a pod on which its removal depends. All others are skipped, so that a pod of any size and nesting is
+/// judged without parsing it as a whole.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct GuardedPod {
+    metadata: PodMetadata,
+    spec: PodSpec,
+    status: PodStatus,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodMetadata {
+    name: String,
+    uid: String,
+    resource_version: String,
+    deletion_timestamp: Option<String>,
+    labels: Option<PodLabels>,
+    annotations: Option<PodAnnotations>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct PodLabels {
+    /// [`REMOVAL_GUARD`].
+    #[serde(rename = "tkex.tencent.com/removal-guard")]
+    removal_guard: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct PodAnnotations {
+    /// [`SKIP_HOOK`](shared_api::names::pod::SKIP_HOOK).
+    #[serde(rename = "tkex.tencent.com/skip-hook")]
+    skip_hook: Option<String>,
+    /// [`REMOVAL_REQUESTED`](shared_api::names::pod::REMOVAL_REQUESTED).
+    #[serde(rename = "tkex.tencent.com/removal-requested")]
+    removal_requested: Option<String>,
+}
+
+/// Owner of a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct OwnerReference {
+    api_version: String,
+    kind: String,
+    name: String,
+    uid: String,
+    controller: Option<bool>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PodSpec {
+    node_name: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct PodStatus {
+    phase: Option<String>,
+}
+
+impl GuardedPod {
+    fn is_guarded(&self) -> bool {
+        let labels = self.metadata.labels.as_ref();
+        let value = labels.and_then(|labels| labels.removal_guard.as_deref());
+        value == Some(REMOVAL_GUARD_ASK)
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
+    }
+
+    /// Returns whether the pod has ended, or has no node yet.
+    fn is_idle(&self) -> bool {
+        let is_finished = matches!(self.status.phase.as_deref(), Some("Succeeded" | "Failed"));
+        is_finished || self.spec.node_name.as_deref().unwrap_or_default().is_empty()
+    }
+
+    /// Returns whether the hooks of this pod are skipped.
+    fn skips_hooks(&self) -> bool {
+        let annotations = self.metadata.annotations.as_ref();
+        let skipped = annotations.and_then(|annotations| annotations.skip_hook.as_deref());
+        skipped.is_some_and(|uid| !uid.is_empty() && uid == self.metadata.uid)
+    }
+
+    fn requests(&self) -> Option<&str> {
+        self.metadata.annotations.as_ref()?.removal_requested.as_deref()
+    }
+
+    /// Returns the GameDeployment that controls the pod.
+    fn controller(&self) -> Option<&OwnerReference> {
+        let is_workload = |owner: &&OwnerReference| {
+            let group = owner.api_version.split_once('/').map(|(group, _)| group);
+            owner.controller == Some(true) && owner.kind == "GameDeployment" && group == Some(GROUP)
+        };
+        self.metadata.owner_references.iter().flatten().find(is_workload)
+    }
+}
+
+/// Fields of a GameDeployment on which the removal of its pods depends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct KeepingWorkload {
+    metadata: WorkloadMetadata,
+    spec: WorkloadSpec,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WorkloadMetadata {
+    uid: String,
+    deletion_timestamp: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct WorkloadSpec {
+    disruption: Option<WorkloadDisruption>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct WorkloadDisruption {
+    policy: Option<String>,
+    request_expiration_seconds: Option<i64>,
+}
+
+impl KeepingWorkload {
+    /// Returns the time for which a request is valid after its last repetition; `None` if the removal is allowed,
+    /// because the owner of the pod no longer exists, is being deleted or has another policy. `found`: the workload
+    /// with the owner's name.
+    #[must_use]
+    pub fn valid_for(found: Option<&Self>, owner: &OwnerReference) -> Option<SignedDuration> {
+        let same = found.filter(|found| found.metadata.uid == owner.uid)?;
+        if same.metadata.deletion_timestamp.is_some() {
+            return None;
+        }
+        let disruption = same.spec.disruption.as_ref()?;
+        if disruption.policy.as_deref() != Some("Ask") {
+            // gamedeployment-operator ignores requests, and is about to remove the label of the pod.
+            return None;
+        }
+        let seconds = disruption.request_expiration_seconds;
+        Some(SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_EXPIRATION)))
+    }
+}
+
+/// Options of a deletion, or of an eviction in its body.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DeleteOptions {
+    preconditions: Option<Preconditions>,
+    dry_run: Option<Vec<String>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Preconditions {
+    uid: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Eviction {
+    delete_options: Option<DeleteOptions>,
+}
+
+impl DeleteOptions {
+    /// Returns the UID that the pod must have.
+    fn uid(&self) -> Option<String> {
+        let uid = self.preconditions.as_ref()?.uid.clone();
+        uid.filter(|uid| !uid.is_empty())
+    }
+}
+
+/// Fields of a review on which the decision depends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemovalReview {
+    user: String,
+    namespace: String,
+    is_dry_run: bool,
+    write: Write,
+}
+
+/// Reviewed write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Write {
+    /// Deletion of a pod, with the UID that it must have.
+    Delete { pod: GuardedPod, uid: Option<String> },
+    /// Eviction of the pod with this name, with the UID that it must have.
+    Evict { pod_name: String, uid: Option<String> },
+    /// Update of a pod.
+    Update { old: GuardedPod, stays_guarded: bool },
+    /// Any other write.
+    Other,
+}
+
+impl RemovalReview {
+    /// Reads a request from the texts of its parts.
+    pub fn read(
+        head: &AdmissionRequest,
+        object: &RawValue,
+        old_object: &RawValue,
+        options: &RawValue,
+    ) -> Result<Self, serde_json::Error> {
+        let sub_resource = head.sub_resource.as_deref().unwrap_or_default();
+        let (write, options) = match (head.operation.as_str(), head.kind.kind.as_str(), sub_resource) {
+            ("DELETE", "Pod", "") => {
+                let options: DeleteOptions = read_part(options)?;
+                let (pod, uid) = (read_part(old_object)?, options.uid());
+                (Write::Delete { pod, uid }, options)
+            }
+            ("CREATE", "Eviction", "eviction") => {
+                let eviction: Eviction = read_part(object)?;
+                let options = eviction.delete_options.unwrap_or_default();
+                let (pod_name, uid) = (head.name().to_owned(), options.uid());
+                (Write::Evict { pod_name, uid }, options)
+            }
+            ("UPDATE", "Pod", "") => {
+                let new: GuardedPod = read_part(object)?;
+                let (old, stays_guarded) = (read_part(old_object)?, new.is_guarded());
+                (Write::Update { old, stays_guarded }, DeleteOptions::default())
+            }
+            _ => (Write::Other, DeleteOptions::default()),
+        };
+        // An Eviction may request a dry run in its body alone.
+        let in_options = options.dry_run.is_some_and(|stages| !stages.is_empty());
+        Ok(Self {
+            user: head.user_info.username.clone().unwrap_or_default(),
+            namespace: head.namespace().to_owned(),
+            is_dry_run: in_options || head.dry_run == Some(true),
+            write,
+        })
+    }
+}
+
+/// Reads a part of a request; the default if it is null.
+fn read_part<T: Default + DeserializeOwned>(text: &RawValue) -> Result<T, serde_json::Error> {
+    let read: Option<T> = serde_json::from_str(text.get())?;
+    Ok(read.unwrap_or_default())
+}
+
+/// Decision, as far as the review determines it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RemovalDecision {
+    /// Allowed.
+    Allowed,
+    /// Denied with this message; there is nothing to record.
+    Denied(String),
+    /// Depends on the pod, its workload and its namespace; the request is recorded if it is denied.
+    NeedsPod(Removal),
+}
+
+/// Eviction or deletion of a pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    type_: RemovalType,
+    requester: String,
+    namespace: String,
+    pod_name: String,
+    /// UID that the pod must have.
+    uid: Option<String>,
+    is_by_operator: bool,
+    is_dry_run: bool,
+}
+
+/// Judges a review. `operators`: users of gamedeployment-operator.
+#[must_use]
+pub fn judge(review: RemovalReview, operators: &[String]) -> RemovalDecision {
+    let is_by_operator = !review.user.is_empty() && operators.contains(&review.user);
+    let removal = |type_, pod_name, uid| Removal {
+        type_,
+        requester: review.user,
+        namespace: review.namespace,
+        pod_name,
+        uid,
+        is_by_operator,
+        is_dry_run: review.is_dry_run,
+    };
+    match review.write {
+        Write::Other => RemovalDecision::Allowed,
+        Write::Delete { pod, uid } => {
+            // The request has no name if a collection is deleted.
+            let removal = removal(RemovalType::Delete, pod.metadata.name.clone(), uid);
+            if removal.keeper(&pod).is_none() {
+                return RemovalDecision::Allowed;
+            }
+            RemovalDecision::NeedsPod(removal)
+        }
+        Write::Evict { pod_name, uid } => {
+            RemovalDecision::NeedsPod(removal(RemovalType::Eviction, pod_name, uid))
+        }
+        Write::Update { old, stays_guarded } => {
+            let removes_guard = old.is_guarded() && !stays_guarded;
+            if !removes_guard || is_by_operator || old.is_terminating() || old.controller().is_none() {
+                return RemovalDecision::Allowed;
+            }
+            RemovalDecision::Denied(format!(
+                "the label {REMOVAL_GUARD} of pod {} must not be changed, because it guards the pod against removal; \
+                 to remove it from all pods of the GameDeployment, set spec.disruption.policy to Unguarded",
+                old.metadata.name
+            ))
+        }
+    }
+}
+
+/// Record of a denied removal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Recording {
+    /// The request is recorded on the pod.
+    Recorded,
+    /// Dry runs are not recorded.
+    DryRun,
+    /// Others have already made as many requests as a pod can have.
+    TooMany(TooManyRequests),
+    /// An object could not be looked up, or the request could not be recorded, for this reason.
+    Failed(String),
+}
+
+impl Removal {
+    /// Returns the GameDeployment whose PreDelete hook keeps the pod; `None` if the removal is allowed. It is allowed
+    /// if the pod is terminating, has ended or has no node yet, if its hooks are skipped, and if the operator deletes
+    /// it because its hook has succeeded.
+    pub fn keeper<'p>(&self, pod: &'p GuardedPod) -> Option<&'p OwnerReference> {
+        let has_uid = self.uid.as_deref() == Some(pod.metadata.uid.as_str());
+        // The API server rejects requests with the UID of an earlier pod of this name.
+        let is_of_another = self.uid.is_some() && !has_uid;
+        let is_approved = self.is_by_operator && has_uid;
+        let is_free = pod.is_terminating() || pod.is_idle() || pod.skips_hooks();
+        if !pod.is_guarded() || is_of_another || is_approved || is_free {
+            return None;
+        }
+        pod.controller()
+    }
+
+    /// Returns the annotation with which the request is recorded on the pod; `None` if it was recorded or repeated a
+    /// short time ago. Requests that have expired are dropped, and an annotation that cannot be parsed is replaced.
+    pub fn annotation(
+        &self,
+        pod: &GuardedPod,
+        now: Timestamp,
+        valid_for: SignedDuration,
+    ) -> Result<Option<String>, TooManyRequests> {
+        let parsed = pod.requests().and_then(|text| RemovalRequests::parse(text).ok());
+        let mut requests = parsed.unwrap_or_default();
+        requests.drop_expired(now, valid_for);
+        let before = requests.clone();
+        requests.record(&self.requester, self.type_, now)?;
+        if requests == before {
+            return Ok(None);
+        }
+        // A repetition changes the entry of its requester; a first request adds one.
+        let mut pairs = before.iter().zip(requests.iter());
+        let repeated = pairs.find(|(old, new)| old != new).map(|(old, _)| old);
+        let is_recent = repeated.is_some_and(|known| {
+            let last = known.renew_time.unwrap_or(known.request_time).timestamp();
+            now.duration_since(last) < NOT_REPEATED
+        });
+        Ok((!is_recent).then(|| requests.text()))
+    }
+
+    /// Returns the denial. An eviction gets the code after which `kubectl drain` tries again.
+    pub fn denial(&self, recording: &Recording) -> AdmissionDecision {
+        let (pod, namespace) = (&self.pod_name, &self.namespace);
+        let is_eviction = match self.type_ {
+            RemovalType::Eviction => true,
+            RemovalType::Delete | RemovalType::Manual => false,
+        };
+        let kept = format!(
+            "pod {pod} is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: kubectl \
+             game why pod/{pod} -n {namespace}"
+        );
+        let message = match recording {
+            Recording::Recorded if !is_eviction => {
+                format!("{kept}. The request is recorded, so there is no need to repeat it")
+            }
+            Recording::Recorded | Recording::DryRun => kept,
+            Recording::TooMany(why) => format!("{kept}. This request is not recorded, because {why}"),
+            Recording::Failed(why) => {
+                let remedy = if is_eviction {
+                    "kubectl drain repeats it, and other clients must send it again"
+                } else {
+                    "run the command again"
+                };
+                format!("pod {pod} is kept, and the request is not recorded ({why}); {remedy}")
+            }
+        };
+        if is_eviction {
+            AdmissionDecision::Pending(message)
+        } else {
+            AdmissionDecision::Forbidden(message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

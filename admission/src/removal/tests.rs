@@ -1,0 +1,419 @@
+use gamedeployment_core::workload::Workload;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::names::pod::{REMOVAL_REQUESTED, SKIP_HOOK};
+
+use super::*;
+use crate::review;
+
+const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
+const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
+/// Paths of fields, as names separated by spaces.
+const LABELS: &str = "metadata labels";
+const ANNOTATIONS: &str = "metadata annotations";
+const OWNERS: &str = "metadata ownerReferences";
+const TERMINATING: &str = "metadata deletionTimestamp";
+
+/// Returns the owner references of a pod that this object controls.
+fn owners(api_version: &str, kind: &str, controller: Value) -> Value {
+    json!([
+        { "apiVersion": "v1", "kind": "ConfigMap", "name": "arena", "uid": "other" },
+        { "apiVersion": api_version, "kind": kind, "name": "arena", "uid": "owner", "controller": controller },
+    ])
+}
+
+/// Returns a running pod of a GameDeployment.
+fn guarded() -> Value {
+    json!({
+        "metadata": {
+            "name": "arena-0", "namespace": "games", "uid": "pod", "resourceVersion": "7",
+            "labels": { "app": "arena", REMOVAL_GUARD: REMOVAL_GUARD_ASK }, "annotations": { "room": "7" },
+            "ownerReferences": owners("tkex.tencent.com/v1alpha1", "GameDeployment", json!(true)),
+        },
+        "spec": { "nodeName": "node-0", "containers": [{ "name": "game" }] },
+        "status": { "phase": "Running" },
+    })
+}
+
+/// Returns the same pod with another value of this field.
+fn changed(path: &str, value: Value) -> Value {
+    let mut pod = guarded();
+    let field = path.split(' ').fold(&mut pod, |object, name| &mut object[name]);
+    *field = value;
+    pod
+}
+
+fn parsed(pod: &Value) -> GuardedPod {
+    serde_json::from_value(pod.clone()).unwrap()
+}
+
+/// Judges a request with these changes.
+fn judged(request: Value) -> RemovalDecision {
+    let mut whole = json!({
+        "uid": "u", "kind": { "group": "", "version": "v1", "kind": "Pod" }, "operation": "DELETE",
+        "namespace": "games", "userInfo": { "username": "jane" },
+    });
+    for (field, value) in request.as_object().unwrap() {
+        whole[field] = value.clone();
+    }
+    let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole });
+    let received = review::read(review.to_string().as_bytes()).unwrap();
+    judge(received.removal().unwrap(), &[OPERATOR.to_owned()])
+}
+
+fn eviction(delete_options: Value) -> Value {
+    json!({
+        "kind": { "group": "policy", "version": "v1", "kind": "Eviction" }, "operation": "CREATE",
+        "subResource": "eviction", "name": "arena-0",
+        "object": { "metadata": { "name": "arena-0" }, "deleteOptions": delete_options },
+    })
+}
+
+fn needed(decision: RemovalDecision) -> Removal {
+    match decision {
+        RemovalDecision::NeedsPod(removal) => removal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_running_guarded_pod_is_kept_and_all_others_are_not() {
+    let label = format!("{LABELS} {REMOVAL_GUARD}");
+    let skip = format!("{ANNOTATIONS} {SKIP_HOOK}");
+    let (label, skip) = (label.as_str(), skip.as_str());
+    let group = "tkex.tencent.com";
+    for (path, value, is_kept) in [
+        (ANNOTATIONS, Value::Null, true),
+        (LABELS, Value::Null, false),
+        (label, json!("Off"), false),
+        (TERMINATING, json!("2026-01-01T00:00:00Z"), false),
+        (OWNERS, Value::Null, false),
+        (
+            OWNERS,
+            owners(&format!("{group}/v1"), "GameDeployment", json!(true)),
+            true,
+        ),
+        (
+            OWNERS,
+            owners(&format!("{group}/v1"), "GameDeployment", json!(false)),
+            false,
+        ),
+        (
+            OWNERS,
+            owners(&format!("{group}/v1"), "GameDeployment", Value::Null),
+            false,
+        ),
+        (
+            OWNERS,
+            owners(&format!("{group}/v1"), "ReplicaSet", json!(true)),
+            false,
+        ),
+        (
+            OWNERS,
+            owners("example.com/v1", "GameDeployment", json!(true)),
+            false,
+        ),
+        ("spec nodeName", Value::Null, false),
+        ("spec nodeName", json!(""), false),
+        ("status phase", json!("Pending"), true),
+        ("status phase", json!("Unknown"), true),
+        ("status phase", json!("Succeeded"), false),
+        ("status phase", json!("Failed"), false),
+        (skip, json!("pod"), false),
+        (skip, json!("other"), true),
+        (skip, json!(""), true),
+    ] {
+        let pod = changed(path, value);
+        let decision = judged(json!({ "oldObject": pod }));
+        assert_eq!(decision != RemovalDecision::Allowed, is_kept, "deletion: {pod}");
+        let removal = needed(judged(eviction(Value::Null)));
+        assert_eq!(
+            removal.keeper(&parsed(&pod)).is_some(),
+            is_kept,
+            "eviction: {pod}"
+        );
+    }
+}
+
+#[test]
+fn only_the_operator_is_let_through_and_only_with_the_uid_of_the_pod() {
+    for (user, uid, is_kept) in [
+        (OPERATOR, json!("pod"), false),
+        (OPERATOR, json!(""), true),
+        (OPERATOR, Value::Null, true),
+        (COLLECTOR, json!("pod"), true),
+        ("", json!("pod"), true),
+    ] {
+        let options = json!({ "preconditions": { "uid": uid }, "gracePeriodSeconds": 30 });
+        let user_info = json!({ "username": user });
+        let deletion = json!({ "oldObject": guarded(), "options": options, "userInfo": user_info });
+        let decision = judged(deletion);
+        assert_eq!(
+            decision != RemovalDecision::Allowed,
+            is_kept,
+            "deletion: {user} {uid}"
+        );
+        let mut eviction = eviction(options);
+        eviction["userInfo"] = user_info;
+        let removal = needed(judged(eviction));
+        let keeper = removal.keeper(&parsed(&guarded())).is_some();
+        assert_eq!(keeper, is_kept, "eviction: {user} {uid}");
+    }
+    let of_another = eviction(json!({ "preconditions": { "uid": "another" } }));
+    let removal = needed(judged(of_another));
+    assert_eq!(removal.keeper(&parsed(&guarded())), None);
+}
+
+#[test]
+fn a_removal_has_the_name_the_requester_and_both_kinds_of_dry_run() {
+    let options = |stages: Value| json!({ "dryRun": stages });
+    let deletion = |options: Value| json!({ "oldObject": guarded(), "name": "", "options": options });
+    for (request, type_, is_dry_run) in [
+        (deletion(Value::Null), RemovalType::Delete, false),
+        (deletion(options(json!(["All"]))), RemovalType::Delete, true),
+        (eviction(Value::Null), RemovalType::Eviction, false),
+        (eviction(options(json!([]))), RemovalType::Eviction, false),
+        (eviction(options(json!(["All"]))), RemovalType::Eviction, true),
+    ] {
+        for in_query in [false, true] {
+            let mut request = request.clone();
+            request["dryRun"] = json!(in_query);
+            let removal = needed(judged(request));
+            let wanted = Removal {
+                type_,
+                requester: "jane".to_owned(),
+                namespace: "games".to_owned(),
+                pod_name: "arena-0".to_owned(),
+                uid: None,
+                is_by_operator: false,
+                is_dry_run: is_dry_run || in_query,
+            };
+            assert_eq!(removal, wanted);
+        }
+    }
+}
+
+#[test]
+fn other_writes_are_allowed() {
+    let pod = guarded();
+    for request in [
+        json!({ "operation": "CREATE", "object": pod }),
+        json!({ "operation": "DELETE", "oldObject": pod, "subResource": "status" }),
+        json!({ "operation": "UPDATE", "object": null, "oldObject": pod, "subResource": "status" }),
+        json!({ "operation": "CONNECT", "subResource": "exec" }),
+        json!({ "oldObject": pod, "kind": { "group": "", "kind": "Service" } }),
+    ] {
+        assert_eq!(judged(request.clone()), RemovalDecision::Allowed, "{request}");
+    }
+}
+
+#[test]
+fn only_the_operator_removes_the_label() {
+    let label = format!("{LABELS} {REMOVAL_GUARD}");
+    let without = || changed(&label, Value::Null);
+    let terminating = |mut pod: Value| {
+        pod["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        pod
+    };
+    let mut free = changed(OWNERS, Value::Null);
+    free["metadata"]["labels"] = Value::Null;
+    for (user, old, new, is_allowed) in [
+        ("jane", guarded(), guarded(), true),
+        ("jane", without(), guarded(), true),
+        ("jane", guarded(), without(), false),
+        ("jane", guarded(), changed(&label, json!("Off")), false),
+        ("jane", guarded(), changed(LABELS, Value::Null), false),
+        ("jane", guarded(), free.clone(), false),
+        ("jane", changed(OWNERS, Value::Null), free, true),
+        ("jane", terminating(guarded()), terminating(without()), true),
+        (COLLECTOR, guarded(), changed(OWNERS, Value::Null), true),
+        (OPERATOR, guarded(), without(), true),
+    ] {
+        let request = json!({
+            "operation": "UPDATE", "object": new, "oldObject": old, "userInfo": { "username": user },
+        });
+        let decision = judged(request);
+        assert_eq!(decision == RemovalDecision::Allowed, is_allowed, "{user} {new}");
+        if let RemovalDecision::Denied(message) = decision {
+            assert_eq!(
+                message,
+                "the label tkex.tencent.com/removal-guard of pod arena-0 must not be changed, because it guards the \
+                 pod against removal; to remove it from all pods of the GameDeployment, set spec.disruption.policy \
+                 to Unguarded"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_pod_that_no_parser_can_follow_is_judged() {
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let text = guarded().to_string();
+    let text = text.replacen(r#""containers""#, &format!(r#""deep":{deep},"containers""#), 1);
+    assert!(text.len() > 200_000);
+    let pod: GuardedPod = serde_json::from_str(&text).unwrap();
+    assert_eq!(pod, parsed(&guarded()));
+}
+
+#[test]
+fn a_workload_keeps_its_pods_until_it_is_deleted_or_its_policy_changes() {
+    let pod = parsed(&guarded());
+    let owner = pod.controller().unwrap();
+    let workload = |uid: &str, deleted: Value, disruption: Value| -> KeepingWorkload {
+        let metadata = json!({ "uid": uid, "deletionTimestamp": deleted, "name": "arena" });
+        serde_json::from_value(json!({ "metadata": metadata, "spec": { "disruption": disruption } })).unwrap()
+    };
+    let disruption = json!({ "policy": "Ask", "requestExpirationSeconds": 60 });
+    let deleted = json!("2026-01-01T00:00:00Z");
+    for (found, seconds) in [
+        (None, None),
+        (Some(workload("other", Value::Null, Value::Null)), None),
+        (Some(workload("owner", deleted, disruption.clone())), None),
+        (Some(workload("owner", Value::Null, Value::Null)), None),
+        (
+            Some(workload("owner", Value::Null, json!({ "policy": "Unguarded" }))),
+            None,
+        ),
+        (
+            Some(workload("owner", Value::Null, json!({ "policy": "Ask" }))),
+            Some(900),
+        ),
+        (Some(workload("owner", Value::Null, disruption)), Some(60)),
+    ] {
+        let valid_for = KeepingWorkload::valid_for(found.as_ref(), owner);
+        assert_eq!(valid_for, seconds.map(SignedDuration::from_secs), "{found:?}");
+    }
+}
+
+#[test]
+fn the_default_expiration_is_that_of_the_workload() {
+    let template = json!({
+        "metadata": { "labels": { "app": "arena" } },
+        "spec": { "containers": [{ "name": "game", "image": "game:v1" }] },
+    });
+    let game: GameDeployment = serde_json::from_value(json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
+        "metadata": { "name": "arena", "namespace": "games" },
+        "spec": { "selector": { "matchLabels": { "app": "arena" } }, "template": template },
+    }))
+    .unwrap();
+    let expiration = Workload::read(&game).unwrap().disruption.request_expiration;
+    assert_eq!(expiration, SignedDuration::from_secs(DEFAULT_EXPIRATION));
+}
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// Returns the annotation that records an eviction by a user at second 1000.
+fn annotated(user: &str, before: &str) -> Result<Option<String>, TooManyRequests> {
+    let mut request = eviction(Value::Null);
+    request["userInfo"] = json!({ "username": user });
+    let removal = needed(judged(request));
+    let path = format!("{ANNOTATIONS} {REMOVAL_REQUESTED}");
+    let pod = parsed(&changed(&path, json!(before)));
+    removal.annotation(&pod, at(1000), SignedDuration::from_secs(60))
+}
+
+#[test]
+fn a_request_is_recorded_once_and_its_repetition_every_30_seconds() {
+    let long = "x".repeat(300);
+    for user in ["jane", long.as_str()] {
+        let recorded = |seconds: &[i64]| {
+            let mut requests = RemovalRequests::default();
+            for second in seconds {
+                requests.record("other", RemovalType::Delete, at(990)).unwrap();
+                requests.record(user, RemovalType::Eviction, at(*second)).unwrap();
+            }
+            requests.text()
+        };
+        let now = |before: &str| {
+            let mut requests = RemovalRequests::parse(before).unwrap_or_default();
+            requests.record(user, RemovalType::Eviction, at(1000)).unwrap();
+            Some(requests.text())
+        };
+        for (before, wanted) in [
+            // The clock of another replica may be ahead.
+            (recorded(&[1010]), None),
+            (recorded(&[1000]), None),
+            (recorded(&[971]), None),
+            (recorded(&[945, 971]), None),
+            (recorded(&[970]), now(&recorded(&[970]))),
+            (recorded(&[945, 970]), now(&recorded(&[945, 970]))),
+            (String::new(), now("")),
+            ("{}".to_owned(), now("")),
+            (r#"{"v":2,"requests":[]}"#.to_owned(), now("")),
+        ] {
+            assert_eq!(annotated(user, &before), Ok(wanted), "{before}");
+        }
+    }
+}
+
+#[test]
+fn expired_requests_make_room_for_a_new_one() {
+    let full = |second: i64| {
+        let mut requests = RemovalRequests::default();
+        for number in 0..8 {
+            let requester = format!("drain-{number}");
+            requests
+                .record(&requester, RemovalType::Eviction, at(second))
+                .unwrap();
+        }
+        requests.text()
+    };
+    assert_eq!(annotated("jane", &full(950)), Err(TooManyRequests));
+    assert_eq!(annotated("drain-7", &full(980)), Ok(None));
+    let written = annotated("jane", &full(940)).unwrap().unwrap();
+    let requests = RemovalRequests::parse(&written).unwrap();
+    let requesters: Vec<&str> = requests
+        .iter()
+        .map(|request| request.requester.as_str())
+        .collect();
+    assert_eq!(requesters, ["jane"]);
+}
+
+#[test]
+fn a_denial_says_whether_the_request_is_recorded() {
+    let kept = "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: \
+                kubectl game why pod/arena-0 -n games";
+    let failed = Recording::Failed("failed to read the pod: timeout (504)".to_owned());
+    let not_recorded =
+        "pod arena-0 is kept, and the request is not recorded (failed to read the pod: timeout (504))";
+    let deletion = needed(judged(json!({ "oldObject": guarded() })));
+    let eviction = needed(judged(eviction(Value::Null)));
+    let others =
+        "This request is not recorded, because 8 others have already requested the removal of this pod";
+    for (recording, of_eviction, of_deletion) in [
+        (
+            Recording::Recorded,
+            kept.to_owned(),
+            format!("{kept}. The request is recorded, so there is no need to repeat it"),
+        ),
+        (Recording::DryRun, kept.to_owned(), kept.to_owned()),
+        (
+            Recording::TooMany(TooManyRequests),
+            format!("{kept}. {others}"),
+            format!("{kept}. {others}"),
+        ),
+        (
+            failed,
+            format!("{not_recorded}; kubectl drain repeats it, and other clients must send it again"),
+            format!("{not_recorded}; run the command again"),
+        ),
+    ] {
+        assert_eq!(
+            eviction.denial(&recording),
+            AdmissionDecision::Pending(of_eviction)
+        );
+        assert_eq!(
+            deletion.denial(&recording),
+            AdmissionDecision::Forbidden(of_deletion)
+        );
+    }
+    let denied = review::answer("u", &AdmissionDecision::Pending("wait".to_owned()));
+    let status = json!({ "status": "Failure", "code": 429, "reason": "TooManyRequests", "message": "wait" });
+    assert_eq!(
+        denied["response"],
+        json!({ "uid": "u", "allowed": false, "status": status })
+    );
+}
