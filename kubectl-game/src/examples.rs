@@ -17,6 +17,8 @@ const EXAMPLES: &str = r#"
     Retry only the PreDelete hooks: retry arena --hook pre-delete
     Rerun a lifecycle hook of the rollout: retry arena --lifecycle smoke
     Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
+    Withdraw all removal requests of a pod: keep arena-x7k2p
+    Withdraw only the request of one user: keep arena-x7k2p --requester system:admin
     Pause an update: pause arena
     Resume the update: resume arena
     End the pause of the current canary step: promote arena

@@ -31,8 +31,8 @@ mod view;
 mod why;
 
 use command::{
-    abort, complain, completion, exec_hook, get, history, list, promote, restart, retry, rollout, scale,
-    skip, status, template,
+    abort, complain, completion, exec_hook, get, history, keep, list, promote, restart, retry, rollout,
+    scale, skip, status, template,
 };
 pub use page::page;
 
@@ -91,6 +91,12 @@ enum Command {
     ///
     /// Players on the pod will be disconnected. The reason is recorded on the pod and in a Warning event.
     Skip(skip::Skip),
+    /// Withdraw the removal requests of a pod
+    ///
+    /// A pod whose removal is requested, for example by kubectl drain, is deleted and replaced once its PreDelete hook
+    /// succeeds. Once all requests are withdrawn, the pod is kept. If the eviction or deletion is repeated, the removal
+    /// is requested again.
+    Keep(keep::Keep),
     /// Pause updates; pods are still created, replaced and scaled
     Pause(rollout::Rollout),
     /// Resume a paused update
@@ -216,6 +222,7 @@ async fn in_cluster(command: Command) -> command::Outcome {
         Command::Status(status) => status.main().await,
         Command::Retry(retry) => retry.main().await,
         Command::Skip(skip) => skip.main().await,
+        Command::Keep(keep) => keep.main().await,
         Command::Pause(rollout) => rollout.main(Act::Pause).await,
         Command::Resume(rollout) => rollout.main(Act::Resume).await,
         Command::Promote(promote) => promote.main().await,

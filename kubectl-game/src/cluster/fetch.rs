@@ -1,5 +1,6 @@
 //! Reads of single objects, lists, and everything that belongs to one workload.
 
+use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
@@ -165,6 +166,8 @@ pub(crate) struct Snapshot {
     pub(crate) unreadable: Vec<UnreadableObject>,
     /// Flags to repeat in commands that are suggested to the reader.
     pub(crate) flags: String,
+    /// Time at which the objects were read.
+    pub(crate) now: Timestamp,
 }
 
 impl Snapshot {
@@ -197,6 +200,7 @@ impl Snapshot {
                 .collect(),
             revisions,
             flags: flags.to_owned(),
+            now: Timestamp::now(),
             game,
         }
     }

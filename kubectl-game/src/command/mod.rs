@@ -9,6 +9,7 @@
 //! | [`status`] | `status`: waits until a rollout is complete |
 //! | [`retry`] | `retry`: retries hooks |
 //! | [`skip`] | `skip`: skips the hooks of one pod |
+//! | [`keep`] | `keep`: withdraws the removal requests of a pod |
 //! | [`rollout`] | `pause`, `resume`, `promote` |
 //! | [`abort`] | `abort`: aborts a rollout and rolls its pods back |
 //! | [`template`] | `undo`, `set image` |
@@ -27,6 +28,7 @@ pub(crate) mod follow;
 pub(crate) mod get;
 pub(crate) mod history;
 pub(crate) mod hook_runs;
+pub(crate) mod keep;
 pub(crate) mod list;
 mod outlook;
 pub(crate) mod promote;

@@ -58,12 +58,7 @@ impl Skip {
         let by = cluster.who().await;
         cluster
             .change(name, |now: &Pod| {
-                if now.uid().as_ref() != Some(&uid) {
-                    let message = format!(
-                        "pod {name} was replaced by a new pod with the same name; check it, then run the command again"
-                    );
-                    return Err(Failure::Conflict(message));
-                }
+                check_same(now, &uid)?;
                 let annotations = json!({ SKIP_HOOK: uid, SKIP_HOOK_REASON: self.reason, SKIP_HOOK_BY: by });
                 Ok((json!({ "metadata": { "annotations": annotations } }), ()))
             })
@@ -73,6 +68,17 @@ impl Skip {
         print_answer(&text, &[undo(name, &cluster.flags)]);
         DONE
     }
+}
+
+/// Checks that a pod is still the one with this UID.
+pub(super) fn check_same(now: &Pod, uid: &str) -> Result<(), Failure> {
+    if now.uid().as_deref() == Some(uid) {
+        return Ok(());
+    }
+    Err(Failure::Conflict(format!(
+        "pod {} was replaced by a new pod with the same name; check it, then run the command again",
+        now.name_any()
+    )))
 }
 
 /// Returns the command that reverts the skip.

@@ -6,6 +6,7 @@
 //! | [`state`] | one word and one sentence about a workload |
 //! | [`revision`] | revisions, their images and roles |
 //! | [`pod`] | one word about a pod, and what it waits for |
+//! | [`removal`] | removal requests of a pod |
 //! | [`run`] | a HookRun with its measurements |
 //! | [`lifecycle`] | the hooks of a rollout, in the order of their points |
 //! | [`execution`] | an ExecutionHook with its containers |
@@ -18,6 +19,7 @@ pub(crate) mod execution;
 pub(crate) mod execution_samples;
 pub(crate) mod lifecycle;
 pub(crate) mod pod;
+pub(crate) mod removal;
 pub(crate) mod revision;
 pub(crate) mod run;
 pub(crate) mod state;

@@ -10,6 +10,7 @@ use shared_api::Phase;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
 
+use super::removal::RemovalView;
 use super::run::RunView;
 use super::waits::Wait;
 use super::{entries, hook_name, runs_of, status_of};
@@ -37,6 +38,9 @@ pub(crate) struct PodView {
     pub(crate) node: Option<String>,
     /// Whether the pod's hooks are skipped.
     pub(crate) skips: bool,
+    /// Removal requests of the pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) removal: Option<RemovalView>,
     /// Whether the pod waits for a hook.
     pub(crate) waits: bool,
     /// Name of the HookRun that the pod waits for.
@@ -79,6 +83,7 @@ impl PodView {
             restarts: pod.containers.iter().map(|container| container.restarts).sum(),
             node: pod.node.clone(),
             skips: pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str()),
+            removal: RemovalView::of(snapshot, &pod),
             waits: waiting.is_some(),
             waits_for: waiting.as_ref().and_then(|(_, entry)| entry.hook_run.clone()),
             reason: waiting.as_ref().and_then(|(_, entry)| reason(snapshot, entry)),

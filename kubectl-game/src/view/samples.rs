@@ -4,6 +4,8 @@
 use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
+use shared_api::names::pod::REMOVAL_REQUESTED;
+use shared_api::removal_request::{RemovalRequests, RemovalType};
 use shared_api::{GameDeployment, HookRun};
 
 use crate::cluster::{ListResult, Snapshot};
@@ -150,7 +152,9 @@ pub(crate) fn snapshot(game: GameDeployment, runs: Vec<HookRun>) -> Snapshot {
         objects: runs,
         ..ListResult::default()
     };
-    Snapshot::of(game, pods, runs, revisions, "")
+    let mut snapshot = Snapshot::of(game, pods, runs, revisions, "");
+    snapshot.now = now();
+    snapshot
 }
 
 /// Builds the status entry of a pod that waits, and the number of such pods. `reason` is empty while the hook runs
@@ -449,6 +453,25 @@ pub(crate) fn smoke_test() -> Snapshot {
         lifecycle_entry("announce", "Waiting", json!({})),
     ]);
     lifecycle_hooks(&hooks, &entries)
+}
+
+/// Turns a snapshot into one of a workload with this policy, one of whose pods has this annotation of removal requests.
+pub(crate) fn with_removal(mut snapshot: Snapshot, policy: &str, pod: &str, text: String) -> Snapshot {
+    snapshot.game.spec.disruption = Some(read(json!({ "policy": policy })));
+    let mut pods = snapshot.pods.iter_mut();
+    let pod = pods.find(|known| known.name_any() == pod).unwrap();
+    pod.annotations_mut().insert(REMOVAL_REQUESTED.to_owned(), text);
+    snapshot
+}
+
+/// Formats the removal requests of these requesters, made this many seconds ago.
+pub(crate) fn removal_requests(made: &[(&str, RemovalType, i64)]) -> String {
+    let mut requests = RemovalRequests::default();
+    for (requester, type_, ago) in made {
+        let at = Timestamp::from_second(now().as_second() - ago).unwrap();
+        requests.record(requester, *type_, at).unwrap();
+    }
+    requests.text()
 }
 
 /// Builds a snapshot of a paused workload.

@@ -9,7 +9,7 @@ use super::hooks::{self, HookExplanation};
 use super::next::watch;
 use super::pods::{self, NotStarting};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, capitalized, partition, sentence, template};
+use super::{Explanation, capitalized, partition, removal, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::state::{condition, held, unresolved, unseen};
 use crate::view::status_of;
@@ -19,7 +19,9 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
     if let Some(words) = unseen(&snapshot.game) {
         let text = format!("{name} is waiting for the operator: {}", sentence(&words));
-        return Explanation::new(text, [watch(snapshot)]);
+        let mut answer = Explanation::new(text, [watch(snapshot)]);
+        removal::explain(snapshot, &mut answer);
+        return answer;
     }
     let status = status_of(&snapshot.game);
     let failing = pods::failing(snapshot);
@@ -65,6 +67,7 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
         answer.extend(of_hooks);
         answer.extend(of_pods);
     }
+    removal::explain(snapshot, &mut answer);
     // A skip is for one pod. With more of them, it is suggested for each pod by itself.
     if let [skip] = skips.as_slice() {
         answer.add(skip.clone());

@@ -7,7 +7,7 @@ use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use shared_api::{GameDeploymentStatus, HookRun};
 
-use super::next::{Next, quoted, skip};
+use super::next::{Next, look, quoted, skip};
 use super::remedy::{self, About, Remedy};
 use super::run::TroubledRun;
 use super::{Explanation, capitalized, sentence, template};
@@ -346,13 +346,7 @@ impl<'s> HookWait<'s> {
 
     /// Returns the command that explains the wait of the first pod.
     fn look(&self) -> Next {
-        let purpose = if self.pods.len() == 1 {
-            "show details for this pod"
-        } else {
-            "show details for one of these pods"
-        };
-        let (first, flags) = (self.first(), &self.snapshot.flags);
-        Next::new(format!("kubectl game why pod/{first}{flags}"), purpose)
+        look(self.snapshot, self.first(), self.pods.len() == 1)
     }
 
     /// Returns the command that shows the measurements of the HookRun.

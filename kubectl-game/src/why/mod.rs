@@ -11,6 +11,7 @@
 //! | [`run`] | a HookRun with trouble: its HookTemplate, its request and its last error |
 //! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
 //! | [`remedy`] | the remedy for each reason, with commands |
+//! | [`removal`] | removal requests of pods |
 //! | [`hook_remedy`] | remedies for hooks that cannot run or bring no success |
 //! | [`template`] | HookTemplates that the hooks of a workload name |
 //! | [`next`] | commands with their purposes |
@@ -24,6 +25,7 @@ mod partition;
 mod pod;
 mod pods;
 mod remedy;
+mod removal;
 mod run;
 mod template;
 mod trouble;
@@ -82,6 +84,14 @@ impl Explanation {
     fn add(&mut self, next: Next) {
         if !self.next.iter().any(|known| known.command == next.command) {
             self.next.push(next);
+        }
+    }
+
+    /// Adds a command before those that skip hooks, which come last, unless it is there already.
+    fn add_before_skips(&mut self, next: Next) {
+        if !self.next.iter().any(|known| known.command == next.command) {
+            let place = self.next.iter().position(Next::is_skip);
+            self.next.insert(place.unwrap_or(self.next.len()), next);
         }
     }
 

@@ -8,6 +8,9 @@ use serde::{Serialize, Serializer};
 
 use crate::cluster::Snapshot;
 
+/// Beginning of the command that skips the hooks of a pod.
+const SKIP: &str = "kubectl game skip ";
+
 /// Command to run next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Next {
@@ -24,6 +27,11 @@ impl Next {
             command: command.into(),
             purpose: purpose.into(),
         }
+    }
+
+    /// Returns whether the command skips the hooks of a pod.
+    pub(super) fn is_skip(&self) -> bool {
+        self.command.starts_with(SKIP)
     }
 }
 
@@ -129,7 +137,24 @@ pub(super) fn skip(snapshot: &Snapshot, kind: HookKind, pod: &str) -> Next {
         HookKind::PostInplace => "skip the hook, which counts the update of this pod as confirmed",
     };
     let flags = &snapshot.flags;
-    Next::new(format!("kubectl game skip {pod} --reason 'WHY'{flags}"), purpose)
+    Next::new(format!("{SKIP}{pod} --reason 'WHY'{flags}"), purpose)
+}
+
+/// Builds the command that explains the wait of a pod: the only one, or one of several.
+pub(super) fn look(snapshot: &Snapshot, pod: &str, is_only: bool) -> Next {
+    let purpose = if is_only {
+        "show details for this pod"
+    } else {
+        "show details for one of these pods"
+    };
+    let flags = &snapshot.flags;
+    Next::new(format!("kubectl game why pod/{pod}{flags}"), purpose)
+}
+
+/// Builds the command that withdraws the removal requests of a pod.
+pub(super) fn keep(snapshot: &Snapshot, pod: &str, purpose: &str) -> Next {
+    let flags = &snapshot.flags;
+    Next::new(format!("kubectl game keep pod/{pod}{flags}"), purpose)
 }
 
 #[cfg(test)]

@@ -14,9 +14,10 @@ use super::hooks::HookWait;
 use super::next::watch;
 use super::partition::{is_old, offer};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, capitalized, pods, sentence, template};
+use super::{Explanation, capitalized, pods, removal, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
+use crate::view::removal::RemovalView;
 use crate::view::state::{condition, held, unseen};
 use crate::view::{runs_of, status_of};
 
@@ -32,6 +33,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         stalled,
         selected_for_deletion,
         out_of_service,
+        requested,
         old,
         unready,
     ] {
@@ -41,6 +43,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     if let Some(last) = answer.paragraphs.last_mut() {
         last.push_str(&skipping(&pod));
     }
+    removal::explain_pod(snapshot, &pod, &mut answer);
     answer
 }
 
@@ -194,6 +197,19 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
         let progress = capitalized(&progress);
         let text = format!(
             "Pod {} is being updated in place: it is out of service until its containers run the new images. {progress}",
+            pod.name
+        );
+        Explanation::new(text, [watch(snapshot)])
+    })
+}
+
+/// The removal of the pod is requested, but the operator has not selected it yet.
+fn requested(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
+    let removal = RemovalView::of(snapshot, pod)?;
+    removal.is_effective().then(|| {
+        let text = format!(
+            "Pod {} is waiting: its removal is requested, but gamedeployment-operator has not selected it for deletion \
+             yet.",
             pod.name
         );
         Explanation::new(text, [watch(snapshot)])

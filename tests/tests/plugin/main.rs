@@ -7,6 +7,7 @@
 //! | `updates` | pause, resume, set image, undo, history |
 //! | `undo` | rollbacks with canary steps: after a complete rollout, in the middle of one, and while paused |
 //! | `skip` | one pod that bypasses its hook |
+//! | `keep` | a pod whose removal requests are withdrawn |
 //! | `lists` | tables, `-o`, HookRuns |
 //! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
@@ -23,6 +24,7 @@ mod abort;
 mod captures;
 mod exec_hook;
 mod hook_operator_stopped;
+mod keep;
 mod lists;
 mod migrate;
 mod mistakes;

@@ -1,0 +1,349 @@
+//! `kubectl game keep`: withdraws the removal requests of a pod.
+
+use clap::Args;
+use gamedeployment_core::workload::{DisruptionPolicy, Workload};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
+use serde_json::{Value, json};
+use shared_api::GameDeployment;
+use shared_api::names::pod::REMOVAL_REQUESTED;
+use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
+
+use super::outlook::Answer;
+use super::skip::check_same;
+use super::why::owner_of;
+use super::{DONE, Outcome, print_answer};
+use crate::cluster::{Failure, Flags, name_of};
+use crate::view::removal::{UNGUARDED, author, prospect};
+use crate::why::Next;
+
+/// Withdraws removal requests of a pod.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Keep {
+    /// Name of the pod
+    pod: String,
+
+    /// Withdraw only the request of this user or component
+    #[arg(long, value_name = "NAME")]
+    requester: Option<String>,
+
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Requests that a command withdraws.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Withdrawal {
+    /// Some or all requests.
+    Requests {
+        withdrawn: Vec<RemovalRequest>,
+        left: RemovalRequests,
+    },
+    /// An annotation that cannot be parsed, with the reason.
+    Unparsed(String),
+}
+
+impl Keep {
+    pub(crate) async fn main(&self) -> Outcome {
+        let cluster = self.flags.cluster().await?;
+        let name = name_of::<Pod>(&self.pod)?;
+        let requester = self.requester.as_deref();
+        let pod: Pod = cluster.get(name).await?;
+        // The GameDeployment of a terminating pod may be gone.
+        withdraw(&pod, requester)?;
+        let game: GameDeployment = cluster.get(&owner_of(&pod)?).await?;
+        let uid = pod.uid().unwrap_or_default();
+        let withdrawal = cluster
+            .change(name, |now: &Pod| {
+                check_same(now, &uid)?;
+                withdraw(now, requester)
+            })
+            .await?;
+        let answer = withdrawal.answer(&pod, &game, Timestamp::now(), &cluster.flags);
+        print_answer(&answer.message, &answer.next);
+        DONE
+    }
+}
+
+/// Returns the patch that withdraws requests, and these requests; or why there is nothing to withdraw.
+fn withdraw(pod: &Pod, requester: Option<&str>) -> Result<(Value, Withdrawal), Failure> {
+    let name = pod.name_any();
+    if pod.metadata.deletion_timestamp.is_some() {
+        return Err(Failure::Refused(format!(
+            "pod {name} is already terminating and can no longer be kept"
+        )));
+    }
+    let text = pod.annotations().get(REMOVAL_REQUESTED);
+    let mut left = match text.map(|text| RemovalRequests::parse(text)) {
+        None => RemovalRequests::default(),
+        Some(Ok(requests)) => requests,
+        Some(Err(invalid)) => {
+            let invalid = redact::printable(&invalid.to_string());
+            return match requester {
+                None => Ok((annotate(None), Withdrawal::Unparsed(invalid))),
+                Some(requester) => Err(Failure::Refused(format!(
+                    "cannot find the request of {requester}, because annotation {REMOVAL_REQUESTED} of pod {name} \
+                     {invalid}. To remove the annotation, run the command without --requester"
+                ))),
+            };
+        }
+    };
+    let before: Vec<RemovalRequest> = left.iter().cloned().collect();
+    match requester {
+        None => left = RemovalRequests::default(),
+        Some(requester) => {
+            left.withdraw(requester);
+        }
+    }
+    let is_withdrawn = |request: &RemovalRequest| left.of(&request.requester).is_none();
+    let withdrawn: Vec<RemovalRequest> = before.into_iter().filter(is_withdrawn).collect();
+    if withdrawn.is_empty() {
+        return Err(Failure::Refused(nothing(&name, requester, &left)));
+    }
+    let text = (!left.is_empty()).then(|| left.text());
+    Ok((annotate(text), Withdrawal::Requests { withdrawn, left }))
+}
+
+/// Returns the patch that sets the annotation, or removes it.
+fn annotate(text: Option<String>) -> Value {
+    json!({ "metadata": { "annotations": { REMOVAL_REQUESTED: text } } })
+}
+
+/// Describes that a pod has no request, or none of this requester.
+fn nothing(pod: &str, requester: Option<&str>, present: &RemovalRequests) -> String {
+    match requester.filter(|_| !present.is_empty()) {
+        Some(requester) => format!(
+            "nothing to withdraw: {requester} has not requested the removal of pod {pod}; requested by {}",
+            authors(present.iter())
+        ),
+        None => format!("nothing to withdraw: the removal of pod {pod} has not been requested"),
+    }
+}
+
+/// Formats requesters, each with the kind of its request.
+fn authors<'r>(requests: impl Iterator<Item = &'r RemovalRequest>) -> String {
+    let authors: Vec<String> = requests
+        .map(|request| author(&request.requester, request.type_))
+        .collect();
+    authors.join(", ")
+}
+
+impl Withdrawal {
+    /// Returns the message, and the commands to run next.
+    fn answer(&self, pod: &Pod, game: &GameDeployment, now: Timestamp, flags: &str) -> Answer {
+        let name = pod.name_any();
+        let mut next = vec![Next::new(
+            format!("kubectl game why pod/{name}{flags}"),
+            "show the state of the pod",
+        )];
+        let (withdrawn, left) = match self {
+            Self::Requests { withdrawn, left } => (withdrawn, left),
+            Self::Unparsed(invalid) => {
+                let message = format!(
+                    "{name}: removed annotation {REMOVAL_REQUESTED}. It had no effect, because it {invalid}."
+                );
+                return Answer { message, next };
+            }
+        };
+        let requests = if withdrawn.len() == 1 {
+            "removal request"
+        } else {
+            "removal requests"
+        };
+        let (workload, _) = Workload::examine(game);
+        let mut sentences = vec![format!(
+            "{name}: withdrew the {requests} of {}.",
+            authors(withdrawn.iter())
+        )];
+        let mut valid = left.clone();
+        valid.drop_expired(now, workload.disruption.request_expiration);
+        match workload.disruption.policy {
+            DisruptionPolicy::Unguarded => {
+                sentences.push(format!("Removal requests have no effect, because {UNGUARDED}."));
+            }
+            DisruptionPolicy::Ask if valid.is_empty() => {
+                sentences.push(
+                    "The pod is kept, unless a scale-down, an update or spec.scaleStrategy.podsToDelete selects it."
+                        .to_owned(),
+                );
+                sentences.extend(repeated(withdrawn).map(str::to_owned));
+                next.extend(uncordon(pod, withdrawn, flags));
+            }
+            DisruptionPolicy::Ask => sentences.push(format!(
+                "Its removal is still requested by {}, so the pod {}.",
+                authors(valid.iter()),
+                prospect(&workload)
+            )),
+        }
+        Answer {
+            message: sentences.join(" "),
+            next,
+        }
+    }
+}
+
+/// Returns whether a request has this type.
+fn has(requests: &[RemovalRequest], type_: RemovalType) -> bool {
+    requests.iter().any(|request| request.type_ == type_)
+}
+
+/// Describes how the removal may be requested again.
+fn repeated(withdrawn: &[RemovalRequest]) -> Option<&'static str> {
+    if has(withdrawn, RemovalType::Eviction) {
+        Some(
+            "If the eviction is repeated, for example by a drain that is still running or by an autoscaler, the \
+             removal will be requested again; stop the drain, or uncordon the node.",
+        )
+    } else if has(withdrawn, RemovalType::Delete) {
+        Some("If the deletion is repeated, the removal will be requested again.")
+    } else {
+        None
+    }
+}
+
+/// Returns the command that uncordons the node of an evicted pod.
+fn uncordon(pod: &Pod, withdrawn: &[RemovalRequest], flags: &str) -> Option<Next> {
+    let spec = pod
+        .spec
+        .as_ref()
+        .filter(|_| has(withdrawn, RemovalType::Eviction));
+    let node = spec.and_then(|spec| spec.node_name.as_ref())?;
+    Some(Next::new(
+        format!("kubectl uncordon {node}{flags}"),
+        "if the node must not be drained",
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::samples::{self, now, removal_requests};
+
+    const POD: &str = "arena-x7k2p";
+    const WHY: &str = "kubectl game why pod/arena-x7k2p -n games  # show the state of the pod";
+
+    fn annotated(text: &str) -> Pod {
+        samples::pod(POD, "arena-7d4b9c", json!({ REMOVAL_REQUESTED: text }))
+    }
+
+    fn requested(made: &[(&str, RemovalType, i64)]) -> Pod {
+        annotated(&removal_requests(made))
+    }
+
+    fn refused(pod: &Pod, requester: Option<&str>) -> String {
+        withdraw(pod, requester).unwrap_err().to_string()
+    }
+
+    /// Withdraws requests from a pod of a workload with this policy. Returns the new annotation, the message and the
+    /// commands.
+    fn kept(pod: &Pod, requester: Option<&str>, policy: &str) -> (Value, String, Vec<String>) {
+        let (patch, withdrawal) = withdraw(pod, requester).unwrap();
+        let mut game = samples::complete().game;
+        game.spec.disruption = serde_json::from_value(json!({ "policy": policy })).unwrap();
+        let Answer { message, next } = withdrawal.answer(pod, &game, now(), " -n games");
+        let next = next.iter().map(ToString::to_string).collect();
+        let annotation = patch["metadata"]["annotations"][REMOVAL_REQUESTED].clone();
+        (annotation, message, next)
+    }
+
+    #[test]
+    fn all_requests_are_withdrawn() {
+        let pod = requested(&[
+            ("system:admin", RemovalType::Eviction, 60),
+            ("ci", RemovalType::Manual, 30),
+        ]);
+        let (annotation, message, next) = kept(&pod, None, "Ask");
+        assert_eq!(annotation, Value::Null);
+        assert_eq!(
+            message,
+            "arena-x7k2p: withdrew the removal requests of system:admin (Eviction), ci (Manual). The pod is kept, \
+             unless a scale-down, an update or spec.scaleStrategy.podsToDelete selects it. If the eviction is \
+             repeated, for example by a drain that is still running or by an autoscaler, the removal will be requested \
+             again; stop the drain, or uncordon the node."
+        );
+        let uncordon = "kubectl uncordon node-1 -n games  # if the node must not be drained";
+        assert_eq!(next, [WHY, uncordon]);
+    }
+
+    #[test]
+    fn the_request_of_one_requester_is_withdrawn() {
+        let pod = requested(&[
+            ("system:admin", RemovalType::Eviction, 60),
+            ("ci", RemovalType::Manual, 30),
+        ]);
+        let (annotation, message, next) = kept(&pod, Some("system:admin"), "Ask");
+        let left = removal_requests(&[("ci", RemovalType::Manual, 30)]);
+        assert_eq!(annotation, json!(left));
+        assert_eq!(
+            message,
+            "arena-x7k2p: withdrew the removal request of system:admin (Eviction). Its removal is still requested \
+             by ci (Manual), so the pod will be deleted and replaced once its PreDelete hook succeeds."
+        );
+        assert_eq!(next, [WHY]);
+    }
+
+    #[test]
+    fn requests_that_have_expired_keep_no_pod_waiting() {
+        let pod = requested(&[
+            ("late", RemovalType::Delete, 900),
+            ("ci", RemovalType::Delete, 30),
+        ]);
+        let (annotation, message, _) = kept(&pod, Some("ci"), "Ask");
+        assert!(annotation.is_string(), "{annotation}");
+        assert!(
+            message
+                .ends_with("selects it. If the deletion is repeated, the removal will be requested again."),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn requests_without_effect_are_withdrawn_too() {
+        let pod = requested(&[("system:admin", RemovalType::Eviction, 60)]);
+        let (annotation, message, next) = kept(&pod, None, "Unguarded");
+        assert_eq!(annotation, Value::Null);
+        assert!(
+            message
+                .ends_with("Removal requests have no effect, because spec.disruption.policy is Unguarded."),
+            "{message}"
+        );
+        assert_eq!(next, [WHY]);
+        let (annotation, message, next) = kept(&annotated("drain"), None, "Ask");
+        assert_eq!(annotation, Value::Null);
+        assert_eq!(
+            message,
+            "arena-x7k2p: removed annotation tkex.tencent.com/removal-requested. It had no effect, because it cannot \
+             be parsed: expected value at line 1 column 1."
+        );
+        assert_eq!(next, [WHY]);
+    }
+
+    #[test]
+    fn nothing_to_withdraw_is_refused() {
+        let none = samples::pod(POD, "arena-7d4b9c", json!({}));
+        let words = "nothing to withdraw: the removal of pod arena-x7k2p has not been requested";
+        assert_eq!(refused(&none, None), words);
+        assert_eq!(refused(&none, Some("ci")), words);
+        let pod = requested(&[("system:admin", RemovalType::Eviction, 60)]);
+        assert_eq!(
+            refused(&pod, Some("ci")),
+            "nothing to withdraw: ci has not requested the removal of pod arena-x7k2p; requested by system:admin \
+             (Eviction)"
+        );
+        let broken = refused(&annotated("drain"), Some("ci"));
+        assert!(
+            broken.starts_with(
+                "cannot find the request of ci, because annotation tkex.tencent.com/removal-requested"
+            ),
+            "{broken}"
+        );
+        let mut ending = pod;
+        let at = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(now());
+        ending.metadata.deletion_timestamp = Some(at);
+        assert_eq!(
+            refused(&ending, None),
+            "pod arena-x7k2p is already terminating and can no longer be kept"
+        );
+    }
+}
