@@ -1,5 +1,5 @@
-//! Removal requests: people record, repeat and withdraw them, in place of the webhook; and a scenario that follows three
-//! of them to their end.
+//! Removal requests: people record, repeat and withdraw them, in place of the webhook; and a scenario that follows
+//! three of them to their end.
 
 use std::rc::Rc;
 
@@ -51,8 +51,8 @@ impl World {
         let type_ = RemovalType::ALL[dice.usize(..3)];
         let first = dice.usize(..16);
         // Some actions are about requests that exist.
-        let requested = self.requested_pod(first).filter(|_| kind > 8);
-        let Some(pod) = requested.or_else(|| self.any_pod(dice)) else {
+        let pod = self.requested_pod(first).filter(|_| kind > 8);
+        let Some(pod) = pod.or_else(|| self.any_pod(dice)) else {
             return;
         };
         let mut requests = parsed(&pod);
@@ -100,8 +100,8 @@ impl World {
 
     /// Returns a pod with removal requests, from a position on.
     fn requested_pod(&self, first: usize) -> Option<Rc<PodObject>> {
-        let pods = (first..first + 16).filter_map(|at| self.server.pods.nth(at));
-        pods.cloned().find(|pod| requests_of(&pod.api).is_some())
+        let mut pods = (first..first + 16).filter_map(|at| self.server.pods.nth(at));
+        pods.find(|pod| requests_of(&pod.api).is_some()).cloned()
     }
 
     /// Records a removal request on a pod, or the repetition of one, as the webhook does.

@@ -106,7 +106,7 @@ pub(super) fn check_reason(action: &Action, acted: &Acted<'_>) {
     let replicas = usize::try_from(seen.object().spec.replicas.unwrap_or(1)).unwrap();
     assert!(
         !deletes || seen.active > replicas || is_named(pod, seen),
-        "for nothing, as there were {} pods of {replicas} wanted, and no request was valid at {}: {action:#?} {:#?} {:?}",
+        "for nothing: {} pods of {replicas} wanted, and no valid request at {}: {action:#?} {:#?} {:?}",
         seen.active,
         seen.at,
         pod.read,
@@ -133,12 +133,12 @@ impl World {
         let own =
             |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
-        let (mut valid, mut requested, mut unnamed) = (BTreeSet::new(), 0, 0);
+        let (mut valid, mut pending, mut unnamed) = (BTreeSet::new(), 0, 0);
         let label = has_requests(spec).then_some(names::REMOVAL_GUARD_ASK);
         for pod in &pods {
             let requests = valid_requests(&pod.api, spec, self.now);
             let (name, uid) = (&pod.id.name, &pod.id.uid);
-            requested += i32::from(!requests.is_empty());
+            pending += i32::from(!requests.is_empty());
             valid.extend(requests.iter().map(|request| {
                 let type_ = request.type_.as_str();
                 entry(name, uid, &request.requester, type_, request.request_time)
@@ -178,7 +178,7 @@ impl World {
             listed.is_subset(&valid) && listed.len() == valid.len().min(LISTED),
             "listed: {listed:#?}, valid: {valid:#?}"
         );
-        assert_eq!(status.removal_pending_replicas, requested, "{status:#?}");
+        assert_eq!(status.removal_pending_replicas, pending, "{status:#?}");
     }
 
     /// Whether the update still has to change pods of a revision, or leaves them at it.

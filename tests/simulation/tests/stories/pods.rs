@@ -2,7 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::ScaleStrategy;
+use shared_api::removal_request::RemovalType;
 use simulation::script::{Hooks, Script};
+use simulation::setup::disruption;
 
 #[test]
 fn a_named_pod_leaves_also_where_none_may_be_missing() {
@@ -21,6 +23,28 @@ fn a_named_pod_leaves_also_where_none_may_be_missing() {
         script.settle();
         assert!(!script.uids().contains(&named.id.uid), "{kind}");
     }
+}
+
+#[test]
+fn a_requested_pod_is_selected_until_its_request_expires() {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    // Policy Ask, and requests that are valid for 60 s.
+    script.edit(|spec| spec.disruption = disruption(5));
+    script.rest();
+    script.silent = true;
+    let before = script.uids();
+    let pod = script.pods().remove(0);
+    for seconds in [20, 50] {
+        let request = RemovalType::Eviction;
+        script.world.request_removal(&pod.id.name, "admin", request);
+        script.seconds(seconds);
+        assert!(script.marked().iter().eq([&pod.id.uid]), "{seconds}");
+        script.world.check_removals();
+    }
+    script.seconds(20);
+    assert!(script.marked().is_empty());
+    script.world.check_removals();
+    assert_eq!(script.uids(), before);
 }
 
 #[test]
