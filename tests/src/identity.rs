@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use crate::{SOON, fail, kubectl};
 
 /// User of gamedeployment-operator.
-pub(crate) const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
+pub const WORKLOADS_USER: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
 /// User of hook-operator.
 pub(crate) const HOOKS_USER: &str = "system:serviceaccount:hookgate:hook-operator";
 /// Groups of both users.

@@ -5,7 +5,7 @@
 mod audited_order;
 pub mod fleet;
 pub mod hook_rights;
-mod identity;
+pub mod identity;
 mod metric;
 mod operator;
 pub mod proof;

@@ -44,13 +44,23 @@ impl<'c> Installation<'c> {
         Self::of(control_plane, namespace, deploy::documents).await
     }
 
-    /// Returns an installation with the removal guard, as the chart has it for this API server, and a replica that the
-    /// API server already calls. `operator`: user of gamedeployment-operator.
+    /// Returns an installation with the removal guard in its own namespace, and a replica that the API server already
+    /// calls.
     pub(crate) async fn with_removal_guard(
         control_plane: &'c ControlPlane,
         operator: &str,
     ) -> (Self, Replica) {
         let namespace = control_plane.namespace("admission").await;
+        Self::with_removal_guard_in(control_plane, namespace, operator).await
+    }
+
+    /// Returns an installation with the removal guard, as the chart has it for this API server, and a replica that the
+    /// API server already calls. `operator`: user of gamedeployment-operator.
+    pub(crate) async fn with_removal_guard_in(
+        control_plane: &'c ControlPlane,
+        namespace: String,
+        operator: &str,
+    ) -> (Self, Replica) {
         let kubernetes = format!("1.{}.0", control_plane.minor_version());
         let values = "admission.enabled=true,admission.removalGuard.enabled=true";
         let documents = |name: &str, namespace: &str| deploy::of_chart(&kubernetes, values, name, namespace);

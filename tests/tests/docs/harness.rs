@@ -14,8 +14,11 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use operator_tests::Fleet;
+use operator_tests::identity::WORKLOADS_USER;
 use regex::Regex;
 use serde_json::{Value, json};
+use shared_api::names::namespace::REMOVAL_GUARD_ENABLED;
+use shared_api::names::pod::REMOVAL_GUARD;
 use test_kit::node::{Behaviour, Options, PodSelector, Timing};
 use test_kit::{Answer, ControlPlane, Webhook};
 
@@ -142,6 +145,10 @@ impl PageHarness {
             self.admission = Some(self.admitted().await);
             return Ok(());
         }
+        if words == "admission removal-guard" {
+            self.admission = Some(self.guarded().await);
+            return Ok(());
+        }
         let wrong = |error: &dyn std::fmt::Display| format!("{words}: {error}");
         match words.split_once(' ') {
             Some(("players", count)) => {
@@ -175,6 +182,17 @@ impl PageHarness {
         installation.configure(replica.tls, &json!({})).await;
         replica.ready().await;
         installation.asked().await;
+        replica
+    }
+
+    /// Starts the admission component with the removal guard for this namespace alone, and enables the guard there.
+    async fn guarded(&self) -> Replica {
+        let namespace = self.fleet.namespace.clone();
+        let label = format!("{REMOVAL_GUARD}={REMOVAL_GUARD_ENABLED}");
+        let (installation, replica) =
+            Installation::with_removal_guard_in(self.fleet.control_plane, namespace.clone(), WORKLOADS_USER)
+                .await;
+        installation.must(&["label", "namespace", &namespace, &label], "");
         replica
     }
 

@@ -33,12 +33,12 @@ fn the_page_of_removals_names_every_test_of_its_facts() {
     let page = std::fs::read_to_string(root.join("../docs/removals.md")).unwrap();
     let mut named = named(&page);
     let mut tests = Vec::new();
-    for entry in std::fs::read_dir(root.join("tests/removals")).unwrap() {
+    for entry in std::fs::read_dir(root.join("tests/removals/facts")).unwrap() {
         let file = entry.unwrap().file_name().into_string().unwrap();
-        let source = std::fs::read_to_string(root.join("tests/removals").join(&file)).unwrap();
+        let source = std::fs::read_to_string(root.join("tests/removals/facts").join(&file)).unwrap();
         let functions = source.split("#[tokio::test").skip(1).map(|test| {
             let name = test.split_once("async fn ").unwrap().1.split('(').next().unwrap();
-            (name.to_owned(), format!("../tests/tests/removals/{file}"))
+            (name.to_owned(), format!("../tests/tests/removals/facts/{file}"))
         });
         tests.extend(functions);
     }

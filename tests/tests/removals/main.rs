@@ -1,22 +1,27 @@
-//! Behaviour of a real API server while pods are removed: facts that a guard of pods relies on, and that a new version
-//! of Kubernetes may change. `docs/removals.md` lists them.
+//! Removals of pods on a real API server: the facts that the removal guard relies on, and the guard with both operators
+//! and the clients that people use.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
-mod collections;
-mod deletions;
-mod drains;
-mod evictions;
-mod failures;
-mod namespaces;
-mod owners;
-mod retries;
-mod reviewer;
-mod selection;
-mod taints;
-mod ways_around;
+#[allow(dead_code, reason = "the suite of the component needs more of it")]
+#[path = "../admission/deploy.rs"]
+mod deploy;
+mod facts;
+mod guard;
+#[allow(dead_code, reason = "the suite of the component needs more of it")]
+#[path = "../admission/installation.rs"]
+mod installation;
 
 use test_kit::ControlPlane;
+
+/// Programs under test.
+const PROGRAMS: operator_tests::Programs = operator_tests::Programs {
+    workloads: env!("CARGO_BIN_EXE_gamedeployment-operator-under-test"),
+    hooks: env!("CARGO_BIN_EXE_hook-operator-under-test"),
+};
+
+/// Admission component.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_admission-under-test");
 
 async fn shared() -> &'static ControlPlane {
     ControlPlane::shared(shared_api::crd::all).await

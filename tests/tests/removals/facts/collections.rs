@@ -3,7 +3,7 @@
 use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
-use crate::reviewer::{Reviewer, denial, status};
+use super::reviewer::{Reviewer, denial, status};
 
 /// A webhook must therefore read the name from `oldObject`. It receives no review of the pods after a denied one.
 #[tokio::test]

@@ -5,7 +5,7 @@ use operator_tests::SOON;
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use crate::reviewer::{GUARDED, Reviewer, deletions, denial, is_terminating, updates};
+use super::reviewer::{GUARDED, Reviewer, deletions, denial, is_terminating, updates};
 
 /// Returns parameters with grace period 0: the API server removes the pod immediately.
 fn immediately() -> DeleteParams {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::reviewer::{Reviewer, denial};
+use super::reviewer::{Reviewer, denial};
 
 const DRAIN: [&str; 4] = ["drain", "--force", "--ignore-daemonsets", "--timeout=60s"];
 

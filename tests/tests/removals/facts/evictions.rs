@@ -4,7 +4,7 @@ use kube::api::PostParams;
 use serde_json::{Value, json};
 use test_kit::process::output_of;
 
-use crate::reviewer::{GUARDED, Reviewer, deletions, denial, evictions, is_terminating};
+use super::reviewer::{GUARDED, Reviewer, deletions, denial, evictions, is_terminating};
 
 /// A guard therefore needs a webhook for evictions, which looks up the pod.
 #[tokio::test]

@@ -5,7 +5,7 @@ use operator_tests::SOON;
 use serde_json::{Value, json};
 use test_kit::{Answer, eventually};
 
-use crate::reviewer::Reviewer;
+use super::reviewer::Reviewer;
 
 /// An administrator must therefore be able to disable a guard without its webhook.
 #[tokio::test(flavor = "multi_thread")]

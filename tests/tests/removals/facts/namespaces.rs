@@ -6,7 +6,7 @@ use operator_tests::SOON;
 use serde_json::json;
 use test_kit::eventually;
 
-use crate::reviewer::{Reviewer, deletions, denial, status};
+use super::reviewer::{Reviewer, deletions, denial, status};
 
 /// A guard can therefore keep the pods, but it can neither create HookRuns for them nor keep the objects they use.
 #[tokio::test]

@@ -6,7 +6,7 @@ use operator_tests::SOON;
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use crate::reviewer::{GUARDED, Reviewer, deletions, denial, updates};
+use super::reviewer::{GUARDED, Reviewer, deletions, denial, updates};
 
 const COLLECTOR: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 

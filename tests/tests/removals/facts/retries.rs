@@ -8,7 +8,7 @@ use operator_tests::SOON;
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use crate::reviewer::{Reviewer, denial};
+use super::reviewer::{Reviewer, denial};
 
 fn is_eviction(review: &Value) -> bool {
     review["subResource"] == "eviction"

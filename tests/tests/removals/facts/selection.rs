@@ -3,7 +3,7 @@
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::reviewer::{Reviewer, deletions, is_terminating};
+use super::reviewer::{Reviewer, deletions, is_terminating};
 
 /// A namespace's label can therefore switch a guard off in an emergency.
 #[tokio::test(flavor = "multi_thread")]

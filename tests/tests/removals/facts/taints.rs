@@ -4,7 +4,7 @@ use operator_tests::SOON;
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use crate::reviewer::{Reviewer, denial};
+use super::reviewer::{Reviewer, denial};
 
 /// A guard must therefore record the denied deletion and delete the pod itself.
 #[tokio::test(flavor = "multi_thread")]

@@ -3,7 +3,7 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
-use crate::reviewer::{Reviewer, deletions, denial, updates};
+use super::reviewer::{Reviewer, deletions, denial, updates};
 
 #[tokio::test]
 async fn a_deadline_or_another_image_is_an_update_and_no_deletion() {

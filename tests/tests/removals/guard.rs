@@ -1,0 +1,288 @@
+//! The removal guard with both operators: `kubectl drain`, evictions, deletions, and the emergency exit.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, EvictParams};
+use operator_tests::fleet::{Fleet, GAME, game, hooked, until_empty};
+use operator_tests::identity::WORKLOADS_USER;
+use operator_tests::{SOON, merge};
+use serde_json::{Value, json};
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_REQUESTED};
+use shared_api::removal_request::RemovalRequests;
+use test_kit::eventually;
+use test_kit::node::{GameEvent, Options};
+use test_kit::process::output_of;
+
+use crate::installation::{Installation, Replica};
+use crate::{PROGRAMS, shared};
+
+/// A fleet in a namespace with the removal guard.
+struct Guarded {
+    fleet: Fleet<'static>,
+    _installation: Installation<'static>,
+    replica: Option<Replica>,
+}
+
+impl Guarded {
+    async fn new(name: &str) -> Self {
+        let options = Options {
+            nodes: 2,
+            ..Options::default()
+        };
+        let fleet = Fleet::with(shared().await, PROGRAMS, name, options).await;
+        let namespace = fleet.namespace.clone();
+        let (installation, replica) =
+            Installation::with_removal_guard_in(fleet.control_plane, namespace.clone(), WORKLOADS_USER).await;
+        installation.must(
+            &[
+                "label",
+                "namespace",
+                &namespace,
+                &format!("{REMOVAL_GUARD}=Enabled"),
+            ],
+            "",
+        );
+        fleet.hook("empty", until_empty()).await;
+        Self {
+            fleet,
+            _installation: installation,
+            replica: Some(replica),
+        }
+    }
+
+    /// Runs a workload of guarded pods on the first node, and waits until the API server calls the guard.
+    async fn launch(&self, replicas: usize, strategy: Value) -> BTreeSet<String> {
+        let [first, second] = self.nodes();
+        assert!(self.kubectl(&["cordon", &second]).0);
+        let mut spec = hooked("empty");
+        merge(
+            &mut spec,
+            json!({ "disruption": { "policy": "Ask" }, "updateStrategy": strategy }),
+        );
+        self.fleet.launch(&game(replicas, spec)).await;
+        assert!(self.kubectl(&["uncordon", &second]).0);
+        let pods = self.fleet.nodes.pods();
+        assert!(pods.iter().all(|pod| pod.node.as_deref() == Some(first.as_str())));
+        let names = self.fleet.names().await;
+        let probe = names.first().unwrap();
+        eventually(SOON, || async {
+            let arguments = ["delete", "pod", probe, "--dry-run=server"];
+            match self.kubectl(&arguments) {
+                (false, output) if output.contains("denied the request") => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+        names
+    }
+
+    fn nodes(&self) -> [String; 2] {
+        self.fleet.nodes.node_names().try_into().unwrap()
+    }
+
+    /// Runs kubectl in the namespace. Returns whether it succeeded, and both outputs.
+    fn kubectl(&self, arguments: &[&str]) -> (bool, String) {
+        kubectl(&self.fleet, arguments)
+    }
+
+    /// Runs kubectl beside the test.
+    fn start_kubectl(&self, arguments: &[&str]) -> tokio::task::JoinHandle<(bool, String)> {
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        let mut command = self.fleet.control_plane.kubectl();
+        command
+            .args(["--namespace", &self.fleet.namespace])
+            .args(arguments);
+        tokio::task::spawn_blocking(move || run(command))
+    }
+
+    /// Waits until exactly these pods have ended, each without players, and enough pods are available.
+    async fn await_replaced(&self, ended: &BTreeSet<String>, replicas: usize) {
+        eventually(SOON, || async {
+            let found = self.fleet.nodes.terminated_pods();
+            if found == *ended { Ok(()) } else { Err(found) }
+        })
+        .await;
+        self.fleet
+            .until(|status| usize::try_from(status.available_replicas).is_ok_and(|count| count >= replicas))
+            .await;
+    }
+
+    /// Returns the requesters that are recorded on a pod.
+    async fn requesters(&self, pod: &str) -> Vec<String> {
+        let pod = self.fleet.pods().get(pod).await.unwrap();
+        let annotations = pod.metadata.annotations.unwrap_or_default();
+        let requests = annotations
+            .get(REMOVAL_REQUESTED)
+            .map(|text| RemovalRequests::parse(text).unwrap());
+        let requests = requests.unwrap_or_default();
+        requests.iter().map(|request| request.requester.clone()).collect()
+    }
+
+    /// Checks that the containers of these pods ended once, and no others.
+    fn assert_ended_once(&self, pods: &BTreeSet<String>) {
+        let ends = self.fleet.nodes.terminations();
+        assert!(
+            ends.iter()
+                .all(|event| matches!(event.what, GameEvent::Terminated { .. }))
+        );
+        assert_eq!(ends.len(), pods.len(), "{ends:#?}");
+    }
+}
+
+fn kubectl(fleet: &Fleet<'_>, arguments: &[&str]) -> (bool, String) {
+    let mut command = fleet.control_plane.kubectl();
+    command.args(["--namespace", &fleet.namespace]).args(arguments);
+    run(command)
+}
+
+fn run(mut command: std::process::Command) -> (bool, String) {
+    let output = output_of(&mut command, "").unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_matches_end() {
+    let guarded = Guarded::new("drain").await;
+    let before = guarded
+        .launch(10, json!({ "maxUnavailable": 0, "maxSurge": 3 }))
+        .await;
+    let busy: Vec<String> = before.iter().take(3).cloned().collect();
+    for pod in &busy {
+        guarded.fleet.nodes.pod(pod).set_players(2);
+    }
+    let [node, other] = guarded.nodes();
+    let drain = guarded.start_kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=300s"]);
+    let mut ended: BTreeSet<String> = before.iter().skip(3).cloned().collect();
+    guarded.await_replaced(&ended, 10).await;
+    let successors: BTreeSet<String> = (guarded.fleet.nodes.pods().into_iter())
+        .filter(|pod| pod.node.as_deref() == Some(other.as_str()) && pod.ready)
+        .map(|pod| pod.name)
+        .collect();
+    assert!(
+        successors.is_disjoint(&before) && successors.len() >= 7,
+        "{successors:?}"
+    );
+    for pod in busy {
+        assert_eq!(guarded.requesters(&pod).await, ["admin"]);
+        assert!(!guarded.fleet.nodes.terminated_pods().contains(&pod));
+        guarded.fleet.nodes.pod(&pod).set_players(0);
+        ended.insert(pod);
+        guarded.await_replaced(&ended, 10).await;
+    }
+    let (succeeded, output) = drain.await.unwrap();
+    assert!(succeeded, "{output}");
+    assert!(
+        output.contains("is kept until its PreDelete hook succeeds"),
+        "{output}"
+    );
+    guarded.fleet.settled(10).await;
+    guarded.assert_ended_once(&before);
+    let nodes: BTreeSet<Option<String>> = (guarded.fleet.nodes.pods().into_iter())
+        .map(|pod| pod.node)
+        .collect();
+    assert_eq!(nodes, BTreeSet::from([Some(other)]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn evictions_in_a_loop_by_three_clients_end_no_match() {
+    let guarded = Guarded::new("evictions").await;
+    let before = guarded.launch(6, json!({ "maxUnavailable": 6 })).await;
+    guarded.fleet.nodes.every_pod().set_players(1);
+    let clients: Vec<(&str, Api<Pod>)> = ["ann", "bob", "eve"]
+        .map(|user| (user, pods_as(&guarded, user)))
+        .into();
+    let evict_all = async |rounds: usize| {
+        let calls = clients.iter().map(|(_, pods)| async {
+            for _ in 0..rounds {
+                for pod in &before {
+                    let evicted = pods.evict(pod, &EvictParams::default()).await;
+                    match evicted {
+                        Err(kube::Error::Api(status)) if status.code == 429 || status.code == 404 => {}
+                        // The API server creates a pod's eviction only if the guard allows it.
+                        other => panic!("{pod}: {other:?}"),
+                    }
+                }
+            }
+        });
+        join_all(calls).await;
+    };
+    evict_all(10).await;
+    for pod in &before {
+        let mut requesters = guarded.requesters(pod).await;
+        requesters.sort_unstable();
+        assert_eq!(requesters, ["ann", "bob", "eve"]);
+    }
+    assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
+    let idle = before.first().unwrap();
+    guarded.fleet.nodes.pod(idle).set_players(0);
+    guarded.await_replaced(&BTreeSet::from([idle.clone()]), 6).await;
+    guarded.fleet.nodes.every_pod().set_players(0);
+    guarded.await_replaced(&before, 6).await;
+    evict_all(1).await;
+    guarded.fleet.settled(6).await;
+    guarded.assert_ended_once(&before);
+}
+
+fn pods_as(guarded: &Guarded, user: &str) -> Api<Pod> {
+    let mut config = guarded.fleet.control_plane.config();
+    config.auth_info.impersonate = Some(user.to_owned());
+    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+    config.default_retry = false;
+    Api::namespaced(Client::try_from(config).unwrap(), &guarded.fleet.namespace)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleting_all_pods_replaces_each_when_it_is_empty() {
+    let guarded = Guarded::new("delete-all").await;
+    let before = guarded.launch(4, json!({ "maxUnavailable": 4 })).await;
+    guarded.fleet.nodes.every_pod().set_players(1);
+    let (succeeded, output) = guarded.kubectl(&["delete", "pod", "--all", "--wait=false"]);
+    assert!(!succeeded);
+    assert_eq!(
+        output.matches("there is no need to repeat it").count(),
+        4,
+        "{output}"
+    );
+    guarded.fleet.asked(4).await;
+    guarded.fleet.quiet().await;
+    assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
+    guarded.fleet.nodes.every_pod().set_players(0);
+    guarded.await_replaced(&before, 4).await;
+    guarded.fleet.settled(4).await;
+    guarded.assert_ended_once(&before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_webhook_is_down_nothing_is_removed_until_the_namespace_disables_the_guard() {
+    let mut guarded = Guarded::new("webhook-down").await;
+    let before = guarded.launch(2, json!({ "maxUnavailable": 2 })).await;
+    guarded.replica = None;
+    let pod = before.first().unwrap();
+    let [node, _] = guarded.nodes();
+    let drain = ["drain", &node, "--ignore-daemonsets", "--timeout=60s"];
+    for command in [&drain[..], &["delete", "pod", pod, "--wait=false"]] {
+        let (succeeded, output) = guarded.kubectl(command);
+        assert!(
+            !succeeded && output.contains("failed calling webhook"),
+            "{output}"
+        );
+    }
+    assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
+    let namespace = guarded.fleet.namespace.clone();
+    let label = format!("{REMOVAL_GUARD}=Disabled");
+    let (succeeded, output) = guarded.kubectl(&["label", "namespace", &namespace, &label, "--overwrite"]);
+    assert!(succeeded, "{output}");
+    eventually(Duration::from_mins(1), || async {
+        let (succeeded, output) = guarded.kubectl(&drain);
+        if succeeded { Ok(()) } else { Err(output) }
+    })
+    .await;
+    guarded.await_replaced(&before, 2).await;
+    let workload = guarded.kubectl(&["get", "gamedeployment", GAME, "--output=name"]);
+    assert!(workload.0, "{}", workload.1);
+}
