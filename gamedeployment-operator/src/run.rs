@@ -162,6 +162,10 @@ impl Loop {
             }
             DriverOutput::WriteFinished(kind, outcome) => self.metrics.acted(kind.as_str(), outcome),
             DriverOutput::EmitWarnings(target, warnings) => self.caller.warn(&target, warnings),
+            DriverOutput::PodLost(target, warning) => {
+                self.metrics.lost_ungated.inc();
+                self.caller.warn(&target, vec![warning]);
+            }
             DriverOutput::EmitEvents(target, done) => self.caller.emit_events(&target, done),
             DriverOutput::HookUnsuccessful(hook) => self.metrics.gate(hook, Decision::Refused),
             DriverOutput::Overdue(objects) => tracing::warn!(

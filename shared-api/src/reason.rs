@@ -369,6 +369,9 @@ reasons! {
         PodUpdated,
         /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` is set to the pod's UID.
         HookSkipped,
+        /// Events only: another client deleted a pod although `spec.disruption.policy` is `Ask`; its `PreDelete` hook may
+        /// not have succeeded.
+        PodLostUngated,
         /// Events only: a canary step was promoted despite its failed hook, because the annotation
         /// `promote-despite-failure` is set to the UID of the HookRun.
         PromotedDespiteFailure,

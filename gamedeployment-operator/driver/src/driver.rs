@@ -113,6 +113,18 @@ impl Driver {
                     self.output.extend(refused.map(DriverOutput::HookUnsuccessful));
                     self.index.record_verdict(event, *healthy, now.elapsed);
                 }
+                if let WatchEvent::Pod(event) = &event {
+                    let lost = self.index.lost_pod(event);
+                    let lost = lost.map(|(key, object, warning)| {
+                        let target = ReconcileTarget {
+                            key: key.clone(),
+                            object,
+                            decided: now,
+                        };
+                        DriverOutput::PodLost(Arc::new(target), warning)
+                    });
+                    self.output.extend(lost);
+                }
                 self.index.apply_event(event, &mut self.dirty, now);
             }
             DriverInput::NodesWatched(since) => self.index.nodes.set_healthy(since),
@@ -361,6 +373,7 @@ impl Driver {
             if let DriverOutput::Send(request) = output {
                 self.requests.insert(request.id, key.clone());
                 self.index.record_question(request);
+                self.index.record_deletion(request);
             }
         }
         self.output.extend(out.output);

@@ -202,6 +202,8 @@ pub enum DriverOutput {
     EmitWarnings(Arc<ReconcileTarget>, Vec<Warning>),
     /// Emit events about completed actions and their objects.
     EmitEvents(Arc<ReconcileTarget>, Vec<(WorkloadReason, String)>),
+    /// A guarded pod was deleted by others.
+    PodLost(Arc<ReconcileTarget>, Warning),
     /// A hook of this kind got a verdict other than success.
     HookUnsuccessful(gamedeployment_core::hook_kind::HookKind),
     /// Number of objects that are read directly because the watch has not shown a write in time.

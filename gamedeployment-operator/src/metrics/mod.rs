@@ -34,6 +34,8 @@ pub struct Metrics {
     actions: Family<ActionLabels, Counter>,
     gate: Family<GateLabels, Counter>,
     updated: Family<UpdateLabels, Counter>,
+    /// Guarded pods that others have deleted.
+    pub lost_ungated: Counter,
     /// Objects that could not be parsed as their kind.
     pub unreadable: Counter,
     /// Objects read directly because the response to a write was lost or the watch did not show the write in time.
@@ -148,6 +150,7 @@ impl Default for Metrics {
             actions: Family::default(),
             gate: Family::default(),
             updated: Family::default(),
+            lost_ungated: Counter::default(),
             unreadable: Counter::default(),
             direct_reads: Counter::default(),
             workloads: Arc::default(),
@@ -197,6 +200,11 @@ impl Metrics {
         registry.register("gate_decisions", help, self.gate.clone());
         let help = "Pods updated, by method (in-place, hot-patch, recreate)";
         registry.register("pods_updated", help, self.updated.clone());
+        registry.register(
+            "pods_lost_ungated",
+            "Guarded pods that other clients deleted; their hooks may not have succeeded",
+            self.lost_ungated.clone(),
+        );
         registry.register(
             "unreadable",
             "Objects that could not be parsed as their kind",

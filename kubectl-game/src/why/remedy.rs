@@ -64,6 +64,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::LifecycleHookFailed
         | WorkloadReason::AbortRejected
         | WorkloadReason::HookVolumesIgnored
+        | WorkloadReason::PodLostUngated
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::MinimumPodsUnavailable => pods::unavailable(snapshot, about),
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
@@ -182,6 +183,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated
         | WorkloadReason::HookSkipped
+        | WorkloadReason::PodLostUngated
         | WorkloadReason::PromotedDespiteFailure => false,
     }
 }

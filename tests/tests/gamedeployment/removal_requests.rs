@@ -161,3 +161,25 @@ async fn successors_come_first_if_no_pod_may_be_unavailable() {
     fleet.settled(2).await;
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([busy.clone()]));
 }
+
+#[tokio::test]
+async fn a_pod_that_somebody_else_deletes_is_reported_and_one_that_the_operator_deletes_is_not() {
+    let fleet = fleet("removal-requests").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&guarded(3, json!({}))).await;
+    let before: Vec<String> = fleet.names().await.into_iter().collect();
+    request(&fleet, &before[0], &["drain"]).await;
+    fleet.settled(3).await;
+    fleet.set(json!({ "replicas": 2 })).await;
+    fleet.settled(2).await;
+    let lost = fleet.names().await.into_iter().next().unwrap();
+    fleet.delete_pod(&lost).await;
+    fleet
+        .told(&format!(
+            "PodLostUngated pod {lost} was deleted by another client"
+        ))
+        .await;
+    fleet.settled(2).await;
+    let metric = "hookgate_gamedeployment_pods_lost_ungated_total";
+    assert_eq!(fleet.metric(metric, "").await, 1);
+}

@@ -2,17 +2,19 @@
 
 mod arrivals;
 mod cluster_view;
+mod lost_pods;
 mod nodes;
 mod questions;
 mod requested_names;
 mod templates;
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::Action;
+use gamedeployment_core::plan::{Action, Warning};
 use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
 use shared_api::GameDeployment;
@@ -26,6 +28,7 @@ use runtime_core::clock::Now;
 
 use arrivals::VerdictArrivals;
 pub use cluster_view::ClusterView;
+use lost_pods::LostPods;
 use nodes::Nodes;
 use questions::Questions;
 use requested_names::RequestedNames;
@@ -45,6 +48,7 @@ pub struct Index {
     arrivals: VerdictArrivals,
     pub(crate) questions: Questions,
     requested_names: RequestedNames,
+    lost_pods: LostPods,
     templates: Templates,
     /// Nodes.
     pub nodes: Nodes,
@@ -107,6 +111,28 @@ impl Index {
         let pods = &self.pods;
         let uids = || pods.iter().map(|(_, pod)| pod.uid.as_str()).collect();
         self.questions.note(&pod.uid, text, uids);
+    }
+
+    /// Records a request that deletes a pod and is about to be sent.
+    pub(crate) fn record_deletion(&mut self, request: &Request) {
+        self.lost_pods.record(request, &self.pods);
+    }
+
+    /// Returns the warning about a guarded pod that others delete, and its workload. `None` if the workload is being
+    /// deleted as well: its pods go with it.
+    pub(crate) fn lost_pod(
+        &self,
+        event: &Event<Pod>,
+    ) -> Option<(&NamespacedName, Arc<GameDeployment>, Warning)> {
+        let (Event::Apply(key, _) | Event::InitApply(key, _) | Event::Delete(key, _)) = event else {
+            return None;
+        };
+        let known = self.pods.get(key)?;
+        let warning = self.lost_pods.warning(known, event)?;
+        let workload = self.by_uid.get(known.controller.as_ref()?)?;
+        let object = self.workloads.get(workload)?.object.as_ref().ok()?;
+        let is_deleted = object.metadata.deletion_timestamp.is_some();
+        (!is_deleted).then(|| (workload, object.clone(), warning))
     }
 
     /// Applies the answer to a direct read.

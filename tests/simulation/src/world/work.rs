@@ -91,6 +91,7 @@ impl World {
                     format!("people are warned: {}", words.join("; "))
                 }),
                 DriverOutput::Overdue(_) => self.totals.overdue += 1,
+                DriverOutput::PodLost(_, warning) => self.tell(|| warning.message),
                 DriverOutput::EmitEvents(..)
                 | DriverOutput::WriteFinished(..)
                 | DriverOutput::HookUnsuccessful(_)

@@ -1,0 +1,140 @@
+//! Guarded pods that others delete without their hook: the removal guard is not enabled in their namespace, was switched
+//! off, or was bypassed.
+
+use std::collections::HashSet;
+
+use gamedeployment_core::plan::{Action, GatedWrite, Warning};
+use gamedeployment_core::pod::Pod;
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
+use shared_api::reason::WorkloadReason;
+
+use crate::request::{ApiCall, Request};
+use crate::store::Store;
+use crate::watch_event::Event;
+
+/// Smallest number of entries worth sweeping.
+const MIN_SWEEP: usize = 64;
+
+/// UIDs of the pods that this process has deleted.
+#[derive(Debug, Default)]
+pub(super) struct LostPods {
+    deleted: HashSet<String>,
+    swept_at: usize,
+}
+
+impl LostPods {
+    /// Records a request that deletes a pod, before it is sent: the watch may show the deletion before the response.
+    pub(super) fn record(&mut self, request: &Request, pods: &Store<Pod>) {
+        if let ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))) = &request.call {
+            self.deleted.insert(delete.pod().uid.clone());
+            if self.deleted.len() >= MIN_SWEEP.max(2 * self.swept_at) {
+                let known: HashSet<&str> = pods.iter().map(|(_, pod)| pod.uid.as_str()).collect();
+                self.deleted.retain(|uid| known.contains(uid.as_str()));
+                self.swept_at = self.deleted.len();
+            }
+        }
+    }
+
+    /// Returns the warning about a pod that this event shows as deleted by somebody else, if it had players or could have
+    /// had some. `known`: the pod before the event.
+    pub(super) fn warning(&self, known: &Pod, event: &Event<Pod>) -> Option<Warning> {
+        let is_deleted = match event {
+            Event::Apply(_, pod) | Event::InitApply(_, pod) => pod.uid != known.uid || pod.terminating,
+            Event::Delete(_, uid) => *uid == known.uid,
+            Event::Init | Event::InitDone => false,
+        };
+        let label = known.labels.get(REMOVAL_GUARD).map(String::as_str);
+        let is_guarded = label == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
+        let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
+        let is_lost = is_deleted && is_guarded && could_have_players && !self.deleted.contains(&known.uid);
+        is_lost.then(|| Warning {
+            // The pod is gone, and kubectl describe would not show its events.
+            pod: None,
+            reason: WorkloadReason::PodLostUngated,
+            message: format!(
+                "pod {} was deleted by another client although spec.disruption.policy is Ask, and its PreDelete hook may \
+                 not have succeeded; check that hookgate-admission runs with --removal-guard, and that the namespace has \
+                 the label {REMOVAL_GUARD}=Enabled",
+                known.name
+            ),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1 as api;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Returns a running pod with these changes to its metadata.
+    fn pod(changes: &Value) -> Pod {
+        let mut pod = json!({
+            "metadata": {
+                "name": "a", "uid": "one", "labels": { REMOVAL_GUARD: REMOVAL_GUARD_ASK },
+                "ownerReferences": [
+                    { "apiVersion": "v", "kind": "k", "name": "fleet", "uid": "gd", "controller": true },
+                ],
+            },
+            "spec": { "nodeName": "node", "containers": [{ "name": "game" }] },
+            "status": {
+                "phase": "Running", "startTime": "2026-01-01T00:00:00Z",
+                "containerStatuses": [{
+                    "name": "game", "image": "i", "imageID": "i", "ready": true, "restartCount": 0,
+                    "containerID": "c", "state": { "running": { "startedAt": "2026-01-01T00:00:00Z" } },
+                }],
+            },
+        });
+        for (key, value) in changes.as_object().unwrap() {
+            *pod.pointer_mut(key).unwrap() = value.clone();
+        }
+        let pod: api::Pod = serde_json::from_value(pod).unwrap();
+        Pod::read(&pod)
+    }
+
+    fn key() -> crate::NamespacedName {
+        ("games".to_owned(), "a".to_owned())
+    }
+
+    #[test]
+    fn a_guarded_pod_is_lost_when_somebody_else_deletes_it() {
+        let known = pod(&json!({}));
+        let terminating = Pod {
+            terminating: true,
+            ..known.clone()
+        };
+        let replaced = pod(&json!({ "/metadata/uid": "two" }));
+        let lost = |event: Event<Pod>| LostPods::default().warning(&known, &event).is_some();
+        assert!(lost(Event::Apply(key(), terminating.clone())));
+        assert!(lost(Event::InitApply(key(), terminating.clone())));
+        assert!(lost(Event::Apply(key(), replaced)));
+        assert!(lost(Event::Delete(key(), "one".to_owned())));
+        assert!(!lost(Event::Delete(key(), "another".to_owned())));
+        assert!(!lost(Event::Apply(key(), known.clone())));
+        let own = LostPods {
+            deleted: HashSet::from(["one".to_owned()]),
+            swept_at: 0,
+        };
+        let event = Event::Apply(key(), terminating);
+        assert_eq!(own.warning(&known, &event), None, "this process has deleted it");
+    }
+
+    #[test]
+    fn a_pod_without_players_or_guard_is_not_lost() {
+        for changes in [
+            json!({ "/metadata/labels": {} }),
+            json!({ "/metadata/ownerReferences": [] }),
+            json!({ "/spec/nodeName": "" }),
+            json!({ "/status/phase": "Failed" }),
+            json!({ "/status/containerStatuses/0": {
+                "name": "game", "image": "i", "imageID": "", "ready": false, "restartCount": 0,
+                "state": { "waiting": { "reason": "ContainerCreating" } },
+            } }),
+        ] {
+            let known = pod(&changes);
+            let event = Event::Delete(key(), "one".to_owned());
+            assert_eq!(LostPods::default().warning(&known, &event), None, "{changes}");
+        }
+    }
+}
