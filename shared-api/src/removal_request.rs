@@ -79,6 +79,11 @@ impl RemovalRequest {
         let implied = || renewed.checked_add(valid_for).unwrap_or(Timestamp::MAX);
         self.expiration_time.map_or_else(implied, Time::timestamp)
     }
+
+    fn times(&self) -> impl Iterator<Item = Time> {
+        let others = [self.renew_time, self.expiration_time];
+        std::iter::once(self.request_time).chain(others.into_iter().flatten())
+    }
 }
 
 /// The requests to remove a pod, at most one per requester.
@@ -94,6 +99,9 @@ pub enum InvalidRequests {
     /// It is not JSON, or has a different structure.
     #[error("cannot be parsed: {0}")]
     Form(String),
+    /// A time is outside of the years that the API server accepts.
+    #[error("has the time {0}; it must be between 1970 and 9999")]
+    Time(Timestamp),
     /// It was written by a newer version.
     #[error("has version {0}; this version of hookgate supports version {VERSION}")]
     Version(u32),
@@ -128,7 +136,11 @@ impl RemovalRequests {
         }
         let text: Text<Vec<RemovalRequest>> = serde_json::from_str(text).map_err(form)?;
         let mut read = Self::default();
-        for request in text.requests {
+        for mut request in text.requests {
+            request.requester = clean(&request.requester);
+            if let Some(time) = request.times().find(|time| !is_plausible(*time)) {
+                return Err(InvalidRequests::Time(time.timestamp()));
+            }
             read.0.retain(|known| known.requester != request.requester);
             read.0.push(request);
         }
@@ -192,6 +204,23 @@ impl RemovalRequests {
         Ok(())
     }
 
+    /// Records a request like [`record`](Self::record), which expires at this time unless it is repeated.
+    pub fn record_until(
+        &mut self,
+        requester: &str,
+        type_: RemovalType,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Result<(), TooManyRequests> {
+        self.record(requester, type_, now)?;
+        let requester = clean(requester);
+        let mut recorded = self.0.iter_mut();
+        if let Some(request) = recorded.find(|request| request.requester == requester) {
+            request.expiration_time = Some(until.into());
+        }
+        Ok(())
+    }
+
     /// Withdraws the request of a requester. Returns whether there was one.
     pub fn withdraw(&mut self, requester: &str) -> bool {
         let (before, requester) = (self.0.len(), clean(requester));
@@ -200,16 +229,24 @@ impl RemovalRequests {
     }
 }
 
-/// Cuts a requester to its maximum length, and replaces control characters.
+/// Returns whether the API server accepts this time in a status.
+fn is_plausible(time: Time) -> bool {
+    let year = jiff::tz::TimeZone::UTC.to_datetime(time.timestamp()).year();
+    (1970..=9999).contains(&year)
+}
+
+/// Cuts a requester to its maximum length, and replaces characters that are not printable: requesters that look the
+/// same are the same.
 fn clean(requester: &str) -> String {
-    let kept = requester.get(..requester.floor_char_boundary(MAX_REQUESTER_BYTES));
-    let kept = kept.unwrap_or_default();
-    kept.replace(|character: char| character.is_control(), "?")
+    let printable = redact::printable(requester);
+    let kept = printable.get(..printable.floor_char_boundary(MAX_REQUESTER_BYTES));
+    kept.unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use serde_json::json;
 
     use super::*;
 
@@ -270,6 +307,45 @@ mod tests {
         requests.record(&known, RemovalType::Eviction, at(2)).unwrap();
         assert!(requests.text().len() <= MAX_BYTES, "{}", requests.text().len());
         assert_eq!(RemovalRequests::parse(&requests.text()), Ok(requests));
+    }
+
+    #[test]
+    fn requesters_that_look_the_same_are_the_same() {
+        let entry = |requester: &str| json!({ "requester": requester, "type": "Delete", "requestTime": "2026-01-01T00:00:00Z" });
+        let text =
+            json!({ "v": 1, "requests": [entry("a\u{200b}"), entry("a\u{202e}"), entry(&"b".repeat(999))] });
+        let requests = RemovalRequests::parse(&text.to_string()).unwrap();
+        let requesters: Vec<usize> = requests.iter().map(|request| request.requester.len()).collect();
+        assert_eq!(requesters, [1, MAX_REQUESTER_BYTES]);
+    }
+
+    #[test]
+    fn times_that_an_api_server_would_not_store_are_invalid() {
+        for field in ["requestTime", "renewTime", "expirationTime"] {
+            for time in ["-000001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"] {
+                let mut entry =
+                    json!({ "requester": "a", "type": "Delete", "requestTime": "2026-01-01T00:00:00Z" });
+                entry[field] = json!(time);
+                let text = json!({ "v": 1, "requests": [entry] }).to_string();
+                let invalid = RemovalRequests::parse(&text).unwrap_err();
+                assert!(
+                    matches!(invalid, InvalidRequests::Time(_)),
+                    "{field} {time}: {invalid}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_with_an_expiration_time_is_extended_by_its_repetition() {
+        let mut requests = RemovalRequests::default();
+        for (now, until) in [(100, 1000), (200, 2000)] {
+            let recorded = requests.record_until("taints", RemovalType::Delete, at(now), at(until));
+            recorded.unwrap();
+        }
+        let request = requests.of("taints").unwrap();
+        assert_eq!(request.expires(SignedDuration::from_secs(60)), at(2000));
+        assert_eq!(request.request_time, at(100).into());
     }
 
     #[test]

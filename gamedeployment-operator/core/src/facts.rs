@@ -35,6 +35,8 @@ pub struct PodFacts<'a> {
     pub removal: Option<Box<Removal>>,
     /// Whether the operator deletes and replaces it: `podsToDelete` names it, or its removal is requested.
     pub is_named: bool,
+    /// Whether `podsToDelete` names it.
+    pub is_in_list: bool,
 }
 
 impl PodFacts<'_> {
@@ -172,12 +174,14 @@ impl<'a> Facts<'a> {
                 Service::of(pod, &phase, view, workload, now)
             };
             let removal = Removal::of(pod, workload, now).map(Box::new);
+            let is_in_list = workload.pods_to_delete.contains(&pod.name);
             let is_requested = removal
                 .as_ref()
                 .is_some_and(|removal| !removal.requests().is_empty());
             PodFacts {
                 pod,
-                is_named: is_requested || workload.pods_to_delete.contains(&pod.name),
+                is_named: is_requested || is_in_list,
+                is_in_list,
                 removal,
                 old: !history.is_updated(pod.revision()),
                 service,

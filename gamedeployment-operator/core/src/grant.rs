@@ -5,7 +5,8 @@
 //! slot, so it blocks no other pod.
 //!
 //! A pod to delete stays in service while its hook runs, perhaps for hours, and takes a slot only when it is
-//! deleted. So no deletion waits for another pod's hook. Updates leave a slot for it.
+//! deleted. So no deletion waits for another pod's hook. Updates leave a slot for it, unless only a removal request
+//! selected it: anybody who evicts pods could stop an update otherwise.
 //!
 //! An unavailable pod that may recover by itself takes a slot as well. A new pod must prove itself: until it
 //! is available, no serving pod is taken in its place.
@@ -66,7 +67,8 @@ pub fn grant<'a>(
         for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRun] {
             for pod in of(&mut pods, turn, lacks) {
                 pod.granted = slots.has(pod.facts.service);
-                kept.extend(pod.granted.then_some(pod.facts.service));
+                let is_kept = pod.granted && (pod.surplus || pod.facts.is_in_list);
+                kept.extend(is_kept.then_some(pod.facts.service));
             }
         }
     }

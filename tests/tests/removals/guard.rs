@@ -223,8 +223,12 @@ async fn evictions_in_a_loop_by_three_clients_end_no_match() {
     guarded.await_replaced(&BTreeSet::from([idle.clone()]), 6).await;
     guarded.fleet.nodes.every_pod().set_players(0);
     guarded.await_replaced(&before, 6).await;
-    evict_all(1).await;
     guarded.fleet.settled(6).await;
+    guarded
+        .fleet
+        .until_pods(|pods| before.iter().all(|pod| !pods.contains_key(pod)))
+        .await;
+    evict_all(1).await;
     guarded.assert_ended_once(&before);
 }
 

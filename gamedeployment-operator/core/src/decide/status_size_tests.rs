@@ -1,7 +1,10 @@
-//! The size of the status: anyone who may write the status of HookRuns chooses their messages.
+//! The size of the status: anyone who may write the status of HookRuns chooses their messages, and anyone who may patch
+//! pods their removal requests.
 
 use serde_json::json;
 use shared_api::Phase;
+use shared_api::names::pod::REMOVAL_REQUESTED;
+use shared_api::removal_request::{MAX_REQUESTER_BYTES, MAX_REQUESTS, RemovalRequests, RemovalType};
 
 use super::*;
 use crate::gate::Run;
@@ -19,11 +22,21 @@ fn the_status_stays_small_whatever_hooks_say() {
         ("/spec/updateStrategy/type", json!("InplaceUpdate")),
         ("/spec/preDeleteUpdateStrategy", hook.clone()),
         ("/spec/preInplaceUpdateStrategy", hook),
+        ("/spec/disruption/policy", json!("Ask")),
     ]);
+    let mut requests = RemovalRequests::default();
+    for requester in 0..MAX_REQUESTS {
+        let requester = format!("{requester}{}", "\"".repeat(MAX_REQUESTER_BYTES));
+        let recorded = requests.record(&requester, RemovalType::Eviction, samples::now());
+        recorded.unwrap();
+    }
     let pods = (0..300).map(|at| {
         let name = format!("{}-{at}", "n".repeat(200));
         if at < 150 {
-            pod_to_delete(&name)
+            let mut pod = pod_to_delete(&name);
+            pod.annotations
+                .insert(REMOVAL_REQUESTED.to_owned(), requests.text());
+            pod
         } else {
             pod(&name, &[])
         }
@@ -44,6 +57,7 @@ fn the_status_stays_small_whatever_hooks_say() {
             &status.pre_inplace_hook_condition,
         ];
         assert_eq!(entries.map(Vec::len), [100, 100]);
+        assert_eq!(status.removal_requests.len(), 100);
         let blocked = status.conditions.iter();
         let blocked = blocked.filter(|found| found.type_.ends_with("Blocked"));
         let messages: Vec<&str> = blocked.map(|found| found.message.as_str()).collect();

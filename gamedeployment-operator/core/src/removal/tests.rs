@@ -213,3 +213,27 @@ fn pods_get_the_label_of_guarded_pods_and_lose_it_with_the_policy() {
     let labels = &new.unwrap().manifest["metadata"]["labels"];
     assert_eq!(labels["tkex.tencent.com/removal-guard"], "Ask");
 }
+
+/// Anybody who evicts a pod could otherwise stop an update or a rollback for the length of a match.
+#[test]
+fn a_busy_pod_with_a_request_leaves_the_slots_to_the_update() {
+    let mut pods = vec![requested("a", &requests(&[("drain", 10)]))];
+    pods[0].annotations.extend(pod_to_delete("a").annotations);
+    pods.extend((0..3).map(|number| pod(&format!("old-{number}"), &[(LABEL, json!("Ask"))])));
+    let strategy = json!({ "type": "RollingUpdate", "maxUnavailable": 1 });
+    let object = |more: &[(&str, Value)]| {
+        let mut over = vec![
+            ("/spec/replicas", json!(4)),
+            ("/spec/updateStrategy", strategy.clone()),
+        ];
+        over.extend_from_slice(more);
+        asks(&over)
+    };
+    let selected = |plan: &Plan| {
+        let is_selection = |action: &&Action| matches!(action, Action::RecordSelection(..));
+        plan.actions.iter().filter(is_selection).count()
+    };
+    assert_eq!(selected(&decided(&object(&[]), &pods, &[])), 1);
+    let named = object(&[("/spec/scaleStrategy/podsToDelete", json!(["a"]))]);
+    assert_eq!(selected(&decided(&named, &pods, &[])), 0);
+}

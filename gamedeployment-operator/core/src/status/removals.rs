@@ -41,7 +41,7 @@ pub(super) fn entries(
         entries.extend(requests.iter().map(|request| RemovalRequestStatus {
             pod_name: pod.pod.name.clone(),
             pod_uid: pod.pod.uid.clone(),
-            requester: redact::printable(&request.requester),
+            requester: request.requester.clone(),
             type_: request.type_.as_str().to_owned(),
             request_time: request.request_time,
             message: message.clone(),

@@ -1,7 +1,7 @@
 //! Guarded pods that others delete without their hook: the removal guard is not enabled in their namespace, was switched
 //! off, or was bypassed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use gamedeployment_core::plan::{Action, GatedWrite, Warning};
 use gamedeployment_core::pod::Pod;
@@ -15,10 +15,11 @@ use crate::watch_event::Event;
 /// Smallest number of entries worth sweeping.
 const MIN_SWEEP: usize = 64;
 
-/// UIDs of the pods that this process has deleted.
+/// UIDs of the pods that this process has deleted, and the resource versions that its requests required: a request for
+/// another version has deleted nothing.
 #[derive(Debug, Default)]
 pub(super) struct LostPods {
-    deleted: HashSet<String>,
+    deleted: HashMap<String, String>,
     swept_at: usize,
 }
 
@@ -26,10 +27,11 @@ impl LostPods {
     /// Records a request that deletes a pod, before it is sent: the watch may show the deletion before the response.
     pub(super) fn record(&mut self, request: &Request, pods: &Store<Pod>) {
         if let ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))) = &request.call {
-            self.deleted.insert(delete.pod().uid.clone());
+            let pod = delete.pod();
+            self.deleted.insert(pod.uid.clone(), pod.resource_version.clone());
             if self.deleted.len() >= MIN_SWEEP.max(2 * self.swept_at) {
                 let known: HashSet<&str> = pods.iter().map(|(_, pod)| pod.uid.as_str()).collect();
-                self.deleted.retain(|uid| known.contains(uid.as_str()));
+                self.deleted.retain(|uid, _| known.contains(uid.as_str()));
                 self.swept_at = self.deleted.len();
             }
         }
@@ -46,7 +48,8 @@ impl LostPods {
         let label = known.labels.get(REMOVAL_GUARD).map(String::as_str);
         let is_guarded = label == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
         let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
-        let is_lost = is_deleted && is_guarded && could_have_players && !self.deleted.contains(&known.uid);
+        let is_own = self.deleted.get(&known.uid) == Some(&known.resource_version);
+        let is_lost = is_deleted && is_guarded && could_have_players && !is_own;
         is_lost.then(|| Warning {
             // The pod is gone, and kubectl describe would not show its events.
             pod: None,
@@ -72,7 +75,7 @@ mod tests {
     fn pod(changes: &Value) -> Pod {
         let mut pod = json!({
             "metadata": {
-                "name": "a", "uid": "one", "labels": { REMOVAL_GUARD: REMOVAL_GUARD_ASK },
+                "name": "a", "uid": "one", "resourceVersion": "7", "labels": { REMOVAL_GUARD: REMOVAL_GUARD_ASK },
                 "ownerReferences": [
                     { "apiVersion": "v", "kind": "k", "name": "fleet", "uid": "gd", "controller": true },
                 ],
@@ -113,11 +116,19 @@ mod tests {
         assert!(!lost(Event::Delete(key(), "another".to_owned())));
         assert!(!lost(Event::Apply(key(), known.clone())));
         let own = LostPods {
-            deleted: HashSet::from(["one".to_owned()]),
+            deleted: HashMap::from([("one".to_owned(), "7".to_owned())]),
             swept_at: 0,
         };
         let event = Event::Apply(key(), terminating);
         assert_eq!(own.warning(&known, &event), None, "this process has deleted it");
+        let changed = Pod {
+            resource_version: "8".to_owned(),
+            ..known
+        };
+        assert!(
+            own.warning(&changed, &event).is_some(),
+            "its request was rejected"
+        );
     }
 
     #[test]
