@@ -283,15 +283,43 @@ impl ClusterReader {
         self.fields(url, [namespace, name], "read the pod").await
     }
 
-    /// Returns a GameDeployment, if it exists.
+    /// Returns a GameDeployment, if it exists, or the reason why it is not known.
     pub(crate) async fn workload(
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<KeepingWorkload>, CallError> {
-        let url = GameDeployment::url_path(&(), Some(namespace));
-        self.fields(url, [namespace, name], "read the GameDeployment")
-            .await
+    ) -> Result<Option<KeepingWorkload>, String> {
+        let url = || GameDeployment::url_path(&(), Some(namespace));
+        let step = "read the GameDeployment";
+        let found = self.fields(url(), [namespace, name], step).await;
+        let found = found.map_err(|error| error.to_string())?;
+        if found.is_none() {
+            self.check_served(namespace, url()).await?;
+        }
+        Ok(found)
+    }
+
+    /// Fails if the API server does not serve GameDeployments: it then responds with 404 for each of them.
+    async fn check_served(&self, namespace: &str, url: String) -> Result<(), String> {
+        let listed = self.list_one(namespace, url, "list the GameDeployments").await;
+        listed.map(drop).map_err(|error| match error {
+            CallError::Gone => "the API server does not serve GameDeployments".to_owned(),
+            CallError::Conflict
+            | CallError::Refused { .. }
+            | CallError::Lapsed
+            | CallError::Unknown { .. } => error.to_string(),
+        })
+    }
+
+    /// Lists at most one object, without its spec and status.
+    async fn list_one(&self, namespace: &str, url: String, step: &'static str) -> Result<AnyList, CallError> {
+        let request = kube::core::Request::new(url).list_metadata(&ListParams::default().limit(1));
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            client.request::<AnyList>(request).await
+        };
+        self.calls.call(namespace, step, call).await
     }
 
     /// Reads some fields of an object, if it exists.
@@ -350,14 +378,7 @@ impl ClusterReader {
         let kind = GroupVersionKind::gvk(GROUP, version, "");
         let kind = ApiResource::from_gvk_with_plural(&kind, plural);
         let path = DynamicObject::url_path(&kind, None);
-        let call = async {
-            let request = kube::core::Request::new(path).list_metadata(&ListParams::default().limit(1));
-            let client = &self.client.0;
-            client
-                .request::<AnyList>(request.map_err(kube::Error::BuildRequest)?)
-                .await
-        };
-        let found = self.calls.call("", "list the objects", call).await;
+        let found = self.list_one("", path, "list the objects").await;
         let found = found.map_err(|error| format!("failed to check whether objects exist: {error}"))?;
         Ok(found.items.is_none_or(|items| items.is_empty()))
     }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::Parser;
+use clap::{ArgGroup, Parser};
 use operator_runtime::flags::{ProcessArgs, variable};
 
 /// Minimum validity of a certificate. X.509 has a resolution of one second, and a rotation takes several
@@ -17,6 +17,9 @@ const MAX_VALIDITY: Duration = Duration::from_hours(24 * 3660);
 #[derive(Debug, Clone, Parser)]
 #[command(name = "hookgate-admission", version, about, max_term_width = 100)]
 #[command(mut_args(|flag| variable("hookgate-admission", flag)))]
+#[command(group = ArgGroup::new("operators")
+    .args(["workload_operator_user", "removal_operator_user"])
+    .multiple(true))]
 pub struct Config {
     /// Namespace of the Secret and of the Service [default: the pod's namespace]
     #[arg(long)]
@@ -48,14 +51,30 @@ pub struct Config {
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     pub workload_operator_user: Vec<String>,
 
-    /// Serve /removals: deny evictions and deletions of guarded pods by users other than `--workload-operator-user`,
-    /// and record them on the pods as removal requests
-    #[arg(long, requires = "workload_operator_user")]
+    /// Serve /removals: deny evictions and deletions of guarded pods by users other than `--removal-operator-user`, and
+    /// record them on the pods as removal requests
+    #[arg(long, requires = "operators")]
     pub removal_guard: bool,
+
+    /// User of gamedeployment-operator, the only one allowed to delete guarded pods; can be repeated or separated by
+    /// commas [default: the users of `--workload-operator-user`]
+    #[arg(long, value_delimiter = ',', value_name = "USER")]
+    pub removal_operator_user: Vec<String>,
 
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub certificates: CertificateArgs,
+}
+
+impl Config {
+    /// Returns the users who may delete guarded pods.
+    pub fn removal_operators(&self) -> &[String] {
+        if self.removal_operator_user.is_empty() {
+            &self.workload_operator_user
+        } else {
+            &self.removal_operator_user
+        }
+    }
 }
 
 /// Certificate flags.
@@ -124,9 +143,22 @@ mod tests {
         let parse = |flags: &[&str]| Config::try_parse_from([&["hookgate-admission"][..], flags].concat());
         let guard = "--removal-guard";
         let error = parse(&[guard]).unwrap_err().to_string();
-        assert!(error.contains("--workload-operator-user"), "{error}");
-        let config = parse(&[guard, "--workload-operator-user", "operator"]).unwrap();
-        assert!(config.removal_guard);
+        for flag in ["--workload-operator-user", "--removal-operator-user"] {
+            assert!(error.contains(flag), "{error}");
+        }
+        let (for_both, for_removals) = (
+            ["--workload-operator-user", "a"],
+            ["--removal-operator-user", "b"],
+        );
+        for (flags, users) in [
+            (&for_both[..], ["a"]),
+            (&for_removals[..], ["b"]),
+            (&[for_both, for_removals].concat()[..], ["b"]),
+        ] {
+            let config = parse(&[&[guard][..], flags].concat()).unwrap();
+            assert!(config.removal_guard);
+            assert_eq!(config.removal_operators(), users);
+        }
         assert!(!parse(&[]).unwrap().removal_guard);
     }
 

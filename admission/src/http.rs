@@ -17,12 +17,14 @@ use axum::routing::post;
 use connection_limit::Handle;
 use fair_share::compute::Compute;
 use fair_share::semaphore::FairSemaphore;
+use jiff::Timestamp;
 
 use crate::body::{self, ReceivedBody, Room};
 use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
 use crate::parse_room::ParseRoom;
-use crate::removal::{self, record};
+use crate::removal::recent::RecentDenials;
+use crate::removal::{self, RemovalDecision, record};
 use crate::review::{self, AdmissionDecision, AdmissionRequest, Malformed, ReceivedRequest};
 use crate::validate;
 use crate::{authors, guard, hooks};
@@ -39,9 +41,10 @@ pub struct Handler {
     pub cluster: ClusterReader,
     /// Users whose deletions need no label.
     pub exempt: Vec<String>,
-    /// Users who may create HookRuns that a GameDeployment controls; empty for all users. The removal guard lets them
-    /// delete pods.
+    /// Users who may create HookRuns that a GameDeployment controls; empty for all users.
     pub workload_operators: Vec<String>,
+    /// Users who may delete guarded pods.
+    pub removal_operators: Vec<String>,
     /// Whether evictions and deletions of guarded pods are reviewed.
     pub removal_guard: bool,
     /// Prometheus metrics.
@@ -61,46 +64,47 @@ struct Path {
     name: &'static str,
     /// Room for bodies.
     room: Room,
-    /// Requests that are judged.
-    judged: FairSemaphore,
-    /// Updates that are judged, if they do not take turns with other requests.
-    updates: Option<FairSemaphore>,
+    /// Requests that are judged; `None` if not all of them take turns.
+    judged: Option<FairSemaphore>,
 }
 
-impl Path {
-    /// Returns the turns that a request takes.
-    fn turns(&self, request: &AdmissionRequest) -> &FairSemaphore {
-        let of_updates = self.updates.as_ref();
-        of_updates
-            .filter(|_| request.operation == "UPDATE")
-            .unwrap_or(&self.judged)
-    }
+/// State of `/removals`.
+#[derive(Debug, Clone)]
+struct RemovalPath {
+    path: Arc<Path>,
+    /// Removals that are judged, apart from those that need no requests to the API server.
+    judged: FairSemaphore,
+    recent: Arc<RecentDenials>,
 }
 
 /// Builds the router for all paths.
 pub fn router(handler: Handler) -> Router {
     let handler = Arc::new(handler);
     let turns = || FairSemaphore::with_reserve(MAX_JUDGED);
-    let path = |name, updates| {
+    let path = |name, judged| {
         Arc::new(Path {
             handler: handler.clone(),
             name,
             room: Room::default(),
-            judged: turns(),
-            updates,
+            judged,
         })
     };
+    let in_turns = |name| path(name, Some(turns()));
     let router = Router::new()
-        .route("/validate", post(validate).with_state(path("validate", None)))
-        .route("/authorize", post(authorize).with_state(path("authorize", None)))
-        .route("/guard", post(guard).with_state(path("guard", None)));
+        .route("/validate", post(validate).with_state(in_turns("validate")))
+        .route("/authorize", post(authorize).with_state(in_turns("authorize")))
+        .route("/guard", post(guard).with_state(in_turns("guard")));
     if !handler.removal_guard {
         return router;
     }
     // A request is recorded by an update of the pod, which is reviewed while the removal is judged: it must not wait
     // for its turn behind removals.
-    let path = path("removals", Some(turns()));
-    router.route("/removals", post(removals).with_state(path))
+    let state = RemovalPath {
+        path: path("removals", None),
+        judged: turns(),
+        recent: Arc::default(),
+    };
+    router.route("/removals", post(removals).with_state(state))
 }
 
 async fn validate(
@@ -194,19 +198,33 @@ async fn guard(
 }
 
 async fn removals(
-    State(path): State<Arc<Path>>,
+    State(state): State<RemovalPath>,
     Extension(client): Extension<Handle>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
+    let RemovalPath { path, judged, recent } = state;
+    // The API server's own timeout includes the wait for a turn.
+    let deadline = tokio::time::Instant::now() + path.handler.cluster.timeout();
     answer(&path, &client, &headers, body, async |received| {
         let handler = &path.handler;
         let review = match received.removal() {
             Ok(review) => review,
             Err(decision) => return Ok(decision),
         };
-        let decision = removal::judge(review, &handler.workload_operators);
-        Ok(record::settle(&handler.cluster, decision).await)
+        let removal = match removal::judge(review, &handler.removal_operators, &recent, Timestamp::now()) {
+            RemovalDecision::Allowed => return Ok(AdmissionDecision::Allowed(Vec::new())),
+            RemovalDecision::Denied(message) => return Ok(AdmissionDecision::Forbidden(message)),
+            RemovalDecision::NeedsPod(removal) => removal,
+        };
+        let tenant = tenant(&client);
+        let turn = async {
+            let turn = judged.take(&tenant).await;
+            // The room of its texts is returned.
+            drop(received);
+            turn
+        };
+        Ok(record::settle(&handler.cluster, &recent, &removal, turn, deadline).await)
     })
     .await
 }
@@ -261,7 +279,10 @@ async fn answer(
         }
     };
     let asked = received.head().clone();
-    let _turn = path.turns(&asked).take(&tenant).await;
+    let _turn = match &path.judged {
+        Some(judged) => Some(judged.take(&tenant).await),
+        None => None,
+    };
     let verdict = match judge(received).await {
         Ok(verdict) => verdict,
         Err(error) => {

@@ -136,6 +136,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
         cluster: cluster::ClusterReader::new(client.clone(), config.process.api_timeout),
         exempt: config.guard_exempt_user.clone(),
         workload_operators: config.workload_operator_user.clone(),
+        removal_operators: config.removal_operators().to_vec(),
         removal_guard: config.removal_guard,
         metrics: metrics.clone(),
         ending: ending.clone(),

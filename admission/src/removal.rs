@@ -8,21 +8,33 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use shared_api::names::GROUP;
-use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
-use shared_api::removal_request::{RemovalRequests, RemovalType, TooManyRequests};
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
+use shared_api::removal_request::{
+    InvalidRequests, RemovalRequest, RemovalRequests, RemovalType, TooManyRequests,
+};
 
 use crate::review::{AdmissionDecision, AdmissionRequest};
+use recent::RecentDenials;
 
+pub mod recent;
 pub mod record;
 
 /// Time for which a removal request is valid by default, in seconds: the default of
 /// `spec.disruption.requestExpirationSeconds`.
 const DEFAULT_EXPIRATION: i64 = 900;
-/// Time for which the repetition of a request is not recorded. A drain repeats its evictions every 5 s.
-const NOT_REPEATED: SignedDuration = SignedDuration::from_secs(30);
+/// The repetition of a request is recorded only after this part of its validity. A drain repeats its evictions every
+/// 5 s.
+const RENEWED_AFTER: i32 = 4;
+/// Users of the controllers that delete pods from nodes with a taint. They try for a moment, and never again.
+const TAINT_CONTROLLERS: [&str; 2] = [
+    "system:serviceaccount:kube-system:node-controller",
+    "system:serviceaccount:kube-system:taint-eviction-controller",
+];
+/// Time for which the requests of these controllers are valid.
+const VALID_FOR_TAINTS: SignedDuration = SignedDuration::from_hours(24);
 
 /// Fields of a pod on which its removal depends. All others are skipped, so that a pod of any size and nesting is
 /// judged without parsing it as a whole.
@@ -60,7 +72,7 @@ struct PodAnnotations {
     /// [`SKIP_HOOK`](shared_api::names::pod::SKIP_HOOK).
     #[serde(rename = "tkex.tencent.com/skip-hook")]
     skip_hook: Option<String>,
-    /// [`REMOVAL_REQUESTED`](shared_api::names::pod::REMOVAL_REQUESTED).
+    /// [`REMOVAL_REQUESTED`].
     #[serde(rename = "tkex.tencent.com/removal-requested")]
     removal_requested: Option<String>,
 }
@@ -142,9 +154,22 @@ struct WorkloadMetadata {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct WorkloadSpec {
     disruption: Option<WorkloadDisruption>,
+    pre_delete_update_strategy: Option<WorkloadHook>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+struct WorkloadHook {
+    #[serde(rename = "hook", deserialize_with = "is_set")]
+    is_set: bool,
+}
+
+/// Reads whether a field has a value.
+fn is_set<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(Option::<IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -156,8 +181,8 @@ struct WorkloadDisruption {
 
 impl KeepingWorkload {
     /// Returns the time for which a request is valid after its last repetition; `None` if the removal is allowed,
-    /// because the owner of the pod no longer exists, is being deleted or has another policy. `found`: the workload
-    /// with the owner's name.
+    /// because the owner of the pod no longer exists, is being deleted, has another policy or has no `PreDelete` hook.
+    /// `found`: the workload with the owner's name.
     #[must_use]
     pub fn valid_for(found: Option<&Self>, owner: &OwnerReference) -> Option<SignedDuration> {
         let same = found.filter(|found| found.metadata.uid == owner.uid)?;
@@ -167,6 +192,11 @@ impl KeepingWorkload {
         let disruption = same.spec.disruption.as_ref()?;
         if disruption.policy.as_deref() != Some("Ask") {
             // gamedeployment-operator ignores requests, and is about to remove the label of the pod.
+            return None;
+        }
+        let hook = same.spec.pre_delete_update_strategy.as_ref();
+        if hook.is_none_or(|hook| !hook.is_set) {
+            // gamedeployment-operator would delete the pod at once, even if a PodDisruptionBudget forbids its eviction.
             return None;
         }
         let seconds = disruption.request_expiration_seconds;
@@ -293,9 +323,14 @@ pub struct Removal {
     is_dry_run: bool,
 }
 
-/// Judges a review. `operators`: users of gamedeployment-operator.
+/// Judges a review. `operators`: users of gamedeployment-operator. `recent`: deletions that were denied before.
 #[must_use]
-pub fn judge(review: RemovalReview, operators: &[String]) -> RemovalDecision {
+pub fn judge(
+    review: RemovalReview,
+    operators: &[String],
+    recent: &RecentDenials,
+    now: Timestamp,
+) -> RemovalDecision {
     let is_by_operator = !review.user.is_empty() && operators.contains(&review.user);
     let removal = |type_, pod_name, uid| Removal {
         type_,
@@ -314,7 +349,10 @@ pub fn judge(review: RemovalReview, operators: &[String]) -> RemovalDecision {
             if removal.keeper(&pod).is_none() {
                 return RemovalDecision::Allowed;
             }
-            RemovalDecision::NeedsPod(removal)
+            match recent.validity(&removal, &pod, now) {
+                Some(validity) => RemovalDecision::Denied(removal.message(&Recording::Recorded(validity))),
+                None => RemovalDecision::NeedsPod(removal),
+            }
         }
         Write::Evict { pod_name, uid } => {
             RemovalDecision::NeedsPod(removal(RemovalType::Eviction, pod_name, uid))
@@ -336,8 +374,8 @@ pub fn judge(review: RemovalReview, operators: &[String]) -> RemovalDecision {
 /// Record of a denied removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recording {
-    /// The request is recorded on the pod.
-    Recorded,
+    /// The request is recorded on the pod, and expires after this time unless it is repeated.
+    Recorded(SignedDuration),
     /// Dry runs are not recorded.
     DryRun,
     /// Others have already made as many requests as a pod can have.
@@ -349,77 +387,132 @@ pub enum Recording {
 impl Removal {
     /// Returns the GameDeployment whose PreDelete hook keeps the pod; `None` if the removal is allowed. It is allowed
     /// if the pod is terminating, has ended or has no node yet, if its hooks are skipped, and if the operator deletes
-    /// it because its hook has succeeded.
+    /// it because its hook has succeeded. A pod without the label may be deleted, but not evicted: the operator may not
+    /// have set the label yet.
     pub fn keeper<'p>(&self, pod: &'p GuardedPod) -> Option<&'p OwnerReference> {
         let has_uid = self.uid.as_deref() == Some(pod.metadata.uid.as_str());
         // The API server rejects requests with the UID of an earlier pod of this name.
         let is_of_another = self.uid.is_some() && !has_uid;
         let is_approved = self.is_by_operator && has_uid;
         let is_free = pod.is_terminating() || pod.is_idle() || pod.skips_hooks();
-        if !pod.is_guarded() || is_of_another || is_approved || is_free {
+        let is_selected = self.is_eviction() || pod.is_guarded();
+        if !is_selected || is_of_another || is_approved || is_free {
             return None;
         }
         pod.controller()
     }
 
+    fn is_eviction(&self) -> bool {
+        match self.type_ {
+            RemovalType::Eviction => true,
+            RemovalType::Delete | RemovalType::Manual => false,
+        }
+    }
+
+    fn is_by_taint_controller(&self) -> bool {
+        !self.is_eviction() && TAINT_CONTROLLERS.contains(&self.requester.as_str())
+    }
+
+    /// Returns the time for which the request is valid. `valid_for`: that of other requests.
+    fn validity(&self, valid_for: SignedDuration) -> SignedDuration {
+        if self.is_by_taint_controller() {
+            VALID_FOR_TAINTS
+        } else {
+            valid_for
+        }
+    }
+
     /// Returns the annotation with which the request is recorded on the pod; `None` if it was recorded or repeated a
-    /// short time ago. Requests that have expired are dropped, and an annotation that cannot be parsed is replaced.
+    /// short time ago. Requests that have expired are dropped.
     pub fn annotation(
         &self,
         pod: &GuardedPod,
         now: Timestamp,
         valid_for: SignedDuration,
-    ) -> Result<Option<String>, TooManyRequests> {
-        let parsed = pod.requests().and_then(|text| RemovalRequests::parse(text).ok());
-        let mut requests = parsed.unwrap_or_default();
+    ) -> Result<Option<String>, Recording> {
+        let mut requests = to_extend(pod)?;
         requests.drop_expired(now, valid_for);
-        let before = requests.clone();
-        requests.record(&self.requester, self.type_, now)?;
-        if requests == before {
+        let validity = self.validity(valid_for);
+        let known = requests.of(&self.requester);
+        if known.is_some_and(|known| !is_due(known, now, validity)) {
             return Ok(None);
         }
-        // A repetition changes the entry of its requester; a first request adds one.
-        let mut pairs = before.iter().zip(requests.iter());
-        let repeated = pairs.find(|(old, new)| old != new).map(|(old, _)| old);
-        let is_recent = repeated.is_some_and(|known| {
-            let last = known.renew_time.unwrap_or(known.request_time).timestamp();
-            now.duration_since(last) < NOT_REPEATED
-        });
-        Ok((!is_recent).then(|| requests.text()))
+        let recorded = if self.is_by_taint_controller() {
+            let until = now.checked_add(validity).unwrap_or(Timestamp::MAX);
+            requests.record_until(&self.requester, self.type_, now, until)
+        } else {
+            requests.record(&self.requester, self.type_, now)
+        };
+        recorded.map_err(Recording::TooMany)?;
+        Ok(Some(requests.text()))
     }
 
     /// Returns the denial. An eviction gets the code after which `kubectl drain` tries again.
     pub fn denial(&self, recording: &Recording) -> AdmissionDecision {
+        let message = self.message(recording);
+        if self.is_eviction() {
+            AdmissionDecision::Pending(message)
+        } else {
+            AdmissionDecision::Forbidden(message)
+        }
+    }
+
+    /// Returns the message of the denial.
+    fn message(&self, recording: &Recording) -> String {
         let (pod, namespace) = (&self.pod_name, &self.namespace);
-        let is_eviction = match self.type_ {
-            RemovalType::Eviction => true,
-            RemovalType::Delete | RemovalType::Manual => false,
-        };
         let kept = format!(
             "pod {pod} is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: kubectl \
              game why pod/{pod} -n {namespace}"
         );
-        let message = match recording {
-            Recording::Recorded if !is_eviction => {
-                format!("{kept}. The request is recorded, so there is no need to repeat it")
+        match recording {
+            Recording::Recorded(validity) if !self.is_eviction() => {
+                let validity = short(*validity);
+                format!("{kept}. The request is recorded, and expires in {validity} unless it is repeated")
             }
-            Recording::Recorded | Recording::DryRun => kept,
+            Recording::Recorded(_) | Recording::DryRun => kept,
             Recording::TooMany(why) => format!("{kept}. This request is not recorded, because {why}"),
             Recording::Failed(why) => {
-                let remedy = if is_eviction {
+                let remedy = if self.is_eviction() {
                     "kubectl drain repeats it, and other clients must send it again"
                 } else {
                     "run the command again"
                 };
                 format!("pod {pod} is kept, and the request is not recorded ({why}); {remedy}")
             }
-        };
-        if is_eviction {
-            AdmissionDecision::Pending(message)
-        } else {
-            AdmissionDecision::Forbidden(message)
         }
     }
+}
+
+/// Returns the requests of a pod to which one is added. An annotation that cannot be parsed is replaced, but one of a
+/// newer version is not.
+fn to_extend(pod: &GuardedPod) -> Result<RemovalRequests, Recording> {
+    let Some(text) = pod.requests() else {
+        return Ok(RemovalRequests::default());
+    };
+    match RemovalRequests::parse(text) {
+        Ok(requests) => Ok(requests),
+        Err(InvalidRequests::TooLong(_) | InvalidRequests::Form(_) | InvalidRequests::Time(_)) => {
+            Ok(RemovalRequests::default())
+        }
+        Err(newer @ InvalidRequests::Version(_)) => Err(Recording::Failed(format!(
+            "annotation {REMOVAL_REQUESTED} {newer}"
+        ))),
+    }
+}
+
+/// Returns whether the repetition of a request is recorded.
+fn is_due(known: &RemovalRequest, now: Timestamp, validity: SignedDuration) -> bool {
+    let last = known.renew_time.unwrap_or(known.request_time).timestamp();
+    now.duration_since(last) >= validity / RENEWED_AFTER
+}
+
+/// Formats a duration in its largest whole unit of which there are at least two.
+fn short(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs();
+    let units = [(3600, 'h'), (60, 'm')];
+    let fits = |&(length, _): &(i64, char)| seconds >= 2 * length && seconds % length == 0;
+    let (length, unit) = units.into_iter().find(fits).unwrap_or((1, 's'));
+    format!("{}{unit}", seconds / length)
 }
 
 #[cfg(test)]

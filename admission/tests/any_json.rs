@@ -5,9 +5,11 @@
 
 use admission::authors;
 use admission::guard::{self, PendingDecision};
+use admission::removal::recent::RecentDenials;
 use admission::removal::{self, Recording, RemovalDecision};
 use admission::review::{self, AdmissionDecision, AdmissionRequest};
 use admission::validate;
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -159,10 +161,10 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         .guarded()
         .map_or_else(|refused| refused, |request| judge(&request));
     let removed = match received.clone().removal() {
-        Ok(review) => match removal::judge(review, &[]) {
+        Ok(review) => match removal::judge(review, &[], &RecentDenials::default(), Timestamp::UNIX_EPOCH) {
             RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
             RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
-            RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::Recorded),
+            RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::DryRun),
         },
         Err(refused) => refused,
     };

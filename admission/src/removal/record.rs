@@ -3,12 +3,15 @@
 //! A request is recorded with the version of the pod that was read as a precondition, and again after a conflict, so
 //! that the requests of several users at the same time are all recorded.
 
+use fair_share::semaphore::Permit;
 use jiff::{SignedDuration, Timestamp};
 use operator_runtime::calls::CallError;
 use serde_json::json;
 use shared_api::names::pod::REMOVAL_REQUESTED;
+use tokio::time::Instant;
 
-use super::{GuardedPod, KeepingWorkload, Recording, Removal, RemovalDecision};
+use super::recent::RecentDenials;
+use super::{GuardedPod, KeepingWorkload, Recording, Removal};
 use crate::cluster::ClusterReader;
 use crate::review::AdmissionDecision;
 
@@ -17,26 +20,35 @@ const MAX_WRITES: usize = 4;
 /// Message about a pod that changed each time.
 const CHANGED: &str = "the pod was changed by others at the same time";
 
-/// Completes a decision: looks up the objects that it depends on, and records the request if it is denied.
-pub async fn settle(cluster: &ClusterReader, decision: RemovalDecision) -> AdmissionDecision {
-    let removal = match decision {
-        RemovalDecision::Allowed => return AdmissionDecision::Allowed(Vec::new()),
-        RemovalDecision::Denied(message) => return AdmissionDecision::Forbidden(message),
-        RemovalDecision::NeedsPod(removal) => removal,
+/// Decides on a removal once it is its turn: looks up the objects that it depends on, and records the request if it is
+/// denied.
+pub async fn settle(
+    cluster: &ClusterReader,
+    recent: &RecentDenials,
+    removal: &Removal,
+    turn: impl Future<Output = Permit>,
+    deadline: Instant,
+) -> AdmissionDecision {
+    let completed = async {
+        let _turn = turn.await;
+        complete(cluster, recent, removal).await
     };
     // After its own timeout, the API server would fail the request with a code after which a drain gives up.
-    let timeout = cluster.timeout();
-    let recording = match tokio::time::timeout(timeout, complete(cluster, &removal)).await {
+    let recording = match tokio::time::timeout_at(deadline, completed).await {
         Ok(Ok(None)) => return AdmissionDecision::Allowed(Vec::new()),
         Ok(Ok(Some(recording))) => recording,
         Ok(Err(why)) => Recording::Failed(why),
-        Err(_) => Recording::Failed(format!("no response within {}s", timeout.as_secs())),
+        Err(_) => Recording::Failed(format!("no response within {}s", cluster.timeout().as_secs())),
     };
     removal.denial(&recording)
 }
 
 /// Returns the record of a denied removal; `None` if the removal is allowed.
-async fn complete(cluster: &ClusterReader, removal: &Removal) -> Result<Option<Recording>, String> {
+async fn complete(
+    cluster: &ClusterReader,
+    recent: &RecentDenials,
+    removal: &Removal,
+) -> Result<Option<Recording>, String> {
     let namespace = &removal.namespace;
     let Some(pod) = read_pod(cluster, removal).await? else {
         return Ok(None);
@@ -44,8 +56,7 @@ async fn complete(cluster: &ClusterReader, removal: &Removal) -> Result<Option<R
     let Some(owner) = removal.keeper(&pod) else {
         return Ok(None);
     };
-    let found = cluster.workload(namespace, &owner.name).await;
-    let found = found.map_err(|error| error.to_string())?;
+    let found = cluster.workload(namespace, &owner.name).await?;
     let Some(valid_for) = KeepingWorkload::valid_for(found.as_ref(), owner) else {
         return Ok(None);
     };
@@ -56,7 +67,7 @@ async fn complete(cluster: &ClusterReader, removal: &Removal) -> Result<Option<R
     if removal.is_dry_run {
         return Ok(Some(Recording::DryRun));
     }
-    record(cluster, removal, pod, valid_for).await
+    record(cluster, recent, removal, pod, valid_for).await
 }
 
 async fn read_pod(cluster: &ClusterReader, removal: &Removal) -> Result<Option<GuardedPod>, String> {
@@ -67,17 +78,23 @@ async fn read_pod(cluster: &ClusterReader, removal: &Removal) -> Result<Option<G
 /// Records the request on the pod; `None` if the removal is allowed meanwhile.
 async fn record(
     cluster: &ClusterReader,
+    recent: &RecentDenials,
     removal: &Removal,
     mut pod: GuardedPod,
     valid_for: SignedDuration,
 ) -> Result<Option<Recording>, String> {
     let (namespace, name) = (&removal.namespace, &removal.pod_name);
+    let recorded = |pod: &GuardedPod| {
+        let validity = removal.validity(valid_for);
+        recent.record(removal, pod, Timestamp::now(), validity);
+        Ok(Some(Recording::Recorded(validity)))
+    };
     let mut writes = 0..MAX_WRITES;
     loop {
         let text = match removal.annotation(&pod, Timestamp::now(), valid_for) {
             Ok(Some(text)) => text,
-            Ok(None) => return Ok(Some(Recording::Recorded)),
-            Err(why) => return Ok(Some(Recording::TooMany(why))),
+            Ok(None) => return recorded(&pod),
+            Err(recording) => return Ok(Some(recording)),
         };
         if writes.next().is_none() {
             return Err(CHANGED.to_owned());
@@ -90,7 +107,7 @@ async fn record(
             Ok(()) => {
                 let (removal, user) = (removal.type_.as_str(), &removal.requester);
                 tracing::info!(namespace, name, removal, user, "recorded a removal request");
-                return Ok(Some(Recording::Recorded));
+                return recorded(&pod);
             }
             Err(CallError::Conflict | CallError::Gone) => {}
             Err(error @ (CallError::Refused { .. } | CallError::Lapsed | CallError::Unknown { .. })) => {

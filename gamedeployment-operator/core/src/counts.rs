@@ -19,7 +19,10 @@ pub fn rollout_progress(facts: &Facts<'_>) -> RolloutProgress {
 /// selections do not count here, because they depend on the step.
 fn leaving(facts: &Facts<'_>) -> usize {
     let workload = facts.workload;
-    let (named, others): (Vec<_>, Vec<_>) = facts.pods.iter().partition(|pod: &&PodFacts<'_>| pod.is_named);
+    let (named, others): (Vec<_>, Vec<_>) = facts
+        .pods
+        .iter()
+        .partition(|pod: &&PodFacts<'_>| pod.named_by.is_some());
     let surplus = others.len().saturating_sub(workload.replicas);
     named.iter().filter(|pod| pod.old).count() + surplus
 }
@@ -74,6 +77,6 @@ pub fn count(facts: &Facts<'_>, canary: &CanaryState, is_stopped: bool) -> Count
 
 /// Number of pods of old revisions, or of the update revision, that are named for deletion.
 pub fn named(facts: &Facts<'_>, old: bool) -> usize {
-    let named = |pod: &&PodFacts<'_>| pod.old == old && pod.is_named;
+    let named = |pod: &&PodFacts<'_>| pod.old == old && pod.named_by.is_some();
     facts.pods.iter().filter(named).count()
 }

@@ -33,10 +33,17 @@ pub struct PodFacts<'a> {
     pub unread: bool,
     /// Its removal requests.
     pub removal: Option<Box<Removal>>,
-    /// Whether the operator deletes and replaces it: `podsToDelete` names it, or its removal is requested.
-    pub is_named: bool,
-    /// Whether `podsToDelete` names it.
-    pub is_in_list: bool,
+    /// Why the operator deletes and replaces it although `replicas` does not require that.
+    pub named_by: Option<NamedBy>,
+}
+
+/// Reason for the deletion and replacement of a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedBy {
+    /// `podsToDelete` names it.
+    List,
+    /// Its removal is requested.
+    Request,
 }
 
 impl PodFacts<'_> {
@@ -174,14 +181,17 @@ impl<'a> Facts<'a> {
                 Service::of(pod, &phase, view, workload, now)
             };
             let removal = Removal::of(pod, workload, now).map(Box::new);
-            let is_in_list = workload.pods_to_delete.contains(&pod.name);
             let is_requested = removal
                 .as_ref()
                 .is_some_and(|removal| !removal.requests().is_empty());
+            let named_by = if workload.pods_to_delete.contains(&pod.name) {
+                Some(NamedBy::List)
+            } else {
+                is_requested.then_some(NamedBy::Request)
+            };
             PodFacts {
                 pod,
-                is_named: is_requested || is_in_list,
-                is_in_list,
+                named_by,
                 removal,
                 old: !history.is_updated(pod.revision()),
                 service,

@@ -13,7 +13,7 @@
 
 use crate::budget::DisruptionBudget;
 use crate::dry_run;
-use crate::facts::{Facts, PodFacts, Service};
+use crate::facts::{Facts, NamedBy, PodFacts, Service};
 use crate::gate::{Gate, GateState, Intent};
 use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
 
@@ -67,7 +67,7 @@ pub fn grant<'a>(
         for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRun] {
             for pod in of(&mut pods, turn, lacks) {
                 pod.granted = slots.has(pod.facts.service);
-                let is_kept = pod.granted && (pod.surplus || pod.facts.is_in_list);
+                let is_kept = pod.granted && (pod.surplus || pod.facts.named_by == Some(NamedBy::List));
                 kept.extend(is_kept.then_some(pod.facts.service));
             }
         }

@@ -19,7 +19,7 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
     let replaced = replacement(facts);
     let replaced = replaced.as_ref();
     let mut left = diff;
-    for pod in pods.iter_mut().filter(|pod| pod.facts.is_named) {
+    for pod in pods.iter_mut().filter(|pod| pod.facts.named_by.is_some()) {
         left.take(pod, Intent::Delete);
     }
     // Pods selected before, the oldest selection first.

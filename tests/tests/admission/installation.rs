@@ -62,10 +62,13 @@ impl<'c> Installation<'c> {
         operator: &str,
     ) -> (Self, Replica) {
         let kubernetes = format!("1.{}.0", control_plane.minor_version());
-        let values = "admission.enabled=true,admission.removalGuard.enabled=true";
-        let documents = |name: &str, namespace: &str| deploy::of_chart(&kubernetes, values, name, namespace);
+        let values = format!(
+            "admission.enabled=true,admission.removalGuard.enabled=true,\
+             admission.removalGuard.operatorUsers={{{operator}}}"
+        );
+        let documents = |name: &str, namespace: &str| deploy::of_chart(&kubernetes, &values, name, namespace);
         let installation = Self::of(control_plane, namespace, documents).await;
-        let flags = ["--removal-guard", "--workload-operator-user", operator];
+        let flags = ["--removal-guard", "--removal-operator-user", operator];
         let replica = installation.started(&flags).await;
         (installation, replica)
     }

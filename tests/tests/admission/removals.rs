@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
-use operator_tests::fleet::{GAME, game};
+use operator_tests::fleet::{GAME, game, hooked};
 use operator_tests::{SOON, assert_has, merge};
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
@@ -66,7 +66,9 @@ impl<'i> Games<'i> {
         let nodes = Nodes::start(control_plane, namespace, Options::default())
             .await
             .unwrap();
-        let workload = game(0, json!({ "disruption": { "policy": "Ask" } }));
+        let mut spec = hooked("empty");
+        merge(&mut spec, json!({ "disruption": { "policy": "Ask" } }));
+        let workload = game(0, spec);
         let workload: GameDeployment = serde_json::from_value(workload).unwrap();
         let workloads: Api<GameDeployment> = Api::namespaced(control_plane.client(), namespace);
         let workload = workloads.create(&PostParams::default(), &workload).await.unwrap();
@@ -200,6 +202,13 @@ impl<'i> Games<'i> {
         RemovalRequests::parse(text).unwrap().iter().cloned().collect()
     }
 
+    /// Changes the spec of the GameDeployment.
+    fn change(&self, spec: &Value) {
+        let patch = json!({ "spec": spec }).to_string();
+        self.kubectl(&["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch])
+            .unwrap();
+    }
+
     /// Returns the sentence about a pod that is kept.
     fn kept(&self, pod: &str) -> String {
         format!(
@@ -260,12 +269,19 @@ async fn a_deletion_is_denied_with_403_and_recorded_once() {
     let games = Games::new(&installation, &installation.namespace).await;
     let pod = games.run(&games.pod("arena-0")).await;
     let kept = games.kept("arena-0");
-    let message = format!("{DELETION}{kept}. The request is recorded, so there is no need to repeat it");
+    let message =
+        format!("{DELETION}{kept}. The request is recorded, and expires in 15m unless it is repeated");
     let at_once = DeleteParams::default().grace_period(0);
+    let mut versions = Vec::new();
     for params in [DeleteParams::default(), at_once, with_uid(&pod)] {
         let error = games.delete(JANE, "arena-0", &params).await.unwrap_err();
         assert_eq!((error.code, &error.message), (403, &message));
+        versions.push(games.get("arena-0").await.metadata.resource_version);
     }
+    assert!(
+        versions.iter().all(|version| *version == versions[0]),
+        "{versions:?}"
+    );
     // The reviews of a collection have no name.
     let collection = games.pods("collector");
     let deleted = collection
@@ -303,8 +319,59 @@ async fn dry_runs_are_denied_and_not_recorded() {
     assert!(games.requests("arena-0").await.is_empty());
 }
 
+/// The operator may not have set the label yet.
 #[tokio::test]
-async fn pods_without_the_label_or_without_a_game_deployment_are_removed() {
+async fn an_eviction_of_a_pod_without_the_label_is_denied_unless_the_policy_allows_it() {
+    let (installation, _replica) = installed().await;
+    let games = Games::new(&installation, &installation.namespace).await;
+    let mut unlabelled = games.pod("arena-0");
+    unlabelled["metadata"]["labels"] = json!({ "app": GAME });
+    games.run(&unlabelled).await;
+    let error = games.evict(JANE, "arena-0").await.unwrap_err();
+    assert_eq!(
+        (error.code, error.message),
+        (429, format!("{EVICTION}{}", games.kept("arena-0")))
+    );
+    assert_eq!(games.requests("arena-0").await.len(), 1);
+    games.change(&json!({ "disruption": { "policy": "Unguarded" } }));
+    games.evict(JANE, "arena-0").await.unwrap();
+    games.await_deleted("arena-0").await;
+}
+
+/// Otherwise, the operator would delete the pod at once, and the budget would not count.
+#[tokio::test]
+async fn a_budget_alone_decides_on_the_evictions_of_pods_without_a_hook() {
+    let (installation, _replica) = installed().await;
+    let games = Games::new(&installation, &installation.namespace).await;
+    for name in ["arena-0", "arena-1"] {
+        games.run(&games.pod(name)).await;
+    }
+    games.change(&json!({ "preDeleteUpdateStrategy": null }));
+    let selector = format!("--selector=app={GAME}");
+    let budget = [
+        "create",
+        "poddisruptionbudget",
+        "all",
+        &selector,
+        "--min-available=9",
+    ];
+    games.kubectl(&budget).unwrap();
+    let error = games.evict(JANE, "arena-0").await.unwrap_err();
+    assert_eq!(error.code, 429);
+    assert_has(&error.message, "disruption budget");
+    assert!(games.requests("arena-0").await.is_empty());
+    games.kubectl(&["delete", "poddisruptionbudget", "all"]).unwrap();
+    games.evict(JANE, "arena-0").await.unwrap();
+    games.await_deleted("arena-0").await;
+    games
+        .delete(JANE, "arena-1", &DeleteParams::default())
+        .await
+        .unwrap();
+    games.await_deleted("arena-1").await;
+}
+
+#[tokio::test]
+async fn pods_without_a_game_deployment_are_removed_and_those_without_the_label_can_be_deleted() {
     let (installation, _replica) = installed().await;
     let games = Games::new(&installation, &installation.namespace).await;
     for removal in ["evicted", "deleted"] {
@@ -314,7 +381,12 @@ async fn pods_without_the_label_or_without_a_game_deployment_are_removed() {
         other["metadata"]["labels"][REMOVAL_GUARD] = json!("Never");
         let mut orphan = games.pod(&format!("orphan-{removal}"));
         orphan["metadata"]["ownerReferences"] = json!([]);
-        for pod in [unlabelled, other, orphan] {
+        let removed = if removal == "evicted" {
+            vec![orphan]
+        } else {
+            vec![unlabelled, other, orphan]
+        };
+        for pod in removed {
             let name = games.run(&pod).await.metadata.name.unwrap();
             if removal == "evicted" {
                 games.evict(JANE, &name).await.unwrap();

@@ -386,7 +386,7 @@ fn authors_are_checked_with_failure_closed_where_the_api_server_can_select_hooks
 /// Without its own user, gamedeployment-operator could not delete guarded pods.
 #[test]
 fn the_removal_guard_is_off_unless_enabled_and_always_has_the_user_of_the_operator() {
-    let operator = "--workload-operator-user=system:serviceaccount:hookgate:gamedeployment-operator";
+    let operator = "--removal-operator-user=system:serviceaccount:hookgate:gamedeployment-operator";
     for (values, flags) in [
         ("log.level=info", vec![]),
         (
@@ -396,6 +396,15 @@ fn the_removal_guard_is_off_unless_enabled_and_always_has_the_user_of_the_operat
         (
             "admission.removalGuard.enabled=true,admission.workloadOperatorUsers={alice}",
             vec!["--removal-guard", "--workload-operator-user=alice"],
+        ),
+        (
+            "admission.removalGuard.enabled=true,admission.removalGuard.operatorUsers={bob},\
+             admission.workloadOperatorUsers={alice}",
+            vec![
+                "--removal-guard",
+                "--removal-operator-user=bob",
+                "--workload-operator-user=alice",
+            ],
         ),
     ] {
         let documents = rendered(&["--set", &format!("admission.enabled=true,{values}")]);
@@ -425,5 +434,53 @@ fn the_removal_guard_is_off_unless_enabled_and_always_has_the_user_of_the_operat
             path == "/removals" && webhook["failurePolicy"] == "Fail" && webhook["timeoutSeconds"] == 5
         });
         assert_eq!(guards.count(), if is_enabled { 3 } else { 0 }, "{values}");
+    }
+}
+
+/// Its own deletions need no webhook where the API server can tell them from others.
+#[test]
+fn the_removal_guard_is_not_called_for_deletions_by_the_operator_and_changes_no_other_check() {
+    let users = r#"["system:serviceaccount:hookgate:gamedeployment-operator"]"#;
+    for (kubernetes, values, users) in [
+        ("1.27.9", "log.level=info", None),
+        ("1.28.0", "log.level=info", Some(users)),
+        (
+            "1.28.0",
+            "admission.workloadOperatorUsers={alice}",
+            Some(r#"["alice"]"#),
+        ),
+        (
+            "1.28.0",
+            "admission.workloadOperatorUsers={alice},admission.removalGuard.operatorUsers={bob,eve}",
+            Some(r#"["bob","eve"]"#),
+        ),
+    ] {
+        let webhook = |name: &str, guard: bool| {
+            let set = format!("admission.enabled=true,admission.removalGuard.enabled={guard},{values}");
+            let documents = rendered(&["--kube-version", kubernetes, "--set", &set]);
+            let configurations = of_kind(&documents, "ValidatingWebhookConfiguration");
+            let webhooks = configurations[0]["webhooks"].as_array().unwrap();
+            let found = webhooks
+                .iter()
+                .find(|webhook| webhook["name"].as_str().unwrap().starts_with(name));
+            found.unwrap().clone()
+        };
+        let removals = webhook("removals.", true);
+        let conditions = removals["matchConditions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let by_the_operator = conditions
+            .iter()
+            .find(|condition| condition["name"] == "is-not-by-the-operator");
+        let expression = by_the_operator.map(|condition| condition["expression"].as_str().unwrap());
+        let wanted = users.map(|users| {
+            format!(
+                "!(request.userInfo.username in {users}) || !has(request.options) || \
+                 !has(request.options.preconditions) || !has(request.options.preconditions.uid)"
+            )
+        });
+        assert_eq!(expression, wanted.as_deref(), "{kubernetes} {values}");
+        assert_eq!(webhook("authors.", true), webhook("authors.", false));
     }
 }

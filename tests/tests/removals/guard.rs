@@ -248,7 +248,7 @@ async fn deleting_all_pods_replaces_each_when_it_is_empty() {
     let (succeeded, output) = guarded.kubectl(&["delete", "pod", "--all", "--wait=false"]);
     assert!(!succeeded);
     assert_eq!(
-        output.matches("there is no need to repeat it").count(),
+        output.matches("and expires in 15m unless it is repeated").count(),
         4,
         "{output}"
     );
@@ -289,4 +289,23 @@ async fn while_the_webhook_is_down_nothing_is_removed_until_the_namespace_disabl
     guarded.await_replaced(&before, 2).await;
     let workload = guarded.kubectl(&["get", "gamedeployment", GAME, "--output=name"]);
     assert!(workload.0, "{}", workload.1);
+}
+
+/// Older API servers call the webhook for the operator's deletions too.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_needs_no_webhook_to_delete_a_requested_pod_from_kubernetes_1_28_on() {
+    let mut guarded = Guarded::new("operator-alone").await;
+    let before = guarded.launch(2, json!({ "maxUnavailable": 2 })).await;
+    guarded.fleet.nodes.every_pod().set_players(1);
+    let pod = before.first().unwrap();
+    assert!(!guarded.kubectl(&["delete", "pod", pod, "--wait=false"]).0);
+    guarded.fleet.asked(1).await;
+    guarded.replica = None;
+    guarded.fleet.nodes.every_pod().set_players(0);
+    if guarded.fleet.control_plane.minor_version() < 28 {
+        guarded.fleet.says("ScaleBlocked", "WriteFailed").await;
+        assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
+        return;
+    }
+    guarded.await_replaced(&BTreeSet::from([pod.clone()]), 2).await;
 }
