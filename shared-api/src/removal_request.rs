@@ -189,6 +189,8 @@ impl RemovalRequests {
         if let Some(known) = self.0.iter_mut().find(|known| known.requester == requester) {
             known.type_ = type_;
             known.renew_time = Some(now.into());
+            // Otherwise, the repetition of an expired request would have no effect.
+            known.expiration_time = known.expiration_time.filter(|until| until.timestamp() > now);
             return Ok(());
         }
         if self.0.len() >= MAX_REQUESTS {
@@ -346,6 +348,21 @@ mod tests {
         let request = requests.of("taints").unwrap();
         assert_eq!(request.expires(SignedDuration::from_secs(60)), at(2000));
         assert_eq!(request.request_time, at(100).into());
+    }
+
+    #[test]
+    fn the_repetition_of_an_expired_request_is_valid_again() {
+        let mut requests = RemovalRequests::default();
+        let recorded = requests.record_until("jane", RemovalType::Manual, at(100), at(150));
+        recorded.unwrap();
+        requests.record("jane", RemovalType::Eviction, at(149)).unwrap();
+        let expires = |requests: &RemovalRequests| {
+            let request = requests.of("jane").unwrap();
+            request.expires(SignedDuration::from_secs(60))
+        };
+        assert_eq!(expires(&requests), at(150));
+        requests.record("jane", RemovalType::Eviction, at(150)).unwrap();
+        assert_eq!(expires(&requests), at(210));
     }
 
     #[test]
