@@ -137,6 +137,17 @@ impl<'i> Games<'i> {
         created.unwrap()
     }
 
+    /// Removes a pod, which is "evicted" or "deleted", and waits until it is gone.
+    async fn remove(&self, removal: &str, name: &str) {
+        let removed = match removal {
+            "evicted" => self.evict(JANE, name).await,
+            "deleted" => self.delete(JANE, name, &DeleteParams::default()).await,
+            other => panic!("{other}"),
+        };
+        removed.unwrap();
+        self.await_deleted(name).await;
+    }
+
     /// Creates a pod, and waits until it is ready.
     async fn run(&self, pod: &Value) -> Pod {
         let name = self.create(pod).await.metadata.name.unwrap();
@@ -388,12 +399,7 @@ async fn pods_without_a_game_deployment_are_removed_and_those_without_the_label_
         };
         for pod in removed {
             let name = games.run(&pod).await.metadata.name.unwrap();
-            if removal == "evicted" {
-                games.evict(JANE, &name).await.unwrap();
-            } else {
-                games.delete(JANE, &name, &DeleteParams::default()).await.unwrap();
-            }
-            games.await_deleted(&name).await;
+            games.remove(removal, &name).await;
         }
     }
 }
@@ -420,12 +426,7 @@ async fn pods_that_have_ended_have_no_node_or_skip_their_hooks_are_removed() {
         let annotation = json!({ "annotations": { SKIP_HOOK: pod.metadata.uid } });
         games.patch(JANE, &skipped, annotation).await.unwrap();
         for name in [finished, unscheduled, skipped] {
-            if removal == "evicted" {
-                games.evict(JANE, &name).await.unwrap();
-            } else {
-                games.delete(JANE, &name, &DeleteParams::default()).await.unwrap();
-            }
-            games.await_deleted(&name).await;
+            games.remove(removal, &name).await;
         }
     }
 }

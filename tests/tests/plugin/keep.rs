@@ -31,6 +31,18 @@ fn two_requests() -> String {
     requests.text()
 }
 
+/// Launches a workload with this policy and players on its pods, and requests the removal of the first pod.
+async fn requested(policy: &str) -> Fleet<'static> {
+    let fleet = fleet("plugin").await;
+    fleet.hook("empty", until_empty()).await;
+    fleet.launch(&guarded(policy)).await;
+    fleet.nodes.every_pod().set_players(1);
+    let names = fleet.names().await;
+    let requests = json!({ REMOVAL_REQUESTED: two_requests() });
+    fleet.annotate(names.first().unwrap(), requests).await;
+    fleet
+}
+
 async fn annotation_of(fleet: &Fleet<'_>, pod: &str) -> Option<String> {
     let pod = fleet.pods().get(pod).await.unwrap();
     pod.annotations().get(REMOVAL_REQUESTED).cloned()
@@ -38,16 +50,10 @@ async fn annotation_of(fleet: &Fleet<'_>, pod: &str) -> Option<String> {
 
 #[tokio::test]
 async fn a_pod_is_kept_once_all_its_requests_are_withdrawn() {
-    let fleet = fleet("plugin").await;
+    let fleet = requested("Ask").await;
     let plugin = Plugin { fleet: &fleet };
-    fleet.hook("empty", until_empty()).await;
-    fleet.launch(&guarded("Ask")).await;
-    fleet.nodes.every_pod().set_players(1);
     let names = fleet.names().await;
     let pod = names.first().unwrap();
-    fleet
-        .annotate(pod, json!({ REMOVAL_REQUESTED: two_requests() }))
-        .await;
     fleet.asked(1).await;
     fleet
         .until(|status| status.removal_requests.len() == 2 && status.pre_delete_hook_condition.len() == 1)
@@ -130,16 +136,10 @@ async fn requests_are_explained(plugin: &Plugin<'_>, pod: &str) {
 
 #[tokio::test]
 async fn requests_without_effect_are_explained_and_withdrawn_too() {
-    let fleet = fleet("plugin").await;
+    let fleet = requested("Unguarded").await;
     let plugin = Plugin { fleet: &fleet };
-    fleet.hook("empty", until_empty()).await;
-    fleet.launch(&guarded("Unguarded")).await;
-    fleet.nodes.every_pod().set_players(1);
     let names = fleet.names().await;
     let pod = names.first().unwrap();
-    fleet
-        .annotate(pod, json!({ REMOVAL_REQUESTED: two_requests() }))
-        .await;
     fleet.quiet().await;
     let ignored = "ignored, because spec.disruption.policy is Unguarded.";
     let why = plugin.ok(&format!("why {pod}")).await;
