@@ -4,18 +4,17 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use super::sweep::Sweep;
 use crate::NamespacedName;
 
 /// Time after a watch break during which arrivals are ignored: those verdicts may be as old as the break.
 const RELIST_WINDOW: Duration = Duration::from_secs(10);
-/// Smallest number of entries worth sweeping.
-const MIN_SWEEP: usize = 64;
 
 /// Observed verdicts by run: UID and arrival time.
 #[derive(Debug, Default)]
 pub(super) struct VerdictArrivals {
     seen: HashMap<NamespacedName, (String, Duration)>,
-    swept_at: usize,
+    sweep: Sweep,
 }
 
 impl VerdictArrivals {
@@ -47,9 +46,9 @@ impl VerdictArrivals {
 
     /// Drops deleted runs whenever the number of entries has doubled since the last sweep.
     pub(super) fn sweep(&mut self, is_there: impl Fn(&NamespacedName, &str) -> bool) {
-        if self.seen.len() >= MIN_SWEEP.max(2 * self.swept_at) {
+        if self.sweep.is_due(self.seen.len()) {
             self.seen.retain(|key, (uid, _)| is_there(key, uid));
-            self.swept_at = self.seen.len();
+            self.sweep.done(self.seen.len());
         }
     }
 }
@@ -57,6 +56,7 @@ impl VerdictArrivals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::sweep::MIN_SWEEP;
 
     #[test]
     fn an_arrival_counts_where_the_watch_was_not_catching_up() {

@@ -8,19 +8,17 @@ use gamedeployment_core::pod::Pod;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
 use shared_api::reason::WorkloadReason;
 
+use super::sweep::Sweep;
 use crate::request::{ApiCall, Request};
 use crate::store::Store;
 use crate::watch_event::Event;
-
-/// Smallest number of entries worth sweeping.
-const MIN_SWEEP: usize = 64;
 
 /// UIDs of the pods that this process has deleted, and the resource versions that its requests required: a request for
 /// another version has deleted nothing.
 #[derive(Debug, Default)]
 pub(super) struct LostPods {
     deleted: HashMap<String, String>,
-    swept_at: usize,
+    sweep: Sweep,
 }
 
 impl LostPods {
@@ -29,15 +27,15 @@ impl LostPods {
         if let ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))) = &request.call {
             let pod = delete.pod();
             self.deleted.insert(pod.uid.clone(), pod.resource_version.clone());
-            if self.deleted.len() >= MIN_SWEEP.max(2 * self.swept_at) {
+            if self.sweep.is_due(self.deleted.len()) {
                 let known: HashSet<&str> = pods.iter().map(|(_, pod)| pod.uid.as_str()).collect();
                 self.deleted.retain(|uid, _| known.contains(uid.as_str()));
-                self.swept_at = self.deleted.len();
+                self.sweep.done(self.deleted.len());
             }
         }
     }
 
-    /// Returns the warning about a pod that this event shows as deleted by somebody else, if it had players or could have
+    /// Returns the warning about a pod that this event shows as deleted by another client, if it had players or could have
     /// had some. `known`: the pod before the event.
     pub(super) fn warning(&self, known: &Pod, event: &Event<Pod>) -> Option<Warning> {
         let is_deleted = match event {
@@ -45,8 +43,7 @@ impl LostPods {
             Event::Delete(_, uid) => *uid == known.uid,
             Event::Init | Event::InitDone => false,
         };
-        let label = known.labels.get(REMOVAL_GUARD).map(String::as_str);
-        let is_guarded = label == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
+        let is_guarded = known.guard_label() == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
         let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
         let is_own = self.deleted.get(&known.uid) == Some(&known.resource_version);
         let is_lost = is_deleted && is_guarded && could_have_players && !is_own;
@@ -101,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guarded_pod_is_lost_when_somebody_else_deletes_it() {
+    fn a_guarded_pod_is_lost_when_another_client_deletes_it() {
         let known = pod(&json!({}));
         let terminating = Pod {
             terminating: true,
@@ -117,7 +114,7 @@ mod tests {
         assert!(!lost(Event::Apply(key(), known.clone())));
         let own = LostPods {
             deleted: HashMap::from([("one".to_owned(), "7".to_owned())]),
-            swept_at: 0,
+            sweep: Sweep::default(),
         };
         let event = Event::Apply(key(), terminating);
         assert_eq!(own.warning(&known, &event), None, "this process has deleted it");

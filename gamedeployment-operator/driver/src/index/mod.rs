@@ -6,6 +6,7 @@ mod lost_pods;
 mod nodes;
 mod questions;
 mod requested_names;
+mod sweep;
 mod templates;
 
 use std::collections::{BTreeSet, HashMap};

@@ -9,24 +9,23 @@ use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use shared_api::names::pod::QUESTION;
 
-/// Smallest number of entries worth sweeping.
-const MIN_SWEEP: usize = 64;
+use super::sweep::Sweep;
 
 /// New questions by UID of the pod.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     new: HashMap<String, String>,
-    swept_at: usize,
+    sweep: Sweep,
 }
 
 impl Questions {
     /// Records that a question is about to be noted on a pod. `pods` returns the UIDs of all pods.
     pub(crate) fn note<'p>(&mut self, pod: &str, question: &str, pods: impl FnOnce() -> HashSet<&'p str>) {
         self.new.insert(pod.to_owned(), question.to_owned());
-        if self.new.len() >= MIN_SWEEP.max(2 * self.swept_at) {
+        if self.sweep.is_due(self.new.len()) {
             let pods = pods();
             self.new.retain(|pod, _| pods.contains(pod.as_str()));
-            self.swept_at = self.new.len();
+            self.sweep.done(self.new.len());
         }
     }
 
@@ -51,6 +50,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::index::sweep::MIN_SWEEP;
 
     fn pod(uid: &str, question: &str) -> Pod {
         let object = json!({"metadata": {"uid": uid, "annotations": {(QUESTION): question}}});

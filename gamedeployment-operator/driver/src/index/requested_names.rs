@@ -7,18 +7,17 @@ use std::time::Duration;
 use gamedeployment_core::pod::Pod;
 use shared_api::names::pod::REMOVAL_REQUESTED;
 
+use super::sweep::Sweep;
 use crate::NamespacedName;
 
 /// Time for which a name is not used again, from the last event of the pod with a request.
 const RESERVED_FOR: Duration = Duration::from_mins(15);
-/// Smallest number of entries worth sweeping.
-const MIN_SWEEP: usize = 64;
 
 /// Names of pods with removal requests, and the times of their last events.
 #[derive(Debug, Default)]
 pub(super) struct RequestedNames {
     seen: HashMap<NamespacedName, Duration>,
-    swept_at: usize,
+    sweep: Sweep,
 }
 
 impl RequestedNames {
@@ -28,9 +27,9 @@ impl RequestedNames {
             return;
         }
         self.seen.insert(key.clone(), now);
-        if self.seen.len() >= MIN_SWEEP.max(2 * self.swept_at) {
+        if self.sweep.is_due(self.seen.len()) {
             self.seen.retain(|_, at| is_reserved(*at, now));
-            self.swept_at = self.seen.len();
+            self.sweep.done(self.seen.len());
         }
     }
 
