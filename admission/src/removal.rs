@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use shared_api::names::GROUP;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
 use shared_api::removal_request::{
-    InvalidRequests, RemovalRequest, RemovalRequests, RemovalType, TooManyRequests,
+    DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequest, RemovalRequests, RemovalType,
+    TooManyRequests,
 };
 
 use crate::review::{AdmissionDecision, AdmissionRequest};
@@ -22,9 +23,6 @@ use recent::RecentDenials;
 pub mod recent;
 pub mod record;
 
-/// Time for which a removal request is valid by default, in seconds: the default of
-/// `spec.disruption.requestExpirationSeconds`.
-const DEFAULT_EXPIRATION: i64 = 900;
 /// The repetition of a request is recorded only after this part of its validity. A drain repeats its evictions every
 /// 5 s.
 const RENEWED_AFTER: i32 = 4;
@@ -200,7 +198,9 @@ impl KeepingWorkload {
             return None;
         }
         let seconds = disruption.request_expiration_seconds;
-        Some(SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_EXPIRATION)))
+        Some(SignedDuration::from_secs(
+            seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS.into()),
+        ))
     }
 }
 
@@ -506,7 +506,7 @@ fn is_due(known: &RemovalRequest, now: Timestamp, validity: SignedDuration) -> b
     now.duration_since(last) >= validity / RENEWED_AFTER
 }
 
-/// Formats a duration in its largest whole unit of which there are at least two.
+/// Formats a duration in hours, minutes or seconds: the largest unit that divides it, from two units on.
 fn short(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let units = [(3600, 'h'), (60, 'm')];

@@ -15,6 +15,8 @@ use crate::time::Time;
 
 /// Version of the annotation's format.
 const VERSION: u32 = 1;
+/// Seconds for which a request is valid after its last repetition, unless `requestExpirationSeconds` is set.
+pub const DEFAULT_EXPIRATION_SECONDS: i32 = 900;
 /// Maximum number of requests for a pod.
 pub const MAX_REQUESTS: usize = 8;
 /// Maximum length of the annotation in bytes.

@@ -314,7 +314,10 @@ fn the_default_expiration_is_that_of_the_workload() {
     }))
     .unwrap();
     let expiration = Workload::read(&game).unwrap().disruption.request_expiration;
-    assert_eq!(expiration, SignedDuration::from_secs(DEFAULT_EXPIRATION));
+    assert_eq!(
+        expiration,
+        SignedDuration::from_secs(DEFAULT_EXPIRATION_SECONDS.into())
+    );
 }
 
 fn at(second: i64) -> Timestamp {

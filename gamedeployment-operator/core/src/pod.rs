@@ -205,6 +205,11 @@ impl Pod {
         label.unwrap_or_else(|| self.name.rsplit('-').next().unwrap_or_default())
     }
 
+    /// Returns the value of the guard label.
+    pub fn guard_label(&self) -> Option<&str> {
+        self.labels.get(names::pod::REMOVAL_GUARD).map(String::as_str)
+    }
+
     /// Returns an annotation that decisions use.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
+use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
 use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests};
 
 use crate::facts::{Facts, PodFacts};
@@ -18,8 +18,8 @@ use crate::workload::{DisruptionPolicy, Workload};
 pub enum Removal {
     /// At least one request is valid.
     Requested(Vec<RemovalRequest>),
-    /// The annotation is not valid, and is ignored: a pod must not be deleted because of a text that nobody
-    /// understands.
+    /// The annotation is not valid, and is ignored: a pod must not be deleted because of a text that
+    /// cannot be parsed.
     Invalid(InvalidRequests),
 }
 
@@ -56,10 +56,7 @@ impl Removal {
 pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
     let is_guarded = facts.workload.disruption.policy == DisruptionPolicy::Ask;
     let value = is_guarded.then_some(REMOVAL_GUARD_ASK);
-    let is_wrong = |pod: &&PodFacts<'_>| {
-        let label = pod.pod.labels.get(REMOVAL_GUARD);
-        !pod.unread && label.map(String::as_str) != value
-    };
+    let is_wrong = |pod: &&PodFacts<'_>| !pod.unread && pod.pod.guard_label() != value;
     let wrong: Vec<&PodFacts<'_>> = facts.pods.iter().filter(is_wrong).collect();
     if wrong.is_empty() {
         return Vec::new();

@@ -326,7 +326,7 @@ fn kept_runs(facts: &Facts<'_>) -> String {
     }
 }
 
-/// Formats the removal requests that are ignored because nobody can read them.
+/// Formats the removal requests that are ignored because they cannot be parsed.
 fn invalid_requests(facts: &Facts<'_>) -> String {
     let invalid = facts.pods.iter().filter_map(|pod| match pod.removal.as_deref()? {
         Removal::Invalid(invalid) => Some((pod.pod.name.as_str(), invalid)),

@@ -155,6 +155,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     if let Some(canary) = &mut canary {
         canary.revision.clone_from(&current);
     }
+    let gauges = gauges(facts, findings, &waiting);
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,
         // Derived from the conditions later.
@@ -166,7 +167,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         updated_replicas: updated(facts.with_spec_template().count()),
         updated_ready_replicas: updated(updated_ready.count()),
         hook_pending_replicas: number(waiting.count()),
-        removal_pending_replicas: number(removals::group(facts).pods),
+        removal_pending_replicas: number(gauges.removals.pods),
         surge_replicas: number(findings.counts.surging()),
         update_revision,
         current_revision: current,
@@ -197,7 +198,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     StatusReport {
         status,
         warnings,
-        gauges: Some(gauges(facts, findings, &waiting)),
+        gauges: Some(gauges),
         wake,
     }
 }

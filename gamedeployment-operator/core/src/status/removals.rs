@@ -1,6 +1,7 @@
 //! Removal requests in the status.
 
 use shared_api::game_deployment::RemovalRequestStatus;
+use shared_api::removal_request::RemovalRequest;
 
 use super::Findings;
 use super::waiting::Waiting;
@@ -30,30 +31,23 @@ pub(super) fn entries(
     findings: &Findings<'_>,
     waiting: &Waiting<'_>,
 ) -> Vec<RemovalRequestStatus> {
-    let mut entries = Vec::new();
-    for pod in &facts.pods {
-        let requests = pod.removal.as_deref().map_or(&[][..], Removal::requests);
-        let message = if requests.is_empty() {
-            None
-        } else {
-            message(pod, findings, waiting)
-        };
-        entries.extend(requests.iter().map(|request| RemovalRequestStatus {
-            pod_name: pod.pod.name.clone(),
-            pod_uid: pod.pod.uid.clone(),
-            requester: request.requester.clone(),
-            type_: request.type_.as_str().to_owned(),
-            request_time: request.request_time,
-            message: message.clone(),
-        }));
-    }
-    let key = |entry: &RemovalRequestStatus| {
-        let (pod, requester) = (entry.pod_name.clone(), entry.requester.clone());
-        (entry.request_time, pod, requester)
+    let mut requests: Vec<_> = (facts.pods.iter())
+        .flat_map(|pod| {
+            let requests = pod.removal.as_deref().map_or(&[][..], Removal::requests);
+            requests.iter().map(move |request| (pod, request))
+        })
+        .collect();
+    requests.sort_by_key(|(pod, request)| (request.request_time, &pod.pod.name, &request.requester));
+    requests.truncate(MAX_ENTRIES);
+    let entry = |(pod, request): (&PodFacts<'_>, &RemovalRequest)| RemovalRequestStatus {
+        pod_name: pod.pod.name.clone(),
+        pod_uid: pod.pod.uid.clone(),
+        requester: request.requester.clone(),
+        type_: request.type_.as_str().to_owned(),
+        request_time: request.request_time,
+        message: message(pod, findings, waiting),
     };
-    entries.sort_by_cached_key(key);
-    entries.truncate(MAX_ENTRIES);
-    entries
+    requests.into_iter().map(entry).collect()
 }
 
 /// Returns why a pod whose removal is requested has not been deleted yet.

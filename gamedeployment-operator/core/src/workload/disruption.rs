@@ -2,11 +2,9 @@
 
 use jiff::SignedDuration;
 use shared_api::game_deployment::Disruption as Spec;
+use shared_api::removal_request::DEFAULT_EXPIRATION_SECONDS;
 
 use super::FieldError;
-
-/// Seconds for which a removal request is valid by default.
-const DEFAULT_EXPIRATION: i32 = 900;
 
 /// Handling of removals that the operator has not decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +35,7 @@ pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disru
         }
     };
     let seconds = spec.and_then(|spec| spec.request_expiration_seconds);
-    let seconds = seconds.unwrap_or(DEFAULT_EXPIRATION);
+    let seconds = seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS);
     if !(60..=86_400).contains(&seconds) {
         problems.push(FieldError::new(
             "spec.disruption.requestExpirationSeconds",

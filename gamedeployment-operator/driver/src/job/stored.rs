@@ -41,7 +41,7 @@ pub(super) enum ExpectedPod {
     New(String, String),
     /// Annotation `chosen-for`.
     Selection(Option<String>),
-    /// Whether it has the label of guarded pods.
+    /// Whether the guard label is set.
     Guard(bool),
     /// Annotation `hook-question`.
     Question(String),
@@ -169,10 +169,7 @@ impl ExpectedPod {
                 pod.revision() == revision && pod.controller.as_deref() == Some(controller)
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
-            Self::Guard(is_set) => {
-                let label = pod.labels.get(annotation::REMOVAL_GUARD).map(String::as_str);
-                label == is_set.then_some(annotation::REMOVAL_GUARD_ASK)
-            }
+            Self::Guard(is_set) => pod.guard_label() == is_set.then_some(annotation::REMOVAL_GUARD_ASK),
             Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
             Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),
