@@ -19,6 +19,7 @@ use crate::workload::UpdateType;
 
 mod timer;
 
+pub(crate) use timer::reported_obstacle;
 pub use timer::{advance_timer, advanced, describe};
 
 /// Time limit of a rollout, from the recorded timer.

@@ -55,7 +55,7 @@ pub fn advance_timer(
     if limit > elapsed(&timer) {
         timer.obstacle = None;
     } else if !was_exceeded {
-        timer.obstacle = reported(facts);
+        timer.obstacle = reported_obstacle(facts);
         // A higher limit gives the difference.
         timer.elapsed_milliseconds = milliseconds(limit);
     }
@@ -126,12 +126,12 @@ pub(super) fn obstacle(facts: &Facts<'_>) -> Option<String> {
     if is_recorded {
         timer.obstacle.clone()
     } else {
-        reported(facts)
+        reported_obstacle(facts)
     }
 }
 
 /// Returns the obstacle that the status reports to the update, or to the writes of pods that it needs.
-fn reported(facts: &Facts<'_>) -> Option<String> {
+pub(crate) fn reported_obstacle(facts: &Facts<'_>) -> Option<String> {
     let status = facts.view.object.status.as_ref()?;
     let is_obstacle = |known: &&Condition| {
         let is_of_update = known.type_ == WorkloadCondition::UpdateBlocked.as_str()

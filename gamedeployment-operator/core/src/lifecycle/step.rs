@@ -8,7 +8,7 @@ use super::attempt::{self, RunProblem};
 use super::new_pod;
 use super::rollout::{Stepper, worse};
 use super::{Wait, requested_retry, terminate};
-use crate::deadline::Deadline;
+use crate::deadline::{self, Deadline};
 use crate::gate::{HookBlocker, NewRun, Run};
 use crate::plan::{Action, RunRef, Warning};
 use crate::plural::form;
@@ -131,12 +131,10 @@ impl Stepper<'_, '_> {
     /// Creates the recorded HookRun of an attempt. If it would have another spec by now, records that first.
     fn create(&mut self, hook: &LifecycleHook, entry: &mut LifecycleHookStatus, name: &str) {
         if self.is_overdue(hook, entry) {
-            return self.end(
-                hook,
-                entry,
-                Phase::Failed,
-                &format!("HookRun {name} does not exist"),
-            );
+            let obstacle = deadline::reported_obstacle(self.facts);
+            let obstacle = obstacle.map_or_else(String::new, |obstacle| format!("; {obstacle}"));
+            let why = format!("HookRun {name} does not exist{obstacle}");
+            return self.end(hook, entry, Phase::Failed, &why);
         }
         let wanted = match attempt::new_run(self.facts, &self.revisions, hook, entry.attempts) {
             Ok(wanted) => wanted,

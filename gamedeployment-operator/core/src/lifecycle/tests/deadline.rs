@@ -5,6 +5,7 @@ use shared_api::Phase;
 use shared_api::game_deployment::LifecycleHookPhase;
 
 use super::world::{World, hook};
+use crate::view::WriteErrors;
 
 const EXCEEDED: &str = "ProgressDeadlineExceeded";
 
@@ -741,4 +742,25 @@ fn the_start_of_the_last_pods_counts_with_on_delete_too() {
     world.pass(600);
     world.settle();
     assert_exceeded(&world);
+}
+
+#[test]
+fn a_hook_whose_run_cannot_be_created_in_time_says_why() {
+    let mut before = hook("before", &json!("Pre"));
+    before["timeoutSeconds"] = json!(60);
+    let mut world = World::new(2, &[before]);
+    world.write_errors = Some(WriteErrors {
+        updating: Some("failed to create a HookRun: denied (403)".to_owned()),
+        ..WriteErrors::default()
+    });
+    world.settle();
+    assert_eq!(world.phase("before"), LifecycleHookPhase::Running);
+    world.pass(60);
+    world.settle();
+    // No write is rejected any more.
+    world.write_errors = None;
+    world.settle();
+    let message = world.message("Progressing");
+    let expected = "does not exist; WriteFailed: failed to create a HookRun: denied (403)";
+    assert!(message.contains(expected), "{message}");
 }

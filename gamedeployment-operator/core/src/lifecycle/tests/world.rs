@@ -155,8 +155,9 @@ impl World {
         };
         let mut plan = decide(&view, self.now);
         // The driver backs off from a dry run that was refused.
-        let is_refused =
-            |action: &Action| matches!(action, Action::DryRunPod(..)) && self.write_errors.is_some();
+        let is_refused = |action: &Action| {
+            matches!(action, Action::DryRunPod(..) | Action::CreateRun(_)) && self.write_errors.is_some()
+        };
         plan.actions.retain(|action| !is_refused(action));
         plan
     }
