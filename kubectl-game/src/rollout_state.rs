@@ -17,13 +17,16 @@ pub(crate) enum RolloutState {
     Complete(String),
     /// The workload continues automatically, or after it is resumed. Hooks with errors may recover.
     Waiting(String),
-    /// A person must act.
+    /// A person must act, or the workload is being deleted.
     Blocked(String),
 }
 
 impl RolloutState {
     /// Returns the state of a workload.
     pub(crate) fn of(game: &GameDeployment) -> Self {
+        if let Some(words) = being_deleted(game) {
+            return Self::Blocked(words);
+        }
         if let Some(message) = unseen(game) {
             return Self::Waiting(format!("Unseen: {message}"));
         }
@@ -49,6 +52,19 @@ impl RolloutState {
             _ => Self::Waiting(words),
         }
     }
+}
+
+/// Returns a message if the workload is being deleted: it will never match its spec.
+fn being_deleted(game: &GameDeployment) -> Option<String> {
+    game.metadata.deletion_timestamp.as_ref()?;
+    let status = status_of(game);
+    let deleting = WorkloadReason::Deleting.as_str();
+    let reported =
+        condition(&status, WorkloadCondition::Progressing).filter(|found| found.reason == deleting);
+    let message = reported.map_or("the GameDeployment is being deleted", |found| {
+        found.message.as_str()
+    });
+    Some(format!("{deleting}: {message}"))
 }
 
 /// Returns the state that the conditions of a blocked workload report, if any. Waits only if that may end every one of
@@ -238,6 +254,24 @@ mod tests {
         assert_eq!(state, "blocked");
         assert!(words.starts_with("HookUnsuccessful: "), "{words}");
         assert!(words.contains("; pod arena-b4n8c: HookRun "), "{words}");
+    }
+
+    #[test]
+    fn a_workload_that_is_being_deleted_is_never_complete() {
+        let before = "Deleting: the GameDeployment is being deleted".to_owned();
+        for snapshot in [samples::complete(), samples::refused()] {
+            assert_eq!(
+                judged(&samples::being_deleted(snapshot, true).game),
+                ("blocked", before.clone()),
+                "the status is of the time before"
+            );
+        }
+        let words = "the GameDeployment is being deleted; 1 pod is left; running the hook of arena-x7k2p";
+        let reported = samples::with_condition("Progressing", "True", "Deleting", words);
+        let mut game = samples::being_deleted(reported, true).game;
+        assert_eq!(judged(&game), ("blocked", format!("Deleting: {words}")));
+        game.metadata.generation = Some(4);
+        assert_eq!(judged(&game).0, "blocked", "no operator is needed to see it");
     }
 
     #[test]

@@ -278,6 +278,9 @@ reasons! {
         HooksResolved,
         /// Pods are being created or deleted.
         Scaling,
+        /// The GameDeployment is being deleted: its pods are deleted first, each after its `PreDelete` hook has
+        /// succeeded.
+        Deleting,
         /// The update type is `OnDelete`: a pod is updated once it is deleted.
         WaitingForDeletion,
         /// Every lifecycle hook of the rollout succeeded.

@@ -5,7 +5,7 @@ use crate::gate::PodRef;
 use crate::plan::{Action, PodGroup};
 use crate::pod::Pod;
 use crate::view::View;
-use crate::workload::Workload;
+use crate::workload::{Lifetime, Workload};
 
 /// The workload's pods.
 #[derive(Debug)]
@@ -50,7 +50,8 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
                     actions.push(Action::ReleasePod(PodRef::of(pod)));
                 }
             }
-            None if selected && pod.is_active() => {
+            // A workload that is being deleted adopts nothing.
+            None if selected && pod.is_active() && workload.lifetime == Lifetime::Live => {
                 claimed.adopted.push(pod);
                 actions.push(Action::AdoptPod(PodRef::of(pod)));
             }

@@ -13,6 +13,7 @@ use crate::claim::{Claim, claim};
 use crate::counts;
 use crate::creation;
 use crate::deadline::Deadline;
+use crate::deletion;
 use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
@@ -21,10 +22,11 @@ use crate::grant;
 use crate::history;
 use crate::history_limit;
 use crate::lifecycle::{self, HookProgress};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, FinalizerRemoval, Plan};
 use crate::pod::Pod;
 use crate::recreate::Recreate;
 use crate::removal;
+use crate::revision::Revision;
 use crate::rollback;
 use crate::rollout;
 use crate::run_gc;
@@ -37,11 +39,10 @@ use crate::workload::{FieldError, Workload};
 /// Computes the plan for one workload.
 #[must_use]
 pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
-    let mut plan = Plan::default();
-    if view.object.metadata.deletion_timestamp.is_some() {
-        // The garbage collector deletes the pods along with the workload.
-        return plan;
+    if deletion::is_requested(view.object) {
+        return decide_on_deletion(view, now);
     }
+    let mut plan = Plan::default();
     let (mut workload, problems) = Workload::examine(view.object);
     if !problems.iter().all(FieldError::is_of_template) {
         return plan.reporting(status::refuse(view, &problems, now));
@@ -57,20 +58,52 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     workload.paused &= !history.rollback.is_some_and(|rollback| rollback.ignores_pause);
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
-    // At most one write to the workload per plan: each carries the resource version that the decision is
-    // based on.
-    if !plan.actions.contains(&Action::Pause) {
-        plan.actions.extend(run_gc::reset_retry(&facts));
-    }
-    plan.actions.extend(run_gc::remove(&facts, &findings));
-    let labelled = removal::label_pods(&facts, &plan.actions);
-    plan.actions.extend(labelled);
+    let finalizer = deletion::follow_policy(&facts);
+    conclude(&facts, &findings, finalizer, &mut plan);
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
     }
     plan.reporting(status::report(&facts, &findings))
 }
 
+/// Computes the plan for a workload that is being deleted.
+fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
+    let mut plan = Plan::default();
+    if !deletion::has_finalizer(view.object) {
+        // The garbage collector deletes the pods along with the workload.
+        return plan;
+    }
+    let (workload, problems) = Workload::examine(view.object);
+    let removal = deletion::removal(view, &workload, &problems);
+    let finalizer = removal.clone().map(Action::RemoveFinalizer);
+    let is_valid = problems.iter().all(FieldError::is_of_template);
+    if !is_valid || removal == Some(FinalizerRemoval::Unasked) {
+        plan.actions.extend(finalizer);
+        return plan.reporting(status::refuse(view, &problems, now));
+    }
+    let workload = workload.to_delete();
+    let (claimed, released) = claim(view, &workload);
+    plan.add(released);
+    let placeholder = Revision::unrecorded(workload.template.clone(), &workload.name);
+    let history = history::at_deletion(view, &workload, &claimed, &placeholder);
+    let facts = Facts::new(view, &workload, history, &claimed.active, now);
+    let findings = decide_on_pods(&facts, &claimed, &mut plan);
+    conclude(&facts, &findings, finalizer, &mut plan);
+    plan.reporting(status::report(&facts, &findings))
+}
+
+/// Adds the writes that follow the decisions on all pods.
+fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action>, plan: &mut Plan) {
+    // At most one write to the workload per plan: each carries the resource version that the decision is
+    // based on.
+    if !plan.actions.contains(&Action::Pause) {
+        plan.actions
+            .extend(finalizer.or_else(|| run_gc::reset_retry(facts)));
+    }
+    plan.actions.extend(run_gc::remove(facts, findings));
+    let labelled = removal::label_pods(facts, &plan.actions);
+    plan.actions.extend(labelled);
+}
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let progress = counts::rollout_progress(facts);
@@ -115,7 +148,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     if let Some(recreate) = recreate {
         recreate.limit(facts, &mut diff);
     }
-    if rollback.is_held {
+    if rollback.is_held || deletion::holds_creations(facts) {
         (diff.create_old, diff.create_updated) = (0, 0);
     }
 

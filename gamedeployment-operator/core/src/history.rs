@@ -40,6 +40,8 @@ pub enum Unrecorded {
     Invalid(Vec<FieldError>),
     /// The API server rejects the revision; holds its message.
     Refused(String),
+    /// The workload is being deleted.
+    BeingDeleted,
 }
 
 /// A revision with everything derived from it for its pods. Cached because templates are large and pods are
@@ -113,6 +115,20 @@ pub fn resolve_revisions<'a>(
         }
     });
     (history, actions)
+}
+
+/// Returns the history of a workload that is being deleted: nothing is recorded, and nothing is updated. `placeholder`
+/// takes the place of the current revision if the garbage collector has deleted all revisions.
+#[must_use]
+pub fn at_deletion<'a>(
+    view: &View<'a>,
+    workload: &Workload,
+    claimed: &Claim<'_>,
+    placeholder: &'a Revision,
+) -> History<'a> {
+    let by_name = by_name(&known(view, workload));
+    let current = current(view, claimed, &by_name).unwrap_or(placeholder);
+    History::new(by_name, current, current, Some(Unrecorded::BeingDeleted))
 }
 
 /// Returns the history while the revision of the spec's template is not recorded.

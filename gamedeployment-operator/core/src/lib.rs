@@ -17,7 +17,7 @@
 //! | [`scale`] | number of pods to create and delete; [`counts`]: its counts; [`rank`]: deletion order |
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
 //! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
-//! | [`removal`] | requests of others to remove a pod |
+//! | [`removal`] | requests of others to remove a pod; [`deletion`]: deletion of the workload itself |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
@@ -44,6 +44,7 @@ pub mod counts;
 pub mod creation;
 pub mod deadline;
 pub mod decide;
+pub mod deletion;
 pub mod digest;
 pub mod dry_run;
 pub mod ended;

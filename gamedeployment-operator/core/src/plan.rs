@@ -129,6 +129,19 @@ pub enum Action {
     ResetRetry(Vec<HookKind>),
     /// Set `updateStrategy.paused` to true, for a canary step.
     Pause,
+    /// Add the finalizer [`ASK_BEFORE_REMOVAL`](shared_api::names::workload::ASK_BEFORE_REMOVAL) to the workload.
+    AddFinalizer,
+    /// Remove this finalizer.
+    RemoveFinalizer(FinalizerRemoval),
+}
+
+/// Reason why the finalizer of a workload is removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FinalizerRemoval {
+    /// No hook runs for the pods: they are not guarded, or are left behind.
+    Unasked,
+    /// No pod is left. A list of the pods with this selector must confirm it.
+    NoPods(String),
 }
 
 /// A ControllerRevision to create.
@@ -369,7 +382,9 @@ impl Plan {
                 | Action::CreateRun(_)
                 | Action::TerminateRun(_)
                 | Action::ResetRetry(_)
-                | Action::Pause => &mut changes,
+                | Action::Pause
+                | Action::AddFinalizer
+                | Action::RemoveFinalizer(_) => &mut changes,
             };
             let stays = *left > 0;
             *left = left.saturating_sub(1);

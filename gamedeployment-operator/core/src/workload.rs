@@ -128,6 +128,17 @@ pub struct Workload {
     pub indexes: Option<IndexRange>,
     /// Handling of removals by others.
     pub disruption: Disruption,
+    /// Whether the workload is being deleted.
+    pub lifetime: Lifetime,
+}
+
+/// Whether a workload is being deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lifetime {
+    /// It is not.
+    Live,
+    /// It is, and its pods are deleted before it.
+    Ending,
 }
 
 impl Workload {
@@ -235,8 +246,31 @@ impl Workload {
             cost_order: CostOrder::read(annotations.get(names::workload::COST_ORDER).map(String::as_str)),
             indexes,
             disruption: disruption::read(spec.disruption.as_ref(), &mut problems),
+            lifetime: Lifetime::Live,
         };
         (workload, problems)
+    }
+
+    /// Makes all pods surplus, and ends every rollout, because the workload is being deleted.
+    #[must_use]
+    pub fn to_delete(self) -> Self {
+        Self {
+            lifetime: Lifetime::Ending,
+            replicas: 0,
+            pods_to_delete: BTreeSet::new(),
+            update: UpdateType::OnDelete,
+            partition: Amount::Count(0),
+            max_surge: 0,
+            timeout: None,
+            steps: Vec::new(),
+            post_in_place: Hook {
+                step: None,
+                ..self.post_in_place
+            },
+            lifecycle_hooks: Vec::new(),
+            indexes: None,
+            ..self
+        }
     }
 
     /// Returns the hook of this kind.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::decide::decide;
+use gamedeployment_core::deletion;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::plan::{self, Plan};
 use gamedeployment_core::pod::Pod;
@@ -255,7 +256,11 @@ impl Driver {
         }
         let report = plan.gauges.and_then(|gauges| {
             let status = plan.status.as_deref().or(object.status.as_ref())?.clone();
-            let wanted = object.spec.replicas.unwrap_or(1);
+            let wanted = if deletion::is_requested(&object) {
+                0
+            } else {
+                object.spec.replicas.unwrap_or(1)
+            };
             Some(Box::new(MetricsReport {
                 wanted,
                 status,

@@ -92,6 +92,9 @@ pub enum ApiCall {
     WriteStatus(Box<GameDeploymentStatus>),
     /// Reads an object, bypassing the cache. Returns [`Response::Object`] or [`RequestError::Gone`].
     Read(ObjectKind, NamespacedName),
+    /// Lists the pods of the workload's namespace with this selector, bypassing the cache. Returns an active pod that
+    /// the workload controls as [`Response::Object`], or [`Response::Gone`] without one.
+    FindPod(String),
     /// Reads a node, bypassing the cache. Returns [`Response::Node`] or [`RequestError::Gone`].
     ReadNode(String),
     /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns

@@ -82,11 +82,15 @@ impl Caller {
                 let namespace = target.as_ref().map_or("", |target| target.key.0.as_str());
                 self.read_node(namespace, &name).await
             }
+            (ApiCall::FindPod(selector), Some(target)) => self.find_pod(&target, &selector).await,
             (ApiCall::Act(action), Some(target)) => self.act(&target, action, until).await,
             (ApiCall::DeleteRuns(runs), Some(target)) => self.delete_runs(&target, &runs).await,
             (ApiCall::WriteStatus(status), Some(target)) => self.write_status(&target, &status).await,
-            (ApiCall::Act(_) | ApiCall::DeleteRuns(_) | ApiCall::WriteStatus(_), None) => {
-                return Err(RequestError::Refused("a write without a workload".to_owned()));
+            (
+                ApiCall::FindPod(_) | ApiCall::Act(_) | ApiCall::DeleteRuns(_) | ApiCall::WriteStatus(_),
+                None,
+            ) => {
+                return Err(RequestError::Refused("a call without its workload".to_owned()));
             }
         };
         answer.map_err(|error| match error {
@@ -142,6 +146,8 @@ impl Caller {
             Action::TerminateRun(run) => self.terminate_run(target, run).await,
             Action::ResetRetry(kinds) => self.reset_retry(target, &kinds).await,
             Action::Pause => self.pause(target).await,
+            Action::AddFinalizer => self.set_finalizer(target, true).await,
+            Action::RemoveFinalizer(_) => self.set_finalizer(target, false).await,
         }
     }
 

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, PodRef, Update};
 use gamedeployment_core::plan::{Finished, PodChange};
-use gamedeployment_driver::request::{ReconcileTarget, Response};
+use gamedeployment_driver::request::{Object, ReconcileTarget, Response};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions};
 use operator_runtime::calls::CallError;
 use operator_runtime::objects;
 use serde_json::{Value, json};
@@ -19,6 +19,28 @@ use crate::metrics::How;
 use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
 impl Caller {
+    /// Lists the pods with this selector, bypassing the cache. Returns an active one that the workload controls.
+    pub(super) async fn find_pod(
+        &self,
+        target: &ReconcileTarget,
+        selector: &str,
+    ) -> Result<Response, CallError> {
+        const STEP: &str = "list the pods";
+        let api = self.api::<Pod>(target);
+        let list = ListParams::default().labels(selector);
+        let found = self.calls.call(&target.key.0, STEP, api.list(&list)).await?;
+        for pod in found.items {
+            let response = of_pod(STEP, pod)?;
+            if let Response::Object(Object::Pod(_, pod)) = &response
+                && pod.is_active()
+                && pod.controller.as_deref() == Some(target.uid())
+            {
+                return Ok(response);
+            }
+        }
+        Ok(Response::Gone)
+    }
+
     /// Patches a pod, with the UID and resource version of the decision as preconditions.
     async fn patch(
         &self,

@@ -1,5 +1,5 @@
-//! Writes to the workload itself: its status, and `retry` and `paused`, the only fields of its spec that the
-//! operator sets.
+//! Writes to the workload itself: its status, its finalizer, and `retry` and `paused`, the only fields of its spec that
+//! the operator sets.
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload;
@@ -12,6 +12,7 @@ use kube::{Api, Resource};
 use operator_runtime::calls::CallError;
 use operator_runtime::patch::replacing;
 use serde_json::{Value, json};
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::{WorkloadCondition, WorkloadPhase, WorkloadReason};
 use shared_api::time::Time;
@@ -39,6 +40,25 @@ impl Caller {
         let patch = json!({ "spec": { "updateStrategy": { "paused": true } } });
         self.patch_workload(target, "pause for a canary step", None, patch)
             .await
+    }
+
+    /// Adds the finalizer of a workload with guarded pods, or removes it. The finalizers of others stay.
+    pub(super) async fn set_finalizer(
+        &self,
+        target: &ReconcileTarget,
+        is_set: bool,
+    ) -> Result<Response, CallError> {
+        let known = target.object.metadata.finalizers.iter().flatten();
+        let mut finalizers: Vec<&str> = known.map(String::as_str).collect();
+        finalizers.retain(|known| *known != ASK_BEFORE_REMOVAL);
+        finalizers.extend(is_set.then_some(ASK_BEFORE_REMOVAL));
+        let patch = json!({ "metadata": { "finalizers": finalizers } });
+        let step = if is_set {
+            "add the finalizer"
+        } else {
+            "remove the finalizer"
+        };
+        self.patch_workload(target, step, None, patch).await
     }
 
     pub(super) async fn write_status(
@@ -117,7 +137,8 @@ impl Caller {
         mut patch: Value,
     ) -> Result<Response, CallError> {
         let metadata = &target.object.metadata;
-        patch["metadata"] = json!({ "uid": metadata.uid, "resourceVersion": metadata.resource_version });
+        patch["metadata"]["uid"] = json!(metadata.uid);
+        patch["metadata"]["resourceVersion"] = json!(metadata.resource_version);
         let api = self.api::<GameDeployment>(target);
         let name = &target.key.1;
         let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
@@ -127,6 +148,13 @@ impl Caller {
                 None => api.patch(name, &params, &patch).await,
             }
         };
-        Ok(of_workload(self.calls.call(&target.key.0, step, call).await?))
+        let object = self.calls.call(&target.key.0, step, call).await?;
+        let metadata = object.meta();
+        let holds = metadata.finalizers.as_ref().is_some_and(|held| !held.is_empty());
+        if metadata.deletion_timestamp.is_some() && !holds {
+            // The API server has deleted it.
+            return Ok(Response::Gone);
+        }
+        Ok(of_workload(object))
     }
 }

@@ -90,7 +90,9 @@ impl Timed {
             | Action::DeleteRun(_)
             | Action::TerminateRun(_)
             | Action::ResetRetry(_)
-            | Action::Pause => None,
+            | Action::Pause
+            | Action::AddFinalizer
+            | Action::RemoveFinalizer(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `kubectl game keep`: withdraws the removal requests of a pod.
 
 use clap::Args;
+use gamedeployment_core::deletion;
 use gamedeployment_core::workload::{DisruptionPolicy, Workload};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
@@ -53,6 +54,7 @@ impl Keep {
         // The GameDeployment of a terminating pod may be gone.
         withdraw(&pod, requester)?;
         let game: GameDeployment = cluster.get(&owner_of(&pod)?).await?;
+        check_lasting(&pod, &game)?;
         let uid = pod.uid().unwrap_or_default();
         let withdrawal = cluster
             .change(name, |now: &Pod| {
@@ -64,6 +66,18 @@ impl Keep {
         print_answer(&answer.message, &answer.next);
         DONE
     }
+}
+
+/// Fails if the pod is deleted with its workload, whoever requests its removal.
+fn check_lasting(pod: &Pod, game: &GameDeployment) -> Result<(), Failure> {
+    if !deletion::is_requested(game) {
+        return Ok(());
+    }
+    Err(Failure::Refused(format!(
+        "pod {} cannot be kept, because GameDeployment {} is being deleted",
+        pod.name_any(),
+        game.name_any()
+    )))
 }
 
 /// Returns the patch that withdraws requests, and these requests; or why there is nothing to withdraw.
@@ -317,6 +331,18 @@ mod tests {
              be parsed: expected value at line 1 column 1."
         );
         assert_eq!(next, [WHY]);
+    }
+
+    #[test]
+    fn pods_of_a_workload_that_is_being_deleted_cannot_be_kept() {
+        let pod = requested(&[("drain", RemovalType::Eviction, 60)]);
+        let live = samples::complete();
+        assert!(check_lasting(&pod, &live.game).is_ok());
+        let deleted = samples::being_deleted(live, true).game;
+        assert_eq!(
+            check_lasting(&pod, &deleted).unwrap_err().to_string(),
+            "pod arena-x7k2p cannot be kept, because GameDeployment arena is being deleted"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! View of the removal requests of a pod, and whether they have an effect.
 
+use gamedeployment_core::deletion;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::{Disruption, DisruptionPolicy, Workload};
 use jiff::{SignedDuration, Timestamp};
@@ -48,9 +49,11 @@ pub(crate) struct RequestView {
 }
 
 impl RemovalView {
-    /// Reads the requests of a pod; `None` without any. Requests for a pod that has ended or is terminating are moot.
+    /// Reads the requests of a pod; `None` without any. Requests for a pod that has ended or is terminating are moot, and
+    /// so are those for pods of a workload that is being deleted: all of them are deleted.
     pub(crate) fn of(snapshot: &Snapshot, pod: &Pod) -> Option<Self> {
-        let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| pod.is_active())?;
+        let is_moot = !pod.is_active() || deletion::is_requested(&snapshot.game);
+        let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| !is_moot)?;
         let (workload, _) = Workload::examine(&snapshot.game);
         let Disruption {
             policy,
@@ -214,6 +217,18 @@ mod tests {
         pod.metadata.deletion_timestamp = Some(at);
         let pod = Pod::read(pod);
         assert_eq!(RemovalView::of(&snapshot, &pod), None);
+    }
+
+    #[test]
+    fn requests_are_moot_once_the_workload_is_being_deleted() {
+        let made = removal_requests(&[("drain", RemovalType::Eviction, 60)]);
+        let requested = with_removal(samples::complete(), "Ask", POD, made);
+        let has_view = |snapshot: &Snapshot| {
+            let mut pods = snapshot.pods.iter().map(Pod::read);
+            pods.any(|pod| RemovalView::of(snapshot, &pod).is_some())
+        };
+        assert!(has_view(&requested));
+        assert!(!has_view(&samples::being_deleted(requested, true)));
     }
 
     #[test]

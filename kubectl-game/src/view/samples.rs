@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::names::pod::REMOVAL_REQUESTED;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{RemovalRequests, RemovalType};
 use shared_api::{GameDeployment, HookRun};
 
@@ -472,6 +473,16 @@ pub(crate) fn removal_requests(made: &[(&str, RemovalType, i64)]) -> String {
         requests.record(requester, *type_, at).unwrap();
     }
     requests.text()
+}
+
+/// Deletes the workload of a snapshot, with or without the finalizer of guarded pods.
+pub(crate) fn being_deleted(mut snapshot: Snapshot, is_guarded: bool) -> Snapshot {
+    let metadata = &mut snapshot.game.metadata;
+    metadata.deletion_timestamp = Some(read(json!("2026-01-02T09:58:00Z")));
+    let finalizers = ["foregroundDeletion", ASK_BEFORE_REMOVAL];
+    let count = if is_guarded { 2 } else { 1 };
+    metadata.finalizers = Some(finalizers[..count].iter().map(ToString::to_string).collect());
+    snapshot
 }
 
 /// Builds a snapshot of a paused workload.

@@ -5,6 +5,7 @@ use kube::ResourceExt;
 use shared_api::GameDeploymentStatus;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
+use super::deletion;
 use super::hooks::{self, HookExplanation};
 use super::next::watch;
 use super::pods::{self, NotStarting};
@@ -17,8 +18,16 @@ use crate::view::waits::{causes, is_about};
 
 pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     let name = snapshot.game.name_any();
+    if let Some(answer) = deletion::explain(snapshot) {
+        return answer;
+    }
     if let Some(words) = unseen(&snapshot.game) {
-        let text = format!("{name} is waiting for the operator: {}", sentence(&words));
+        let is = if deletion::is_requested(snapshot) {
+            "is being deleted, and is"
+        } else {
+            "is"
+        };
+        let text = format!("{name} {is} waiting for the operator: {}", sentence(&words));
         let mut answer = Explanation::new(text, [watch(snapshot)]);
         removal::explain(snapshot, &mut answer);
         return answer;
@@ -80,6 +89,11 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
 fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus, failing: &[NotStarting]) -> Explanation {
     let name = snapshot.game.name_any();
     let causes = causes(&snapshot.game);
+    let scaling = if deletion::is_requested(snapshot) {
+        "The deletion"
+    } else {
+        "Scaling"
+    };
     let mut answer = Explanation::default();
     for (kind, headline) in [
         (
@@ -88,7 +102,7 @@ fn blocked(snapshot: &Snapshot, status: &GameDeploymentStatus, failing: &[NotSta
         ),
         (
             WorkloadCondition::ScaleBlocked,
-            format!("Scaling of {name} is blocked and needs attention"),
+            format!("{scaling} of {name} is blocked and needs attention"),
         ),
         (
             WorkloadCondition::UpdateBlocked,
@@ -163,12 +177,15 @@ fn progress(
         answer.extend(staying.unwrap_or_default());
         return answer;
     }
-    let headline = if reason == Some(WorkloadReason::Scaling) {
-        format!("{name} is scaling")
-    } else {
-        format!("{name} is being updated")
+    let headline = match reason {
+        Some(WorkloadReason::Scaling) => format!("{name} is scaling"),
+        Some(WorkloadReason::Deleting) => format!("{name} is waiting"),
+        Some(_) | None => format!("{name} is being updated"),
     };
-    let is_automatic = matches!(reason, Some(WorkloadReason::Scaling | WorkloadReason::RollingOut));
+    let is_automatic = matches!(
+        reason,
+        Some(WorkloadReason::Scaling | WorkloadReason::RollingOut | WorkloadReason::Deleting)
+    );
     // Errors of a hook, and pods that do not start, need action.
     if is_automatic && !is_quiet {
         let text = format!("{headline} ({}): {message}", found.reason);

@@ -12,11 +12,13 @@
 //! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
 //! | [`remedy`] | the remedy for each reason, with commands |
 //! | [`removal`] | removal requests of pods |
+//! | [`deletion`] | deletion of the workload |
 //! | [`hook_remedy`] | remedies for hooks that cannot run or bring no success |
 //! | [`template`] | HookTemplates that the hooks of a workload name |
 //! | [`next`] | commands with their purposes |
 
 mod canary;
+mod deletion;
 mod game;
 mod hook_remedy;
 mod hooks;

@@ -10,6 +10,7 @@ use shared_api::names::hook_run_annotation::INTENT;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
+use super::deletion;
 use super::hooks::HookWait;
 use super::next::watch;
 use super::partition::{is_old, offer};
@@ -28,6 +29,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     // The first explanation that applies wins.
     for explain in [
         over,
+        collected,
         unseen_or_invalid,
         hook,
         stalled,
@@ -63,6 +65,11 @@ fn over(_: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation
         );
         Explanation::new(text, [])
     })
+}
+
+/// The pod is deleted with its workload, and no hook runs.
+fn collected(snapshot: &Snapshot, _: &GameDeploymentStatus, _: &Pod) -> Option<Explanation> {
+    deletion::explain(snapshot)
 }
 
 fn unseen_or_invalid(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
@@ -203,17 +210,19 @@ fn out_of_service(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod)
     })
 }
 
-/// The removal of the pod is requested, but the operator has not selected it yet.
+/// The removal of the pod or of its workload is requested, but the operator has not selected the pod yet.
 fn requested(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
-    let removal = RemovalView::of(snapshot, pod)?;
-    removal.is_effective().then(|| {
-        let text = format!(
-            "Pod {} is waiting: its removal is requested, but gamedeployment-operator has not selected it for deletion \
-             yet.",
-            pod.name
-        );
-        Explanation::new(text, [watch(snapshot)])
-    })
+    let because = if deletion::is_requested(snapshot) {
+        "its GameDeployment is being deleted"
+    } else {
+        RemovalView::of(snapshot, pod).filter(RemovalView::is_effective)?;
+        "its removal is requested"
+    };
+    let text = format!(
+        "Pod {} is waiting: {because}, but gamedeployment-operator has not selected it for deletion yet.",
+        pod.name
+    );
+    Some(Explanation::new(text, [watch(snapshot)]))
 }
 
 /// The pod is at an old revision and not yet due for its update.

@@ -70,6 +70,10 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
             say("Continues automatically. No action needed.", [watch(snapshot)])
         }
+        WorkloadReason::Deleting => say(
+            "Each pod will be deleted once its PreDelete hook succeeds, and the GameDeployment after its last pod.",
+            [watch(snapshot)],
+        ),
         WorkloadReason::LifecycleHookRunning => lifecycle_running(snapshot),
         WorkloadReason::LifecycleHookWaiting => lifecycle_waiting(snapshot),
         WorkloadReason::LifecycleHookAborted => lifecycle_aborted(snapshot),
@@ -161,6 +165,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::RolloutComplete
         | WorkloadReason::RollingOut
         | WorkloadReason::Scaling
+        | WorkloadReason::Deleting
         | WorkloadReason::HooksResolved
         | WorkloadReason::LifecycleHooksSucceeded
         | WorkloadReason::LifecycleHookIgnored

@@ -292,6 +292,57 @@ fn pods_of_an_aborted_rollout_wait_and_those_that_are_back_do_not() {
 }
 
 #[test]
+fn a_deletion_waits_for_the_hooks_of_guarded_pods() {
+    let words = "the GameDeployment is being deleted; 3 pods are left";
+    let deleted = samples::with_condition("Progressing", "True", "Deleting", words);
+    let deleted = samples::being_deleted(deleted, true);
+    let answer = super::game(&deleted);
+    assert_eq!(
+        answer.text(),
+        format!(
+            "arena is waiting (Deleting): {words}. Each pod will be deleted once its PreDelete hook succeeds, and \
+             the GameDeployment after its last pod."
+        )
+    );
+    assert_eq!(answer.commands(), ["kubectl game get arena -w"]);
+    assert_eq!(
+        of_pod(&deleted, "arena-b4n8c"),
+        "Pod arena-b4n8c is waiting: its GameDeployment is being deleted, but gamedeployment-operator has not selected \
+         it for deletion yet.\nkubectl game get arena -w"
+    );
+    let refused = super::game(&samples::being_deleted(samples::refused(), true));
+    assert!(
+        refused.text().starts_with(
+            "The deletion of arena is blocked and needs attention (HookUnsuccessful). The PreDelete hook"
+        ),
+        "{refused:?}"
+    );
+    let mut unseen = deleted;
+    unseen.game.metadata.generation = Some(4);
+    let answer = super::game(&unseen);
+    assert!(
+        answer
+            .text()
+            .starts_with("arena is being deleted, and is waiting for the operator: "),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn a_deletion_without_the_finalizer_runs_no_hooks() {
+    let mut collected = samples::being_deleted(samples::running(), false);
+    let words = "arena is being deleted; the garbage collector deletes its pods without running their hooks. It exists \
+                 until its finalizers are removed: foregroundDeletion.";
+    let answer = super::game(&collected);
+    assert_eq!((answer.text().as_str(), answer.next.len()), (words, 0));
+    assert_eq!(of_pod(&collected, "arena-x7k2p"), words);
+    collected.game.metadata.finalizers = Some(vec!["orphan".to_owned()]);
+    let kept = "arena is being deleted; its pods are kept, without an owner. It exists until its finalizers are \
+                removed: orphan.";
+    assert_eq!(super::game(&collected).text(), kept);
+}
+
+#[test]
 fn the_hook_of_a_pod_on_its_way_back_is_retried_without_the_rollout() {
     let mut snapshot = samples::refused();
     let rollback = samples::rolled_back().game.status.unwrap().rollback;

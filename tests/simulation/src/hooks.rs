@@ -54,6 +54,7 @@ pub fn refused(refusal: Refusal) -> StoreError {
         Refusal::Gone => StoreError::Gone,
         Refusal::Conflict => StoreError::Conflict,
         Refusal::Forbidden => failed("forbidden (403)"),
+        Refusal::Invalid => failed("invalid (422)"),
     }
 }
 

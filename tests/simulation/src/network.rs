@@ -41,7 +41,10 @@ impl InFlightRequest {
     fn writes(&self) -> bool {
         match self {
             Self::ReadRun(..) => false,
-            Self::Games(request, _) => !matches!(request.call, ApiCall::Read(..) | ApiCall::ReadNode(_)),
+            Self::Games(request, _) => !matches!(
+                request.call,
+                ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_)
+            ),
             Self::Record(..) | Self::DeleteRun(..) => true,
         }
     }

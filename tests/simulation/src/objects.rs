@@ -11,13 +11,20 @@ use k8s_openapi::api::apps::v1::ControllerRevision;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::json_text::JsonText;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
 use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::watch_event::NodeFacts;
 
+use crate::referee::has_requests;
+
 /// The only namespace.
 pub const NAMESPACE: &str = "games";
+/// Finalizer of a deletion that deletes the dependents first.
+pub const FOREGROUND: &str = "foregroundDeletion";
+/// Finalizer of a deletion that leaves the dependents behind.
+pub const ORPHAN: &str = "orphan";
 
 /// Returns the key of an object with this name.
 pub fn key(name: &str) -> NamespacedName {
@@ -164,4 +171,28 @@ impl WorkloadObject {
     pub fn uid(&self) -> &str {
         &self.id.uid
     }
+
+    pub fn has_finalizer(&self, finalizer: &str) -> bool {
+        has_finalizer(&self.api.metadata, finalizer)
+    }
+}
+
+pub fn has_finalizer(metadata: &ObjectMeta, finalizer: &str) -> bool {
+    let mut finalizers = metadata.finalizers.iter().flatten();
+    finalizers.any(|known| known == finalizer)
+}
+
+pub fn remove_finalizer(metadata: &mut ObjectMeta, finalizer: &str) {
+    if let Some(finalizers) = &mut metadata.finalizers {
+        finalizers.retain(|known| known != finalizer);
+    }
+}
+
+/// Whether a workload is being deleted after its pods, each of which is deleted once its hook has succeeded.
+pub fn is_deleting(object: &GameDeployment) -> bool {
+    let metadata = &object.metadata;
+    metadata.deletion_timestamp.is_some()
+        && has_requests(&object.spec)
+        && has_finalizer(metadata, ASK_BEFORE_REMOVAL)
+        && !has_finalizer(metadata, ORPHAN)
 }

@@ -14,7 +14,7 @@ use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
 use crate::questions::question;
-use crate::server::Refuses;
+use crate::server::{Cascade, Refuses};
 use crate::setup::{
     BETWEEN, Look, NAMES, amount, disruption, make_valid, steps, strategy_of, template, timeout, workload,
 };
@@ -29,6 +29,9 @@ impl World {
             self.server.create_workload(workload(code), self.now);
             self.foreign += 1;
             return self.tell(|| "somebody creates the workload".to_owned());
+        }
+        if self.is_deleting() && dice.u8(..4) == 0 {
+            return self.touch_deletion(dice);
         }
         match dice.u8(..46) {
             0..=7 => {
@@ -330,34 +333,35 @@ impl World {
 
     /// Deletes the workload, with or without its dependents.
     fn replace_workload(&mut self, dice: &mut Rng) {
-        let now = self.now;
+        let all = [Cascade::Background, Cascade::Foreground, Cascade::Orphan];
+        self.delete_workload(all[dice.usize(..3)]);
+    }
+
+    pub fn delete_workload(&mut self, cascade: Cascade) {
+        self.server.delete_workload(FLEET, cascade, self.now);
         self.foreign += 1;
         self.totals.workloads += 1;
-        if dice.u8(..3) == 0 {
-            for pod in self.server.pods.iter().cloned().collect::<Vec<_>>() {
-                if pod
-                    .id
-                    .owner
-                    .as_deref()
-                    .is_some_and(|owner| owner.starts_with("workload"))
-                {
-                    let _ = self.server.patch_pod(&pod.id.name, None, None, |pod| {
-                        pod.metadata.owner_references = None;
-                    });
-                }
+        self.totals.guarded += u64::from(self.is_deleting());
+        self.tell(|| format!("somebody deletes the workload: {cascade:?}"));
+    }
+
+    /// Performs a random action on a workload that is being deleted after its pods.
+    fn touch_deletion(&mut self, dice: &mut Rng) {
+        match dice.u8(..3) {
+            0 => {
+                let unguarded = |spec: &mut GameDeploymentSpec| spec.disruption = disruption(4);
+                self.edit(unguarded, || "the policy Unguarded".to_owned());
             }
-            for object in self.server.revisions.iter().cloned().collect::<Vec<_>>() {
-                let release = |object: &mut k8s_openapi::api::apps::v1::ControllerRevision| {
-                    object.metadata.owner_references = None;
-                };
-                let _ = self.server.patch_revision(&object.id.name, None, None, release);
+            // The next edit makes it valid again.
+            1 => {
+                let _ = self.server.patch_workload(FLEET, None, None, |object| {
+                    object.spec.min_ready_seconds = Some(-1);
+                });
+                self.foreign += 1;
+                self.tell(|| "somebody makes the spec invalid".to_owned());
             }
-            self.server.delete_workload(FLEET, false, now);
-            return self.tell(|| "somebody deletes the workload and leaves its pods".to_owned());
+            _ => self.replace_workload(dice),
         }
-        let foreground = dice.bool();
-        self.server.delete_workload(FLEET, foreground, now);
-        self.tell(|| "somebody deletes the workload".to_owned());
     }
 
     /// Causes a random event for a game, a pod or a node.

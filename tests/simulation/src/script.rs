@@ -156,7 +156,7 @@ impl Script {
             let is_wanted = |what: &InFlightRequest| match what {
                 InFlightRequest::Games(request, _) => match &request.call {
                     ApiCall::Act(action) => wanted(action),
-                    ApiCall::Read(..) | ApiCall::ReadNode(_) => true,
+                    ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_) => true,
                     _ => false,
                 },
                 _ => true,

@@ -11,13 +11,14 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::names::pod as names;
-use shared_api::names::workload::RETRY_REQUESTED;
+use shared_api::names::workload::{ASK_BEFORE_REMOVAL, RETRY_REQUESTED};
 use shared_api::removal_request::RemovalType;
 use shared_api::{GameDeploymentSpec, Phase};
 
 use crate::endpoint::Behaviour;
 use crate::fault_profile::FaultProfile;
 use crate::games::KINDS;
+use crate::objects::{RunObject, WorkloadObject};
 use crate::process::{GAMES, Work};
 use crate::questions::question;
 use crate::server::Refuses;
@@ -131,8 +132,13 @@ impl World {
             strategy.is_some_and(|strategy| strategy.retry == Some(true))
         });
         assert!(!waits, "a retry has no end: {}", self.describe());
+        // A deletion of the workload waits for one kind of hook.
+        let matters = |run: &RunObject| {
+            let is_own = run.id.owner.as_deref() == Some(object.uid());
+            is_own && (!self.is_deleting() || run.read.kind == Some(HookKind::PreDelete))
+        };
         let mut runs = self.server.runs.iter();
-        if runs.any(|run| run.read.terminating && run.id.owner.as_deref() == Some(object.uid())) {
+        if runs.any(|run| run.read.terminating && matters(run)) {
             let mut conditions = object.api.status.iter().flat_map(|status| &status.conditions);
             assert!(
                 conditions.any(|known| known.message.contains("stuck terminating because of")),
@@ -189,7 +195,8 @@ impl World {
         }
         let ending = |world: &Self| {
             let object = world.server.workloads.get(FLEET);
-            object.is_some_and(|object| object.api.metadata.deletion_timestamp.is_some())
+            let is_ending = |object: &WorkloadObject| object.api.metadata.deletion_timestamp.is_some();
+            object.is_some_and(|object| is_ending(object) && !object.has_finalizer(ASK_BEFORE_REMOVAL))
         };
         for _ in 0..200 {
             self.collect_pods();
@@ -207,11 +214,17 @@ impl World {
                 break;
             }
         }
-        if self.server.workloads.is_empty() {
-            let code = self.code;
-            self.server.create_workload(workload(code), self.now);
-        }
+        self.recreate();
         self.retry();
+    }
+
+    /// Creates the workload if it is gone.
+    fn recreate(&mut self) {
+        if self.server.workloads.is_empty() {
+            self.server.create_workload(workload(self.code), self.now);
+            self.foreign += 1;
+            self.tell(|| "somebody creates the workload".to_owned());
+        }
     }
 
     fn retry(&mut self) {
@@ -329,6 +342,7 @@ impl World {
     }
 
     fn check_end(&self) {
+        self.check_finalizer();
         self.check_words();
         self.check_hooks();
         let text = || self.describe();

@@ -4,8 +4,11 @@ use serde_json::Value;
 
 use crate::object::text;
 
-/// Returns the desired number of pods.
+/// Returns the desired number of pods: none if the workload is being deleted.
 pub(crate) fn replicas(game: &Value) -> u64 {
+    if !text(game, "/metadata/deletionTimestamp").is_empty() {
+        return 0;
+    }
     game["spec"]["replicas"].as_u64().unwrap_or(1)
 }
 
@@ -85,5 +88,8 @@ mod tests {
         assert_eq!(bounds(game("Recreate", json!(null), json!(null))), (0, 7));
         assert_eq!(bounds(json!({ "spec": {} })), (0, 1));
         assert_eq!(bounds(json!({ "spec": { "replicas": 10 } })), (8, 10));
+        let metadata = json!({ "deletionTimestamp": "2026-01-02T03:04:05Z" });
+        let deleted = json!({ "metadata": metadata, "spec": { "replicas": 10 } });
+        assert_eq!(bounds(deleted), (0, 0));
     }
 }

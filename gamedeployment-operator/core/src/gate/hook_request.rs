@@ -15,7 +15,7 @@ use crate::digest::digest_of_text;
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 use crate::spec_digest::SpecDigest;
-use crate::workload::Workload;
+use crate::workload::{Lifetime, Workload};
 
 /// Longest name that the API server accepts.
 const MAX_NAME_LEN: usize = 253;
@@ -113,7 +113,9 @@ impl<'a> HookRequest<'a> {
 
     /// Returns the HookRun to create.
     pub fn new_run(&self) -> NewRun {
-        let owner = owner(&self.workload.name, &self.workload.uid);
+        let mut owner = owner(&self.workload.name, &self.workload.uid);
+        // A foreground deletion of the workload deletes the dependents that block it again and again.
+        owner.block_owner_deletion = Some(self.workload.lifetime == Lifetime::Live);
         let mut metadata = owned(&self.name, &self.workload.namespace, owner);
         metadata.labels = Some(self.labels());
         let mut notes = BTreeMap::from([

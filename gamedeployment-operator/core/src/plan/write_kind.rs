@@ -5,6 +5,8 @@ use super::{Action, GatedWrite};
 /// Kind of a write: the key of its back-off, and a label of metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WriteKind {
+    /// Adds the finalizer of a workload with guarded pods.
+    AddFinalizer,
     /// Makes a pod the workload's own.
     AdoptPod,
     /// Makes a ControllerRevision the workload's own.
@@ -33,6 +35,8 @@ pub enum WriteKind {
     SetReady,
     /// Removes the workload as the owner of a pod.
     ReleasePod,
+    /// Removes the finalizer of a workload with guarded pods.
+    RemoveFinalizer,
     /// Changes the number of a ControllerRevision.
     RenumberRevision,
     /// Sets `retry` back to false.
@@ -57,6 +61,7 @@ impl WriteKind {
     /// Returns the word in metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::AddFinalizer => "add_finalizer",
             Self::AdoptPod => "adopt_pod",
             Self::AdoptRevision => "adopt_revision",
             Self::ConfirmPod => "confirm_pod",
@@ -71,6 +76,7 @@ impl WriteKind {
             Self::Pause => "pause",
             Self::SetReady => "put_in_pod",
             Self::ReleasePod => "release_pod",
+            Self::RemoveFinalizer => "remove_finalizer",
             Self::RenumberRevision => "renumber_revision",
             Self::ResetRetry => "reset_retry",
             Self::Status => "status",
@@ -110,6 +116,8 @@ impl Action {
             Self::TerminateRun(_) => WriteKind::TerminateRun,
             Self::ResetRetry(_) => WriteKind::ResetRetry,
             Self::Pause => WriteKind::Pause,
+            Self::AddFinalizer => WriteKind::AddFinalizer,
+            Self::RemoveFinalizer(_) => WriteKind::RemoveFinalizer,
         }
     }
 
@@ -121,6 +129,8 @@ impl Action {
             | Self::CreatePod(_)
             | Self::RecordSelection(..)
             | Self::ClearSelection(_)
+            | Self::AddFinalizer
+            | Self::RemoveFinalizer(_)
             | Self::Gated(GatedWrite::DeletePod(_)) => true,
             Self::CreateRun(run) => run.is_for_deletion(),
             Self::NoteQuestion(_, question) => question.is_of_deletion,
@@ -161,7 +171,7 @@ impl Action {
             Self::CreateRun(run) => run.metadata.name.as_deref(),
             Self::DeleteRun(run) => Some(&run.name),
             Self::TerminateRun(run) => Some(&run.name),
-            Self::ResetRetry(_) | Self::Pause => None,
+            Self::ResetRetry(_) | Self::Pause | Self::AddFinalizer | Self::RemoveFinalizer(_) => None,
         }
     }
 }

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::GameDeploymentStatus;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{RemovalRequests, RemovalType};
 
 use super::*;
@@ -41,6 +42,7 @@ fn asks(more: &[(&str, Value)]) -> GameDeployment {
     let mut over = vec![
         ("/spec/replicas", json!(2)),
         ("/spec/disruption/policy", json!("Ask")),
+        ("/metadata/finalizers", json!([ASK_BEFORE_REMOVAL])),
         (
             "/spec/preDeleteUpdateStrategy",
             json!({ "hook": { "templateName": "ask" } }),
@@ -91,7 +93,7 @@ fn a_request_has_no_effect_without_the_policy() {
     let pods = [requested("a", &requests(&[("drain", 10)])), other()];
     for policy in [json!("Unguarded"), Value::Null] {
         let plan = decided(&asks(&[("/spec/disruption/policy", policy)]), &pods, &[]);
-        assert_eq!(names(&plan), ["label_pod", "label_pod"]);
+        assert_eq!(names(&plan), ["label_pod", "label_pod", "remove_finalizer"]);
         assert_eq!(status(&plan).removal_requests, []);
     }
 }

@@ -65,6 +65,19 @@ impl Revision {
         })
     }
 
+    /// Returns a revision that is recorded nowhere.
+    pub fn unrecorded(template: Template, game_deployment: &str) -> Self {
+        Self {
+            name: name_of(game_deployment, &template, 0),
+            uid: String::new(),
+            resource_version: String::new(),
+            number: 0,
+            is_reused: false,
+            template,
+            orphan: None,
+        }
+    }
+
     /// Sort key: newest first. Equal numbers, which only a third party can create, are sorted by name.
     fn age(&self) -> (Reverse<i64>, &str) {
         (Reverse(self.number), &self.name)

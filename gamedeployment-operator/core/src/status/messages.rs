@@ -112,8 +112,8 @@ pub(super) fn progressing(
             + &time(facts, timer);
         conditions.set(WorkloadCondition::Progressing, progress, reason, message);
     };
-    if let Some((reason, message)) = unrecorded::progressing(facts) {
-        return set(false, reason, message);
+    if let Some((progress, reason, message)) = unrecorded::progressing(facts) {
+        return set(progress, reason, message);
     }
     if let Some(Wait::Blocked(WorkloadReason::ProgressDeadlineExceeded, message)) = &findings.lifecycle.wait {
         return set(false, WorkloadReason::ProgressDeadlineExceeded, message.clone());

@@ -12,6 +12,7 @@ use crate::facts::Facts;
 use crate::history::Unrecorded;
 use crate::lifecycle;
 use crate::plan::{Gauges, StatusReport};
+use crate::plural::pods_are;
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::{self, FieldError};
@@ -39,8 +40,12 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
             WorkloadReason::RevisionNotRecorded,
         );
         stopped(kind, reason, see, message);
+    } else if let Some(refused) = view.write_errors.and_then(|errors| errors.scaling.clone()) {
+        let see = "the GameDeployment is being deleted; see ScaleBlocked".to_owned();
+        let (kind, reason) = (WorkloadCondition::ScaleBlocked, WorkloadReason::WriteFailed);
+        stopped(kind, reason, see, refused);
     } else {
-        // The revision is being recorded.
+        // The revision is being recorded, or the finalizer removed.
         return StatusReport::default();
     }
     let uid = view.object.metadata.uid.as_deref();
@@ -78,7 +83,7 @@ pub(super) fn invalid_spec(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
 /// Returns why the API server rejects the template's revision.
 pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
     match facts.history.unrecorded.as_ref()? {
-        Unrecorded::Invalid(_) => None,
+        Unrecorded::Invalid(_) | Unrecorded::BeingDeleted => None,
         Unrecorded::Refused(why) => {
             let meanwhile = meanwhile(facts);
             let message = format!("failed to record the revision of spec.template: {why}; {meanwhile}");
@@ -87,19 +92,26 @@ pub(super) fn refused(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
     }
 }
 
-/// Returns why the update does not progress.
-pub(super) fn progressing(facts: &Facts<'_>) -> Option<(WorkloadReason, String)> {
-    let (reason, see) = match facts.history.unrecorded.as_ref()? {
+/// Returns whether the workload progresses although its template is not recorded, and why.
+pub(super) fn progressing(facts: &Facts<'_>) -> Option<(bool, WorkloadReason, String)> {
+    let (progress, reason, message) = match facts.history.unrecorded.as_ref()? {
         Unrecorded::Invalid(_) => (
+            false,
             WorkloadReason::InvalidSpec,
-            "spec.template is invalid; see InvalidSpec",
+            "spec.template is invalid; see InvalidSpec".to_owned(),
         ),
         Unrecorded::Refused(_) => (
+            false,
             WorkloadReason::RevisionNotRecorded,
-            "the revision of spec.template has not been recorded; see UpdateBlocked",
+            "the revision of spec.template has not been recorded; see UpdateBlocked".to_owned(),
         ),
+        Unrecorded::BeingDeleted => {
+            let left = pods_are(facts.pods.len());
+            let message = format!("the GameDeployment is being deleted; {left} left");
+            (true, WorkloadReason::Deleting, message)
+        }
     };
-    Some((reason, see.to_owned()))
+    Some((progress, reason, message))
 }
 
 fn meanwhile(facts: &Facts<'_>) -> String {

@@ -31,7 +31,7 @@ pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disru
         other => {
             let remedy = "must be one of Unguarded, Ask";
             problems.push(FieldError::new("spec.disruption.policy", other, remedy));
-            DisruptionPolicy::Unguarded
+            DisruptionPolicy::Ask
         }
     };
     let seconds = spec.and_then(|spec| spec.request_expiration_seconds);

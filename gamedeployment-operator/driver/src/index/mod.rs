@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use gamedeployment_core::deletion;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, Warning};
@@ -120,7 +121,7 @@ impl Index {
     }
 
     /// Returns the warning about a guarded pod that others delete, and its workload. `None` if the workload is being
-    /// deleted as well: its pods go with it.
+    /// deleted as well and asks no pods: they go with it.
     pub(crate) fn lost_pod(
         &self,
         event: &Event<Pod>,
@@ -132,8 +133,8 @@ impl Index {
         let warning = self.lost_pods.warning(known, event)?;
         let workload = self.by_uid.get(known.controller.as_ref()?)?;
         let object = self.workloads.get(workload)?.object.as_ref().ok()?;
-        let is_deleted = object.metadata.deletion_timestamp.is_some();
-        (!is_deleted).then(|| (workload, object.clone(), warning))
+        let goes_along = deletion::is_requested(object) && !deletion::asks_pods(object);
+        (!goes_along).then(|| (workload, object.clone(), warning))
     }
 
     /// Applies the answer to a direct read.

@@ -82,7 +82,7 @@ impl Target {
             Action::CreateRun(new) => target(ObjectKind::Run, new.name(), None),
             Action::DeleteRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
             Action::TerminateRun(at) => target(ObjectKind::Run, &at.name, Some(&at.uid)),
-            Action::ResetRetry(_) | Action::Pause => {
+            Action::ResetRetry(_) | Action::Pause | Action::AddFinalizer | Action::RemoveFinalizer(_) => {
                 target(ObjectKind::Workload, workload.0, Some(workload.1))
             }
         }

@@ -161,7 +161,9 @@ impl Job {
                 | Action::CreateRun(_)
                 | Action::TerminateRun(_)
                 | Action::ResetRetry(_)
-                | Action::Pause => changes.push_back(Write::new(action, &target)),
+                | Action::Pause
+                | Action::AddFinalizer
+                | Action::RemoveFinalizer(_) => changes.push_back(Write::new(action, &target)),
             }
         }
         let phase = if changes.iter().any(Write::rests_on_spec) {

@@ -66,7 +66,7 @@ fn check(answer: Result<Response, RequestError>, target: &ReconcileTarget) -> Re
         let (meta, known) = (&found.metadata, &decided.metadata);
         meta.uid == known.uid
             && meta.generation == known.generation
-            && meta.deletion_timestamp.is_none()
+            && meta.deletion_timestamp == known.deletion_timestamp
             && abort_of(found) == abort_of(decided)
     });
     if is_current {

@@ -1,6 +1,7 @@
 //! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
 //! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
 
+use gamedeployment_core::deletion;
 use gamedeployment_core::gate::{NewRun, Run};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
@@ -69,6 +70,8 @@ pub(super) enum ExpectedWorkload {
     RetryReset(Vec<HookKind>),
     /// `paused` is true.
     Paused,
+    /// Whether the finalizer of guarded pods is set.
+    Finalizer(bool),
     /// Status.
     Status(Box<GameDeploymentStatus>),
 }
@@ -106,6 +109,8 @@ impl Expected {
                 return Self::Workload(ExpectedWorkload::RetryReset(kinds.clone()));
             }
             Action::Pause => return Self::Workload(ExpectedWorkload::Paused),
+            Action::AddFinalizer => return Self::Workload(ExpectedWorkload::Finalizer(true)),
+            Action::RemoveFinalizer(_) => return Self::Workload(ExpectedWorkload::Finalizer(false)),
             Action::AdoptRevision(_)
             | Action::DeleteRevision(_)
             | Action::DryRunPod(..)
@@ -193,6 +198,7 @@ impl ExpectedWorkload {
                     .is_none_or(|strategy| strategy.retry != Some(true))
             }),
             Self::Paused => spec.update_strategy.as_ref().and_then(|update| update.paused) == Some(true),
+            Self::Finalizer(is_set) => deletion::has_finalizer(object) == *is_set,
             Self::Status(status) => object.status.as_ref() == Some(status),
         }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use gamedeployment_core::gate::{CurrentReport, OpenReason};
-use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, Warning, WriteKind};
+use gamedeployment_core::plan::{Action, FinalizerRemoval, GatedWrite, RevisionRef, Warning, WriteKind};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::template::Template;
 use shared_api::reason::WorkloadReason;
@@ -42,6 +42,8 @@ enum WriteState {
     ConfirmsNode(Box<GatedWrite>, NodeCheck),
     /// Reads the workload to confirm that it exists: a workload that is being deleted adopts nothing.
     ConfirmsWorkload(Box<Action>),
+    /// Lists the pods to confirm that none is left.
+    ConfirmsNoPods(Box<Action>),
     /// The write was sent. Dry runs and new revisions carry the data that their answer needs.
     SentWrite(SentWrite),
     /// Reads the pod that already has the name.
@@ -81,7 +83,9 @@ impl SentWrite {
             | Action::CreateRun(_)
             | Action::TerminateRun(_)
             | Action::ResetRetry(_)
-            | Action::Pause => Self::Plain,
+            | Action::Pause
+            | Action::AddFinalizer
+            | Action::RemoveFinalizer(_) => Self::Plain,
         }
     }
 }
@@ -173,7 +177,14 @@ impl Write {
             | Action::DeleteRun(_)
             | Action::TerminateRun(_)
             | Action::ResetRetry(_)
-            | Action::Pause => self.act(*action, None),
+            | Action::Pause
+            | Action::AddFinalizer
+            | Action::RemoveFinalizer(FinalizerRemoval::Unasked) => self.act(*action, None),
+            Action::RemoveFinalizer(FinalizerRemoval::NoPods(ref selector)) => {
+                let call = ApiCall::FindPod(selector.clone());
+                self.step = WriteState::ConfirmsNoPods(action);
+                NextCall::Send(call, None)
+            }
         }
     }
 
@@ -230,6 +241,13 @@ impl Write {
             },
             WriteState::ConfirmsWorkload(action) => match is_there(answer, target) {
                 Ok(()) => self.act(*action, None),
+                Err(error) => fails(error, None),
+            },
+            WriteState::ConfirmsNoPods(action) => match answer {
+                Ok(Response::Gone) => self.act(*action, None),
+                // The cache does not contain this pod yet.
+                Ok(Response::Object(object)) => fails(RequestError::Conflict, Some(Effect::Object(object))),
+                Ok(_) => fails(RequestError::Conflict, None),
                 Err(error) => fails(error, None),
             },
             WriteState::SentWrite(sent) => self.settled(sent, answer, target),
@@ -375,7 +393,9 @@ fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
         | Action::DeleteRun(_)
         | Action::TerminateRun(_)
         | Action::ResetRetry(_)
-        | Action::Pause => None,
+        | Action::Pause
+        | Action::AddFinalizer
+        | Action::RemoveFinalizer(_) => None,
     }
 }
 

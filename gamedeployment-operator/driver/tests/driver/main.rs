@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod clock;
+mod deletion;
 mod kit;
 mod not_stored;
 mod reads;

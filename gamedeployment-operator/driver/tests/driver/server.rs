@@ -26,6 +26,8 @@ pub(crate) struct Server {
     pub(crate) hides_workload: bool,
     /// Number of reads of the workload.
     pub(crate) workload_reads: usize,
+    /// Number of lists of the pods.
+    pub(crate) lists: usize,
     /// Number of the next creations whose answers are lost.
     pub(crate) lost_creations: usize,
     /// Pod to which no write is answered.
@@ -50,6 +52,7 @@ impl Server {
             shows_pods: true,
             hides_workload: false,
             workload_reads: 0,
+            lists: 0,
             lost_creations: 0,
             mute: None,
             mutes_first: false,
@@ -131,6 +134,21 @@ impl Server {
                 self.workload_reads += 1;
                 let workload = Workload::new(self.fleet.clone());
                 Ok(Response::Object(Object::Workload(key("fleet"), workload)))
+            }
+            ApiCall::FindPod(_) => {
+                self.lists += 1;
+                if !self.shows_pods {
+                    return Err(RequestError::Refused("pods is forbidden (403)".to_owned()));
+                }
+                let found = self.pods.values().next().map(|pod| {
+                    let key = key(&pod.name);
+                    Response::Object(Object::Pod(key, Box::new(pod.clone())))
+                });
+                Ok(found.unwrap_or(Response::Gone))
+            }
+            ApiCall::Act(Action::RemoveFinalizer(_)) => {
+                self.fleet.metadata.finalizers = None;
+                Ok(Response::Object(Object::Workload(key("fleet"), self.workload())))
             }
             ApiCall::WriteStatus(status) => {
                 self.fleet.status = Some((**status).clone());

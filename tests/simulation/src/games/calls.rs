@@ -12,12 +12,13 @@ use jiff::Timestamp;
 use shared_api::metric::Argument;
 use shared_api::names::hook_run_label::NAME_DIGEST;
 use shared_api::names::revision::REUSED_AS;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
 use super::Seen;
 use super::patch::patch;
 use super::watches::{revision, workload};
 use crate::network::{pod_of, version_of};
-use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key};
+use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key, remove_finalizer};
 use crate::server::{Deleted, Refusal, Server};
 use crate::setup::strategy_of;
 
@@ -46,6 +47,7 @@ pub fn perform(
 ) -> Result<Response, RequestError> {
     let done = match (call, seen) {
         (ApiCall::Read(kind, (_, name)), _) => read(server, *kind, name),
+        (ApiCall::FindPod(selector), Some(seen)) => Ok(find_pod(server, selector, seen.uid())),
         (ApiCall::ReadNode(node), _) => {
             let found = server.nodes.get(node);
             found
@@ -69,6 +71,7 @@ pub fn perform(
         Refusal::Gone => RequestError::Gone,
         Refusal::Conflict => RequestError::Conflict,
         Refusal::Forbidden => RequestError::Refused("failed: forbidden (403)".to_owned()),
+        Refusal::Invalid => RequestError::Refused("failed: invalid (422)".to_owned()),
     })
 }
 
@@ -123,6 +126,13 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
         Action::Pause => patch_workload(server, seen, |object| {
             object.spec.update_strategy.get_or_insert_default().paused = Some(true);
         }),
+        Action::AddFinalizer => patch_workload(server, seen, |object| {
+            let finalizers = object.metadata.finalizers.get_or_insert_default();
+            finalizers.push(ASK_BEFORE_REMOVAL.to_owned());
+        }),
+        Action::RemoveFinalizer(_) => patch_workload(server, seen, |object| {
+            remove_finalizer(&mut object.metadata, ASK_BEFORE_REMOVAL);
+        }),
         Action::Gated(GatedWrite::DeletePod(delete)) => delete_pod(server, delete.pod(), now),
         other => on_pod(server, other, seen, now),
     }
@@ -162,6 +172,20 @@ fn read(server: &Server, kind: ObjectKind, name: &str) -> Result<Response, Refus
     found.ok_or(Refusal::Gone)
 }
 
+/// Lists the pods that labels select. Returns an active one that the owner controls.
+fn find_pod(server: &Server, selector: &str, owner: &str) -> Response {
+    let rules = selector.split(',').filter(|rule| !rule.is_empty());
+    let rules: Vec<_> = rules.map(|rule| rule.split_once('=').unwrap()).collect();
+    let is_selected = |pod: &PodObject| {
+        let mut rules = rules.iter();
+        rules.all(|(key, value)| pod.read.labels.get(*key).is_some_and(|label| label == value))
+    };
+    let is_own = |pod: &PodObject| pod.read.is_active() && pod.id.owner.as_deref() == Some(owner);
+    let mut pods = server.pods.iter();
+    let found = pods.find(|pod| is_selected(pod) && is_own(pod));
+    found.map_or(Response::Gone, of_pod)
+}
+
 fn delete_pod(server: &mut Server, at: &PodRef, now: Timestamp) -> Result<Response, Refusal> {
     server.deny(server.refuses.deletions)?;
     let deleted = server.delete_pod(&at.name, Some(&at.uid), Some(&at.resource_version), now)?;
@@ -188,8 +212,14 @@ fn patch_workload(
 ) -> Result<Response, Refusal> {
     let metadata = &seen.object().metadata;
     let (uid, version) = (metadata.uid.as_deref(), metadata.resource_version.as_deref());
-    let patched = server.patch_workload(&seen.target.key.1, uid, version, change)?;
-    Ok(of_workload(&patched))
+    let name = &seen.target.key.1;
+    let patched = server.patch_workload(name, uid, version, change)?;
+    let is_left = server.workloads.get(name).is_some();
+    Ok(if is_left {
+        of_workload(&patched)
+    } else {
+        Response::Gone
+    })
 }
 
 fn reset_retry(server: &mut Server, seen: &Seen, kinds: &[HookKind]) -> Result<Response, Refusal> {

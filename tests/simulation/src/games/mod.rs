@@ -4,6 +4,7 @@ mod calls;
 mod patch;
 mod watches;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub struct Seen {
     pub foreign: u64,
     /// Time of the decision.
     pub at: Timestamp,
+    /// Whether the workload had no active pod when the API server listed them for a write of the decision.
+    pub found_none: Cell<bool>,
 }
 
 impl Seen {
@@ -212,7 +215,10 @@ impl Games {
     pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
         request.target.as_ref()?;
         self.asked = true;
-        let writes = !matches!(request.call, ApiCall::Read(..) | ApiCall::ReadNode(_));
+        let writes = !matches!(
+            request.call,
+            ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_)
+        );
         self.under_way.insert(request.id, writes);
         assert!(
             self.under_way.len() <= self.limits.calls.at_once,
@@ -225,7 +231,9 @@ impl Games {
             assert!(!done || failed, "a status of how it was before: {request:#?}");
         }
         let versioned = match &request.call {
-            ApiCall::Act(Action::ResetRetry(_) | Action::Pause) => Some(""),
+            ApiCall::Act(
+                Action::ResetRetry(_) | Action::Pause | Action::AddFinalizer | Action::RemoveFinalizer(_),
+            ) => Some(""),
             ApiCall::Act(action) => pod_of(action),
             _ => None,
         };

@@ -3,12 +3,12 @@
 use std::rc::Rc;
 
 use gamedeployment_core::gate::{CurrentReport, OpenReason};
-use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::plan::{Action, FinalizerRemoval, GatedWrite};
 use gamedeployment_driver::request::{self, ApiCall, Object, Response as Answered};
 use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
-use crate::objects::PodObject;
+use crate::objects::{PodObject, is_deleting};
 use crate::referee::{Acted, Room, check_rollback, is_on_request, is_requested, takes_back};
 use crate::world::World;
 
@@ -25,12 +25,19 @@ impl World {
             match (call, &answer) {
                 (ApiCall::WriteStatus(status), Ok(_)) => {
                     self.tell(|| "the status of the workload is written".to_owned());
-                    if let Some(seen) = seen {
+                    // A deletion ends every rollout.
+                    let lasts = |seen: &&Seen| seen.object().metadata.deletion_timestamp.is_none();
+                    if let Some(seen) = seen.filter(lasts) {
                         self.referee.steps_passed(seen, status);
                         self.referee.follow_rollout(seen, status);
                         self.totals.exceeded += u64::from(self.referee.check_timer(seen, status));
                         let begins = check_rollback(seen, status);
                         self.totals.rollbacks += u64::from(begins);
+                    }
+                }
+                (ApiCall::FindPod(_), Ok(_)) => {
+                    if let Some(seen) = seen {
+                        seen.found_none.set(self.count(seen, |_| true).is_empty());
                     }
                 }
                 (ApiCall::DeleteRuns(runs), Ok(_)) => {
@@ -136,7 +143,11 @@ impl World {
                     self.referee.made(&pod.uid, version, late, seen.by);
                 }
             }
-            Action::Gated(GatedWrite::DeletePod(_)) => self.totals.deletions += 1,
+            Action::Gated(GatedWrite::DeletePod(_)) => {
+                self.totals.deletions += 1;
+                self.totals.left_before += u64::from(is_deleting(seen.object()));
+            }
+            Action::RemoveFinalizer(FinalizerRemoval::NoPods(_)) => self.totals.emptied += 1,
             Action::Gated(GatedWrite::WriteUpdate(..)) => self.totals.in_place += 1,
             Action::Gated(GatedWrite::Confirm(_)) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,

@@ -14,6 +14,7 @@ use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
 use super::deadline::{check_exceeded, is_over};
+use super::deletion::{adjust, check_deletion};
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
 use super::rollback::{check_aborted, in_force, targets};
@@ -180,6 +181,7 @@ impl Referee {
             }
             _ => {}
         }
+        check_deletion(action, acted);
         check_reason(action, acted);
         check_aborted(action, acted.seen);
         check_exceeded(action, acted.seen);
@@ -187,7 +189,8 @@ impl Referee {
         if !room.calm {
             return;
         }
-        let wanted = Workload::examine(acted.seen.object()).0;
+        let mut wanted = Workload::examine(acted.seen.object()).0;
+        adjust(&mut wanted, acted.seen.object());
         if matches!(action, Action::CreatePod(_)) {
             let most = wanted.replicas + wanted.max_surge;
             assert!(room.active <= most, "{} pods of at most {most}", room.active);

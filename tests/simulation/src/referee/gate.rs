@@ -16,7 +16,7 @@ use super::{Acted, Referee, has_hook};
 use crate::games::Seen;
 use crate::kubelet::Machine;
 use crate::nodes::{UNNOTICED, Unreported};
-use crate::objects::{PodObject, RunObject};
+use crate::objects::{PodObject, RunObject, is_deleting};
 
 /// Validity of a success in seconds, as documented.
 const FRESH: i64 = 30;
@@ -191,12 +191,14 @@ impl Referee {
         }
         let chosen = self.chosen.get(&pod.id.uid).cloned();
         // Recreation counts as an update while that update exists and the pod is not at its revision yet. A
-        // reverted template is wanted before its revision is the newest again.
+        // reverted template is wanted before its revision is the newest again. A deletion of the workload ends every
+        // update.
         let wanted = targets(acted.seen);
         let recreates = chosen.as_ref().is_some_and(|(_, intent)| {
             let to = intent.strip_prefix("recreate:");
             to.is_some_and(|to| to != pod.read.revision() && wanted.contains(&to))
-        }) && !is_named(pod, acted.seen);
+        }) && !is_named(pod, acted.seen)
+            && !is_deleting(acted.seen.object());
         let kinds: &[HookKind] = if recreates {
             &[HookKind::PreDelete, HookKind::PreInplace]
         } else {

@@ -11,6 +11,7 @@
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
+//! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
 //! | every write carries its preconditions | [`bounds`] |
 //! | nothing waits silently | [`silence`] |
@@ -18,6 +19,7 @@
 mod bounds;
 mod canary;
 mod deadline;
+mod deletion;
 mod gate;
 mod lifecycle;
 mod recreate;

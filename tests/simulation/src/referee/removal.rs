@@ -19,8 +19,9 @@ use shared_api::time::Time;
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use super::Acted;
+use super::deletion::adjust;
 use crate::games::Seen;
-use crate::objects::PodObject;
+use crate::objects::{PodObject, is_deleting};
 use crate::world::{FLEET, World};
 
 /// Seconds for which a request is valid by default, as documented.
@@ -104,6 +105,7 @@ pub(super) fn check_reason(action: &Action, acted: &Acted<'_>) {
         _ => false,
     };
     let replicas = usize::try_from(seen.object().spec.replicas.unwrap_or(1)).unwrap();
+    let replicas = if is_deleting(seen.object()) { 0 } else { replicas };
     assert!(
         !deletes || seen.active > replicas || is_named(pod, seen),
         "for nothing: {} pods of {replicas} wanted, and no valid request at {}: {action:#?} {:#?} {:?}",
@@ -126,9 +128,10 @@ impl World {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;
         };
-        let Ok(wanted) = Workload::read(&object.api) else {
+        let Ok(mut wanted) = Workload::read(&object.api) else {
             return;
         };
+        adjust(&mut wanted, &object.api);
         let (spec, status) = (&object.api.spec, object.api.status.clone().unwrap_or_default());
         let own =
             |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();

@@ -9,6 +9,7 @@ use shared_api::GameDeploymentStatus;
 use shared_api::names::pod as names;
 use shared_api::reason::WorkloadReason;
 
+use super::deletion::adjust;
 use super::removal::has_valid_request;
 use super::tally::says_why;
 use crate::objects::PodObject;
@@ -28,9 +29,10 @@ impl World {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;
         };
-        let Ok(wanted) = Workload::read(&object.api) else {
+        let Ok(mut wanted) = Workload::read(&object.api) else {
             return;
         };
+        adjust(&mut wanted, &object.api);
         let status = object.api.status.clone().unwrap_or_default();
         assert_eq!(
             status.observed_generation, object.api.metadata.generation,
@@ -86,6 +88,10 @@ impl World {
         assert!(
             marked >= surplus,
             "{surplus} pods too many, {marked} chosen: {status:#?}"
+        );
+        assert!(
+            !self.is_deleting() || self.says("Progressing", "Deleting"),
+            "a deletion waits in silence: {status:#?}"
         );
         self.check_old_pods(&wanted, &status, &pods, &said);
         self.check_removals();

@@ -1,16 +1,19 @@
 //! API server: names, UIDs, versions, preconditions, graceful deletion, garbage collection, and the Leases.
 //!
-//! It treats all writers the same. Its refusals are those of a real server: 404, 409, 403.
+//! It treats all writers the same. Its refusals are those of a real server: 404, 409, 403, 422.
 
+mod garbage;
 mod others;
 mod pods;
 pub mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+
+pub use garbage::Cascade;
 
 use crate::objects::{
     NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
@@ -27,6 +30,8 @@ pub enum Refusal {
     Conflict,
     /// 403: exceeded quota, missing permission, or rejection by an admission webhook.
     Forbidden,
+    /// 422: a finalizer for an object that is being deleted.
+    Invalid,
 }
 
 /// Response to a deletion.
@@ -91,6 +96,8 @@ pub struct Server {
     pub altered: usize,
     /// Deletion times of workloads, by UID.
     ends: BTreeMap<String, Timestamp>,
+    /// UIDs of the dependents that the foreground deletion of their owner has found: each is deleted once.
+    doomed: BTreeSet<String>,
 }
 
 impl Server {

@@ -1,11 +1,11 @@
-//! Writes to HookRuns, ControllerRevisions, workloads, templates and nodes, and the garbage collector.
+//! Writes to HookRuns, ControllerRevisions, workloads, templates and nodes.
 
 use std::rc::Rc;
 
 use gamedeployment_core::plan::NewRevision;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use shared_api::{GameDeployment, HookRun, HookRunStatus, HookTemplateSpec};
 
@@ -170,7 +170,8 @@ impl Server {
         self.workloads.put(WorkloadObject::new(object));
     }
 
-    /// Changes a workload. Changes of the spec increment the generation.
+    /// Changes a workload. Changes of the spec increment the generation. One that is being deleted gets no further
+    /// finalizer.
     pub fn patch_workload(
         &mut self,
         name: &str,
@@ -185,86 +186,16 @@ impl Server {
         if same_spec && object.status == known.api.status && object.metadata == known.api.metadata {
             return Ok(known);
         }
+        let mut finalizers = object.metadata.finalizers.iter().flatten();
+        if known.api.metadata.deletion_timestamp.is_some()
+            && finalizers.any(|finalizer| !known.has_finalizer(finalizer))
+        {
+            return Err(Refusal::Invalid);
+        }
         if !same_spec {
             object.metadata.generation = object.metadata.generation.map(|generation| generation + 1);
         }
-        self.bump(&mut object.metadata);
-        let object = WorkloadObject::new(object);
-        self.workloads.put(object.clone());
-        Ok(object)
-    }
-
-    /// Deletes a workload; with foreground deletion it stays until its dependents are gone.
-    pub fn delete_workload(&mut self, name: &str, foreground: bool, now: Timestamp) {
-        let Some(known) = self.workloads.get(name).cloned() else {
-            return;
-        };
-        self.ends.entry(known.id.uid.clone()).or_insert(now);
-        if foreground {
-            let _ = self.patch_workload(name, None, None, |object| {
-                object.metadata.deletion_timestamp.get_or_insert(Time(whole(now)));
-            });
-            return;
-        }
-        let mut last = GameDeployment::clone(&known.api);
-        self.bump(&mut last.metadata);
-        self.workloads.remove(WorkloadObject::new(last));
-    }
-
-    /// Performs one step of the garbage collector. Returns whether there was one.
-    pub fn collect_garbage(&mut self, now: Timestamp) -> bool {
-        let live = |owner: &str| {
-            let mut known = self.workloads.iter();
-            let mut revisions = self.revisions.iter();
-            known.any(|known| known.id.uid == owner && known.api.metadata.deletion_timestamp.is_none())
-                || revisions.any(|known| known.id.uid == owner)
-        };
-        let orphaned = |id: &Identity| {
-            id.owner
-                .as_deref()
-                .is_some_and(|owner| !owner.starts_with("other") && !live(owner))
-        };
-        let run = self
-            .runs
-            .iter()
-            .find(|run| orphaned(&run.id) && !run.read.terminating)
-            .cloned();
-        let pod = self
-            .pods
-            .iter()
-            .find(|pod| orphaned(&pod.id) && !pod.read.terminating)
-            .cloned();
-        let revision = self
-            .revisions
-            .iter()
-            .find(|revision| orphaned(&revision.id))
-            .cloned();
-        if let Some(run) = run {
-            let _ = self.delete_run(&run.id.name, None, None);
-            return true;
-        }
-        if let Some(pod) = pod {
-            let _ = self.delete_pod(&pod.id.name, None, None, now);
-            return true;
-        }
-        if let Some(revision) = revision {
-            let _ = self.delete_revision(&revision.id.name, None, None);
-            return true;
-        }
-        let ending = self
-            .workloads
-            .iter()
-            .find(|known| known.api.metadata.deletion_timestamp.is_some());
-        if let Some(ending) = ending.cloned()
-            && !self
-                .pods
-                .iter()
-                .any(|pod| pod.id.owner.as_deref() == Some(ending.uid()))
-        {
-            self.delete_workload(&ending.id.name, false, now);
-            return true;
-        }
-        false
+        Ok(self.put_workload(object))
     }
 
     pub fn put_template(&mut self, name: &str, spec: HookTemplateSpec) {

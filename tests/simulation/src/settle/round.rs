@@ -20,6 +20,7 @@ impl World {
             self.resume();
         }
         if tends {
+            self.recreate();
             self.ask_again();
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use fastrand::Rng;
+use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::Workload;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
@@ -53,7 +54,9 @@ impl World {
         let Some(object) = self.server.workloads.get(FLEET) else {
             return;
         };
-        if Workload::read(&object.api).is_err() || object.api.metadata.deletion_timestamp.is_some() {
+        let is_deleting = self.is_deleting();
+        let is_ending = object.api.metadata.deletion_timestamp.is_some();
+        if Workload::read(&object.api).is_err() || is_ending && !is_deleting {
             return;
         }
         let status = object.api.status.clone().unwrap_or_default();
@@ -73,7 +76,8 @@ impl World {
             .iter()
             .any(|known| known.reason == WorkloadReason::ProgressDeadlineExceeded.as_str());
         for run in self.server.runs.iter() {
-            if is_stopped && run.read.rollout.is_some() {
+            let is_for_deletion = run.read.kind == Some(HookKind::PreDelete);
+            if is_stopped && run.read.rollout.is_some() || is_deleting && !is_for_deletion {
                 continue;
             }
             let of_fleet = run.id.owner.as_deref() == Some(object.uid());

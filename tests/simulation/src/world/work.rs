@@ -1,5 +1,6 @@
 //! Work of the processes: each takes in its responses and performs one step.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use fastrand::Rng;
@@ -148,6 +149,7 @@ impl World {
             fresh,
             foreign: self.foreign,
             at: self.now,
+            found_none: Cell::new(false),
         }));
     }
 }

@@ -3,7 +3,9 @@
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use shared_api::game_deployment::ScaleStrategy;
 use shared_api::removal_request::RemovalType;
+use simulation::endpoint::Behaviour;
 use simulation::script::{Hooks, Script};
+use simulation::server::Cascade;
 use simulation::setup::disruption;
 
 #[test]
@@ -45,6 +47,49 @@ fn a_requested_pod_is_selected_until_its_request_expires() {
     assert!(script.marked().is_empty());
     script.world.check_removals();
     assert_eq!(script.uids(), before);
+}
+
+/// Returns a fleet of two guarded pods that are not empty, whose workload is being deleted.
+fn deleted(cascade: Cascade) -> Script {
+    let mut script = Script::fleet(2, "RollingUpdate", Hooks::PreDelete);
+    script.edit(|spec| spec.disruption = disruption(5));
+    script.rest();
+    script.all_say(Behaviour::NO);
+    script.world.delete_workload(cascade);
+    script.rest();
+    script
+}
+
+#[test]
+fn a_deleted_workload_waits_for_the_hooks_of_its_guarded_pods() {
+    for cascade in [Cascade::Background, Cascade::Foreground] {
+        for is_unguarded in [false, true] {
+            let mut script = deleted(cascade);
+            let (pods, marked) = (script.uids(), script.marked());
+            assert_eq!((pods.len(), &marked), (2, &pods), "{cascade:?}");
+            script.world.check_words();
+            script.all_say(Behaviour::YES);
+            script.edit(|spec| {
+                if is_unguarded {
+                    spec.disruption = None;
+                } else {
+                    spec.pre_delete_update_strategy.as_mut().unwrap().retry = Some(true);
+                }
+            });
+            script.rest();
+            let server = &script.world.server;
+            assert!(server.workloads.is_empty() && server.pods.is_empty());
+            assert_eq!(script.world.totals.left_before, if is_unguarded { 0 } else { 2 });
+        }
+    }
+}
+
+#[test]
+fn a_deletion_that_leaves_guarded_pods_behind_asks_none() {
+    let script = deleted(Cascade::Orphan);
+    assert!(script.world.server.workloads.is_empty() && script.marked().is_empty());
+    let pods = script.pods();
+    assert!(pods.len() == 2 && pods.iter().all(|pod| pod.id.owner.is_none()));
 }
 
 #[test]

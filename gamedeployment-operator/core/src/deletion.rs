@@ -1,0 +1,81 @@
+//! Deletion of a workload with guarded pods. A finalizer holds the workload until no pod is left; meanwhile its pods are
+//! deleted like surplus pods, each after its hook has succeeded.
+//!
+//! The finalizer is set before the first pod is created: the API server adds none to an object that is being deleted.
+
+use shared_api::GameDeployment;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
+
+use crate::facts::Facts;
+use crate::plan::{Action, FinalizerRemoval};
+use crate::pod::Pod;
+use crate::view::View;
+use crate::workload::{DisruptionPolicy, FieldError, Workload};
+
+/// Finalizer of a deletion that leaves the pods behind without an owner.
+const ORPHAN: &str = "orphan";
+
+/// Whether the workload is being deleted.
+#[must_use]
+pub fn is_requested(object: &GameDeployment) -> bool {
+    object.metadata.deletion_timestamp.is_some()
+}
+
+/// Whether the finalizer is set.
+#[must_use]
+pub fn has_finalizer(object: &GameDeployment) -> bool {
+    has(object, ASK_BEFORE_REMOVAL)
+}
+
+/// Whether the pods of a workload are deleted before it, each after its hook has succeeded.
+#[must_use]
+pub fn asks_pods(object: &GameDeployment) -> bool {
+    let disruption = object.spec.disruption.as_ref();
+    let policy = disruption.and_then(|disruption| disruption.policy.as_deref());
+    has_finalizer(object) && policy == Some("Ask")
+}
+
+fn has(object: &GameDeployment, finalizer: &str) -> bool {
+    let mut finalizers = object.metadata.finalizers.iter().flatten();
+    finalizers.any(|known| known == finalizer)
+}
+
+/// Returns why the finalizer of a workload that is being deleted can be removed; `None` if pods are left. `problems`:
+/// those of its spec.
+#[must_use]
+pub fn removal(view: &View<'_>, workload: &Workload, problems: &[FieldError]) -> Option<FinalizerRemoval> {
+    let is_unguarded = match workload.disruption.policy {
+        DisruptionPolicy::Unguarded => true,
+        DisruptionPolicy::Ask => false,
+    };
+    if is_unguarded || has(view.object, ORPHAN) {
+        return Some(FinalizerRemoval::Unasked);
+    }
+    let is_own = |pod: &&&Pod| pod.is_active() && pod.controller.as_deref() == Some(workload.uid.as_str());
+    if view.pods.iter().any(|pod| is_own(&pod)) {
+        return None;
+    }
+    // An empty selector matches all pods. Their owner counts.
+    let is_readable = problems.iter().all(FieldError::is_of_template);
+    let selector = is_readable.then(|| workload.selector.to_string());
+    Some(FinalizerRemoval::NoPods(selector.unwrap_or_default()))
+}
+
+/// Returns the write with which the finalizer follows the policy of a workload that is not being deleted.
+#[must_use]
+pub fn follow_policy(facts: &Facts<'_>) -> Option<Action> {
+    match (facts.workload.disruption.policy, has_finalizer(facts.view.object)) {
+        (DisruptionPolicy::Ask, false) => Some(Action::AddFinalizer),
+        (DisruptionPolicy::Unguarded, true) => Some(Action::RemoveFinalizer(FinalizerRemoval::Unasked)),
+        (DisruptionPolicy::Ask, true) | (DisruptionPolicy::Unguarded, false) => None,
+    }
+}
+
+/// Whether creations wait until the finalizer is set.
+#[must_use]
+pub fn holds_creations(facts: &Facts<'_>) -> bool {
+    follow_policy(facts) == Some(Action::AddFinalizer)
+}
+
+#[cfg(test)]
+mod tests;
