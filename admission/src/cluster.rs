@@ -2,13 +2,17 @@
 //! rejected, and warnings about hooks are omitted.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use axum::http;
+use futures::AsyncReadExt as _;
 use gamedeployment_core::unusable_template::{UnusableTemplate, usable};
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroup, APIResource, GroupVersionForDiscovery};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{
+    APIGroup, APIResource, GroupVersionForDiscovery, ListMeta,
+};
 use kube::api::{
     ApiResource, DynamicObject, GetParams, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
 };
@@ -18,6 +22,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::Value;
 use shared_api::names::GROUP;
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
 use shared_api::parsed::{self, Parsed};
 use shared_api::syntax::is_subdomain;
 use shared_api::{GameDeployment, HookTemplate, HookTemplateSpec};
@@ -44,6 +49,12 @@ const NOT_SERVED: &str = "the API server has no such namespaced kind; fix the ki
 const MAX_TEMPLATES: usize = 64;
 /// Maximum number of names in which a misspelt one is looked for.
 const MAX_NAMES: u32 = 2000;
+/// Maximum number of pods in a page.
+const PAGE_PODS: u32 = 100;
+/// Maximum length of a page of pods, in bytes: ten times the usual one. Several are read at once.
+const MAX_PAGE_BYTES: u64 = 4 * 1024 * 1024;
+/// Fields of pods that have a node and have not ended.
+const SCHEDULED: &str = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed";
 
 /// Names of the objects of a list, from the first column of its table.
 #[derive(Deserialize)]
@@ -283,6 +294,35 @@ impl ClusterReader {
         self.fields(url, [namespace, name], "read the pod").await
     }
 
+    /// Lists the guarded pods of a namespace that have a node and have not ended, without their spec and status.
+    /// `token`: that of the previous page, if there is one.
+    pub(crate) async fn guarded_pods(&self, namespace: &str, token: Option<&str>) -> Result<PodPage, String> {
+        if !is_subdomain(namespace) {
+            return Err(format!("{namespace:?} is not the name of a namespace"));
+        }
+        let label = format!("{REMOVAL_GUARD}={REMOVAL_GUARD_ASK}");
+        let params = ListParams::default().labels(&label).fields(SCHEDULED);
+        let mut params = params.limit(PAGE_PODS);
+        params.continue_token = token.map(str::to_owned);
+        let url = Pod::url_path(&(), Some(namespace));
+        let request = kube::core::Request::new(url).list_metadata(&params);
+        let client = &self.client.0;
+        let call = async {
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            let page = pin!(client.request_stream(request).await?);
+            let (mut page, mut text) = (page.take(MAX_PAGE_BYTES), Vec::new());
+            let read = page.read_to_end(&mut text).await;
+            read.map_err(kube::Error::ReadEvents)?;
+            if page.limit() == 0 {
+                let why = format!("the list is longer than {MAX_PAGE_BYTES} bytes");
+                return Err(kube::Error::Service(why.into()));
+            }
+            serde_json::from_slice(&text).map_err(kube::Error::SerdeError)
+        };
+        let listed = self.calls.call(namespace, "list the guarded pods", call).await;
+        listed.map_err(|error| error.to_string())
+    }
+
     /// Returns a GameDeployment, if it exists, or the reason why it is not known.
     pub(crate) async fn workload(
         &self,
@@ -384,6 +424,28 @@ impl ClusterReader {
     }
 }
 
+/// Page of a list of pods.
+#[derive(Debug, Deserialize)]
+pub(crate) struct PodPage {
+    metadata: ListMeta,
+    /// Null in empty lists of old API servers, and never absent.
+    #[serde(deserialize_with = "Option::deserialize")]
+    items: Option<Vec<GuardedPod>>,
+}
+
+impl PodPage {
+    /// Returns the pods of the page.
+    pub(crate) fn pods(&self) -> &[GuardedPod] {
+        self.items.as_deref().unwrap_or_default()
+    }
+
+    /// Returns the token of the next page; `None` if this is the last one.
+    pub(crate) fn next_token(&self) -> Option<&str> {
+        let token = self.metadata.continue_.as_deref();
+        token.filter(|token| !token.is_empty())
+    }
+}
+
 /// List of which only the length matters.
 #[derive(Deserialize)]
 struct AnyList {
@@ -468,6 +530,40 @@ mod tests {
             let read = serde_json::from_str::<AnyList>(json).ok();
             let found = read.map(|list| list.items.is_none_or(|items| items.is_empty()));
             assert_eq!(found, is_empty, "{json:.40}");
+        }
+    }
+
+    /// A namespace without guarded pods is deleted: what is no list must not count as an empty one.
+    #[test]
+    fn only_a_complete_list_of_pods_is_a_page() {
+        for (json, wanted) in [
+            (r#"{"metadata":{},"items":[]}"#, Some((0, None))),
+            (r#"{"metadata":{"continue":""},"items":null}"#, Some((0, None))),
+            (
+                r#"{"metadata":{"continue":"t"},"items":[{"metadata":{"name":"a"}},{}]}"#,
+                Some((2, Some("t"))),
+            ),
+            (r#"{"items":[]}"#, None),
+            (r#"{"metadata":{}}"#, None),
+            (r#"{"metadata":{},"items":{}}"#, None),
+            (r#"{"metadata":{"continue":1},"items":[]}"#, None),
+            (r#"{"metadata":{},"items":[1]}"#, None),
+            (
+                r#"{"metadata":{},"items":[{"metadata":{"deletionTimestamp":1}}]}"#,
+                None,
+            ),
+            (
+                r#"{"metadata":{},"items":[{"metadata":{"ownerReferences":{}}}]}"#,
+                None,
+            ),
+            (
+                r#"{"metadata":{},"items":[{"metadata":{"annotations":{"tkex.tencent.com/skip-hook":1}}}]}"#,
+                None,
+            ),
+        ] {
+            let page = serde_json::from_str::<PodPage>(json).ok();
+            let found = page.as_ref().map(|page| (page.pods().len(), page.next_token()));
+            assert_eq!(found, wanted, "{json}");
         }
     }
 

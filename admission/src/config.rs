@@ -52,7 +52,7 @@ pub struct Config {
     pub workload_operator_user: Vec<String>,
 
     /// Serve /removals: deny evictions and deletions of guarded pods by users other than `--removal-operator-user`, and
-    /// record them on the pods as removal requests
+    /// record them on the pods as removal requests; deny deletions of namespaces with guarded pods
     #[arg(long, requires = "operators")]
     pub removal_guard: bool,
 

@@ -1,9 +1,10 @@
 //! Deletion guard of the original operator: protected objects can only be deleted if a label allows it.
 //!
-//! Deleting a GameDeployment deletes its pods by garbage collection, without any hook. Therefore it needs the
-//! label [`DELETION_ALLOW`]: `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`,
-//! because gates stay closed without it. A definition of one of our kinds needs `Always`, or `Cascading` if
-//! the kind has no objects, because its deletion deletes all of them.
+//! Deleting a GameDeployment deletes its pods: by garbage collection without any hook, or by the operator once their
+//! hooks succeed, if it has the finalizer [`ASK_BEFORE_REMOVAL`]. In either case it needs the label [`DELETION_ALLOW`]:
+//! `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`, because gates stay closed without it. A
+//! definition of one of our kinds needs `Always`, or `Cascading` if the kind has no objects, because its deletion
+//! deletes all of them.
 //!
 //! The guard does not block objects that are already being deleted, nor objects in a namespace that is being
 //! deleted. The pods of such a namespace are deleted in any case, so a refusal would protect nobody and block
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 use shared_api::names::GROUP;
-use shared_api::names::workload::DELETION_ALLOW;
+use shared_api::names::workload::{ASK_BEFORE_REMOVAL, DELETION_ALLOW};
 
 use crate::review::{AdmissionDecision, AdmissionRequest};
 
@@ -34,6 +35,7 @@ struct GuardedMetadata {
     labels: Option<GuardedLabels>,
     generation: Option<Number>,
     deletion_timestamp: Option<String>,
+    finalizers: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -178,6 +180,12 @@ fn is_empty(old: &Value) -> bool {
     spec["replicas"] == 0 && seen && status["replicas"].as_i64().unwrap_or_default() == 0
 }
 
+/// Returns whether the operator deletes the workload's pods once their hooks succeed.
+fn asks_before_removal(old: &Value) -> bool {
+    let finalizers = old["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == ASK_BEFORE_REMOVAL))
+}
+
 fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {
     let (spec, status) = (
         &request.old_object["spec"]["replicas"],
@@ -185,10 +193,12 @@ fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {
     );
     let wanted = spec.as_i64().unwrap_or(1);
     let pods = status.as_i64().unwrap_or_default();
-    let words = format!(
-        "its pods (spec.replicas {wanted}, status.replicas {pods}) would be deleted or orphaned without running \
-         their hooks"
-    );
+    let end = if asks_before_removal(&request.old_object) {
+        "deleted once their PreDelete hooks succeed"
+    } else {
+        "deleted or orphaned without running their hooks"
+    };
+    let words = format!("its pods (spec.replicas {wanted}, status.replicas {pods}) would be {end}");
     if label == Some("Cascading") {
         return format!(
             "{words}; its label {DELETION_ALLOW}=Cascading allows the deletion once both are 0 and the operator has \

@@ -24,7 +24,7 @@ use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
 use crate::parse_room::ParseRoom;
 use crate::removal::recent::RecentDenials;
-use crate::removal::{self, RemovalDecision, record};
+use crate::removal::{self, RemovalDecision, namespace, record};
 use crate::review::{self, AdmissionDecision, AdmissionRequest, Malformed, ReceivedRequest};
 use crate::validate;
 use crate::{authors, guard, hooks};
@@ -45,7 +45,7 @@ pub struct Handler {
     pub workload_operators: Vec<String>,
     /// Users who may delete guarded pods.
     pub removal_operators: Vec<String>,
-    /// Whether evictions and deletions of guarded pods are reviewed.
+    /// Whether evictions and deletions of guarded pods, and deletions of their namespaces, are reviewed.
     pub removal_guard: bool,
     /// Prometheus metrics.
     pub metrics: Metrics,
@@ -212,11 +212,7 @@ async fn removals(
             Ok(review) => review,
             Err(decision) => return Ok(decision),
         };
-        let removal = match removal::judge(review, &handler.removal_operators, &recent, Timestamp::now()) {
-            RemovalDecision::Allowed => return Ok(AdmissionDecision::Allowed(Vec::new())),
-            RemovalDecision::Denied(message) => return Ok(AdmissionDecision::Forbidden(message)),
-            RemovalDecision::NeedsPod(removal) => removal,
-        };
+        let decision = removal::judge(review, &handler.removal_operators, &recent, Timestamp::now());
         let tenant = tenant(&client);
         let turn = async {
             let turn = judged.take(&tenant).await;
@@ -224,7 +220,16 @@ async fn removals(
             drop(received);
             turn
         };
-        Ok(record::settle(&handler.cluster, &recent, &removal, turn, deadline).await)
+        Ok(match decision {
+            RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
+            RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
+            RemovalDecision::NeedsPod(removal) => {
+                record::settle(&handler.cluster, &recent, &removal, turn, deadline).await
+            }
+            RemovalDecision::NeedsNamespace(deletion) => {
+                namespace::lookup::settle(&handler.cluster, &deletion, turn, deadline).await
+            }
+        })
     })
     .await
 }

@@ -121,6 +121,7 @@ fn kind(kind: &str) -> &'static str {
         "CustomResourceDefinition",
         "Pod",
         "Eviction",
+        "Namespace",
     ];
     known.into_iter().find(|known| *known == kind).unwrap_or("other")
 }

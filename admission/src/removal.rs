@@ -2,9 +2,11 @@
 //! The pod's PreDelete hook then runs, and gamedeployment-operator deletes the pod once the hook has succeeded.
 //!
 //! Guarded pods have the label [`REMOVAL_GUARD`], which only the operator may remove. A removal is allowed if it cannot
-//! disconnect players, or if no hook can run: see [`Removal::keeper`] and [`KeepingWorkload::valid_for`].
+//! disconnect players, or if no hook can run: see [`Removal::keeper`] and [`KeepingWorkload::keeping`]. The deletion of
+//! a namespace with guarded pods is denied as well: see [`namespace`].
 //!
-//! This module decides, and makes no requests. [`record`] looks up the objects that a decision depends on.
+//! This module decides, and makes no requests. [`record`] and [`namespace::lookup`] look up the objects that a decision
+//! depends on.
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -12,14 +14,17 @@ use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use shared_api::names::GROUP;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{
     DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequest, RemovalRequests, RemovalType,
     TooManyRequests,
 };
 
 use crate::review::{AdmissionDecision, AdmissionRequest};
+use namespace::{NamespaceDeletion, NamespaceObject};
 use recent::RecentDenials;
 
+pub mod namespace;
 pub mod recent;
 pub mod record;
 
@@ -149,6 +154,7 @@ pub struct KeepingWorkload {
 struct WorkloadMetadata {
     uid: String,
     deletion_timestamp: Option<String>,
+    finalizers: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -177,30 +183,51 @@ struct WorkloadDisruption {
     request_expiration_seconds: Option<i64>,
 }
 
+/// How a workload keeps a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// The request is recorded on the pod, and valid for this time after its last repetition.
+    Recorded(SignedDuration),
+    /// The workload is being deleted. The hooks of all its pods run, so the request is not recorded.
+    BeingDeleted,
+}
+
 impl KeepingWorkload {
-    /// Returns the time for which a request is valid after its last repetition; `None` if the removal is allowed,
-    /// because the owner of the pod no longer exists, is being deleted, has another policy or has no `PreDelete` hook.
+    /// Returns how the workload keeps a pod of this owner; `None` if the removal is allowed, because no hook would run:
+    /// see [`KeepingWorkload::asking`], or the workload is being deleted without the finalizer [`ASK_BEFORE_REMOVAL`].
     /// `found`: the workload with the owner's name.
     #[must_use]
-    pub fn valid_for(found: Option<&Self>, owner: &OwnerReference) -> Option<SignedDuration> {
-        let same = found.filter(|found| found.metadata.uid == owner.uid)?;
-        if same.metadata.deletion_timestamp.is_some() {
-            return None;
+    pub fn keeping(found: Option<&Self>, owner: &OwnerReference) -> Option<Keeping> {
+        let workload = Self::asking(found, owner)?;
+        if workload.metadata.deletion_timestamp.is_some() {
+            return workload.has_finalizer().then_some(Keeping::BeingDeleted);
         }
+        let disruption = workload.spec.disruption.as_ref();
+        let seconds = disruption.and_then(|disruption| disruption.request_expiration_seconds);
+        Some(Keeping::Recorded(SignedDuration::from_secs(
+            seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS.into()),
+        )))
+    }
+
+    /// Returns the owner of a pod; `None` if it no longer exists, has another policy or has no `PreDelete` hook.
+    /// `found`: the workload with the owner's name.
+    #[must_use]
+    pub fn asking<'w>(found: Option<&'w Self>, owner: &OwnerReference) -> Option<&'w Self> {
+        let same = found.filter(|found| found.metadata.uid == owner.uid)?;
         let disruption = same.spec.disruption.as_ref()?;
         if disruption.policy.as_deref() != Some("Ask") {
             // gamedeployment-operator ignores requests, and is about to remove the label of the pod.
             return None;
         }
         let hook = same.spec.pre_delete_update_strategy.as_ref();
-        if hook.is_none_or(|hook| !hook.is_set) {
-            // gamedeployment-operator would delete the pod at once, even if a PodDisruptionBudget forbids its eviction.
-            return None;
-        }
-        let seconds = disruption.request_expiration_seconds;
-        Some(SignedDuration::from_secs(
-            seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS.into()),
-        ))
+        // Without a hook, gamedeployment-operator would delete the pod at once, even if a PodDisruptionBudget forbids
+        // its eviction.
+        hook.is_some_and(|hook| hook.is_set).then_some(same)
+    }
+
+    fn has_finalizer(&self) -> bool {
+        let mut finalizers = self.metadata.finalizers.iter().flatten();
+        finalizers.any(|finalizer| finalizer == ASK_BEFORE_REMOVAL)
     }
 }
 
@@ -250,6 +277,8 @@ enum Write {
     Evict { pod_name: String, uid: Option<String> },
     /// Update of a pod.
     Update { old: GuardedPod, stays_guarded: bool },
+    /// Deletion of a namespace that is not terminating.
+    DeleteNamespace(NamespaceDeletion),
     /// Any other write.
     Other,
 }
@@ -280,6 +309,16 @@ impl RemovalReview {
                 let (old, stays_guarded) = (read_part(old_object)?, new.is_guarded());
                 (Write::Update { old, stays_guarded }, DeleteOptions::default())
             }
+            ("DELETE", "Namespace", "") => {
+                let old: NamespaceObject = read_part(old_object)?;
+                let deletion = Write::DeleteNamespace(NamespaceDeletion::new(head.name()));
+                let write = if old.is_terminating() {
+                    Write::Other
+                } else {
+                    deletion
+                };
+                (write, DeleteOptions::default())
+            }
             _ => (Write::Other, DeleteOptions::default()),
         };
         // An Eviction may request a dry run in its body alone.
@@ -308,6 +347,8 @@ pub enum RemovalDecision {
     Denied(String),
     /// Depends on the pod, its workload and its namespace; the request is recorded if it is denied.
     NeedsPod(Removal),
+    /// Depends on the guarded pods of the namespace, and on their workloads.
+    NeedsNamespace(NamespaceDeletion),
 }
 
 /// Eviction or deletion of a pod.
@@ -343,6 +384,7 @@ pub fn judge(
     };
     match review.write {
         Write::Other => RemovalDecision::Allowed,
+        Write::DeleteNamespace(deletion) => RemovalDecision::NeedsNamespace(deletion),
         Write::Delete { pod, uid } => {
             // The request has no name if a collection is deleted.
             let removal = removal(RemovalType::Delete, pod.metadata.name.clone(), uid);
@@ -378,6 +420,8 @@ pub enum Recording {
     Recorded(SignedDuration),
     /// Dry runs are not recorded.
     DryRun,
+    /// Removals are not recorded while this GameDeployment is being deleted, because the hooks of its pods run anyway.
+    BeingDeleted(String),
     /// Others have already made as many requests as a pod can have.
     TooMany(TooManyRequests),
     /// An object could not be looked up, or the request could not be recorded, for this reason.
@@ -460,16 +504,22 @@ impl Removal {
     /// Returns the message of the denial.
     fn message(&self, recording: &Recording) -> String {
         let (pod, namespace) = (&self.pod_name, &self.namespace);
-        let kept = format!(
-            "pod {pod} is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: kubectl \
-             game why pod/{pod} -n {namespace}"
-        );
+        let kept_and = |next: &str| {
+            format!(
+                "pod {pod} is kept until its PreDelete hook succeeds; it is then deleted{next}. Details: kubectl game \
+                 why pod/{pod} -n {namespace}"
+            )
+        };
+        let kept = kept_and(" and replaced");
         match recording {
             Recording::Recorded(validity) if !self.is_eviction() => {
                 let validity = short(*validity);
                 format!("{kept}. The request is recorded, and expires in {validity} unless it is repeated")
             }
             Recording::Recorded(_) | Recording::DryRun => kept,
+            Recording::BeingDeleted(workload) => {
+                kept_and(&format!(", because GameDeployment {workload} is being deleted"))
+            }
             Recording::TooMany(why) => format!("{kept}. This request is not recorded, because {why}"),
             Recording::Failed(why) => {
                 let remedy = if self.is_eviction() {

@@ -332,7 +332,9 @@ impl ReceivedRequest {
     /// Reads the fields that the removal guard needs, however large or deep the objects are.
     pub fn removal(&self) -> Result<RemovalReview, AdmissionDecision> {
         RemovalReview::read(&self.head, &self.object, &self.old_object, &self.options).map_err(|error| {
-            AdmissionDecision::Forbidden(format!("the pod or the Eviction cannot be parsed: {error}"))
+            AdmissionDecision::Forbidden(format!(
+                "the pod, Eviction or namespace cannot be parsed: {error}"
+            ))
         })
     }
 }

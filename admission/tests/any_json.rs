@@ -39,7 +39,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-fn objects() -> [Value; 6] {
+fn objects() -> [Value; 7] {
     let hook = json!({
         "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookRun", "metadata": { "name": "run", "labels": {} },
         "spec": {
@@ -93,7 +93,8 @@ fn objects() -> [Value; 6] {
         },
         "spec": { "nodeName": "node-0" }, "status": { "phase": "Running" }
     });
-    [hook, game, definition, action, execution, pod]
+    let namespace = json!({ "metadata": { "name": "games", "deletionTimestamp": null } });
+    [hook, game, definition, action, execution, pod, namespace]
 }
 
 /// Builds a well-formed review.
@@ -105,6 +106,7 @@ fn review(object: usize, operation: usize, both: bool) -> Value {
         ("tkex.tencent.com", "HookAction"),
         ("tkex.tencent.com", "ExecutionHook"),
         ("", "Pod"),
+        ("", "Namespace"),
     ];
     let operations = ["CREATE", "UPDATE", "DELETE"];
     let (group, kind) = kinds[object];
@@ -165,6 +167,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
             RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
             RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
             RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::DryRun),
+            RemovalDecision::NeedsNamespace(deletion) => deletion.decide(&Err("no response".to_owned())),
         },
         Err(refused) => refused,
     };
@@ -213,7 +216,7 @@ proptest! {
 
     #[test]
     fn a_review_with_anything_in_it_is_answered_or_refused(
-        (object, operation, both) in (0..6_usize, 0..3_usize, any::<bool>()),
+        (object, operation, both) in (0..7_usize, 0..3_usize, any::<bool>()),
         changes in prop::collection::vec((0..120_usize, any_json()), 0..4),
     ) {
         let mut review = review(object, operation, both);

@@ -94,8 +94,8 @@ const MANIFESTS: [Manifest; 7] = [
     Manifest {
         path: "deploy/admission-removals.yaml",
         about: "Like admission.yaml, and with the removal guard: evictions and deletions of pods whose GameDeployment has\n\
-                # spec.disruption.policy: Ask are denied, and recorded as removal requests. Apply it instead of\n\
-                # admission.yaml, and enable the guard for each namespace:\n\
+                # spec.disruption.policy: Ask are denied, and recorded as removal requests. Deletions of namespaces with\n\
+                # such pods are denied. Apply it instead of admission.yaml, and enable the guard for each namespace:\n\
                 # kubectl label namespace games tkex.tencent.com/removal-guard=Enabled\n\
                 # If gamedeployment-operator is not installed in the namespace hookgate, change --removal-operator-user:\n\
                 # only this user may delete guarded pods.",

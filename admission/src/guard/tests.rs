@@ -73,6 +73,25 @@ fn the_refusal_says_why_and_gives_the_command() {
     let cascading = said(&workload(Some("Cascading"), 0, 2));
     assert!(cascading.contains("status.replicas 2)") && cascading.contains("Scale it to 0"));
     assert!(said(&workload(Some("Never"), 0, 2)).contains("deletion-allow is \"Never\""));
+    for (finalizers, end) in [
+        (json!([]), "deleted or orphaned without running their hooks"),
+        (
+            json!(["foregroundDeletion"]),
+            "deleted or orphaned without running their hooks",
+        ),
+        (
+            json!(["foregroundDeletion", ASK_BEFORE_REMOVAL]),
+            "deleted once their PreDelete hooks succeed",
+        ),
+    ] {
+        for label in [None, Some("Cascading")] {
+            let mut asking = workload(label, 3, 2);
+            asking.old_object["metadata"]["finalizers"] = finalizers.clone();
+            let refusal = said(&asking);
+            let words = format!("its pods (spec.replicas 3, status.replicas 2) would be {end}");
+            assert!(refusal.contains(&words), "{refusal}");
+        }
+    }
     let old = json!({ "metadata": { "labels": { DELETION_ALLOW: "Cascading" } } });
     let template = said(&request((GROUP, "HookTemplate"), &old));
     assert!(

@@ -11,7 +11,7 @@ use shared_api::names::pod::REMOVAL_REQUESTED;
 use tokio::time::Instant;
 
 use super::recent::RecentDenials;
-use super::{GuardedPod, KeepingWorkload, Recording, Removal};
+use super::{GuardedPod, Keeping, KeepingWorkload, Recording, Removal};
 use crate::cluster::ClusterReader;
 use crate::review::AdmissionDecision;
 
@@ -57,17 +57,18 @@ async fn complete(
         return Ok(None);
     };
     let found = cluster.workload(namespace, &owner.name).await?;
-    let Some(valid_for) = KeepingWorkload::valid_for(found.as_ref(), owner) else {
+    let Some(keeping) = KeepingWorkload::keeping(found.as_ref(), owner) else {
         return Ok(None);
     };
     // No HookRun can be created there.
     if cluster.namespace_ends(namespace).await? {
         return Ok(None);
     }
-    if removal.is_dry_run {
-        return Ok(Some(Recording::DryRun));
+    match keeping {
+        Keeping::BeingDeleted => Ok(Some(Recording::BeingDeleted(owner.name.clone()))),
+        Keeping::Recorded(_) if removal.is_dry_run => Ok(Some(Recording::DryRun)),
+        Keeping::Recorded(valid_for) => record(cluster, recent, removal, pod, valid_for).await,
     }
-    record(cluster, recent, removal, pod, valid_for).await
 }
 
 async fn read_pod(cluster: &ClusterReader, removal: &Removal) -> Result<Option<GuardedPod>, String> {

@@ -208,6 +208,7 @@ fn other_writes_are_allowed() {
         json!({ "operation": "UPDATE", "object": null, "oldObject": pod, "subResource": "status" }),
         json!({ "operation": "CONNECT", "subResource": "exec" }),
         json!({ "oldObject": pod, "kind": { "group": "", "kind": "Service" } }),
+        json!({ "operation": "UPDATE", "object": null, "oldObject": null, "kind": { "kind": "Namespace" } }),
     ] {
         assert_eq!(judged(request.clone()), RemovalDecision::Allowed, "{request}");
     }
@@ -252,6 +253,32 @@ fn only_the_operator_removes_the_label() {
 }
 
 #[test]
+fn the_deletion_of_a_namespace_depends_on_its_pods_unless_it_is_terminating() {
+    let kind = json!({ "kind": "Namespace" });
+    let deletion = |old: Value| judged(json!({ "kind": kind, "name": "games", "oldObject": old }));
+    let pending = RemovalDecision::NeedsNamespace(NamespaceDeletion::new("games"));
+    let terminating = json!({ "metadata": { "deletionTimestamp": "2026-01-01T00:00:00Z" } });
+    for (old, wanted) in [
+        (json!({ "metadata": { "name": "games" } }), &pending),
+        (json!({ "metadata": { "deletionTimestamp": null } }), &pending),
+        (json!({}), &pending),
+        (Value::Null, &pending),
+        (terminating, &RemovalDecision::Allowed),
+    ] {
+        assert_eq!(deletion(old.clone()), *wanted, "{old}");
+    }
+    for (field, value) in [
+        ("dryRun", json!(true)),
+        ("options", json!({ "dryRun": ["All"] })),
+        ("userInfo", json!({ "username": OPERATOR })),
+    ] {
+        let mut request = json!({ "kind": kind, "name": "games" });
+        request[field] = value;
+        assert_eq!(judged(request), pending, "{field}");
+    }
+}
+
+#[test]
 fn a_pod_that_no_parser_can_follow_is_judged() {
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let text = guarded().to_string();
@@ -261,43 +288,91 @@ fn a_pod_that_no_parser_can_follow_is_judged() {
     assert_eq!(pod, parsed(&guarded()));
 }
 
+/// Returns a GameDeployment that keeps its pods, with another value of this field.
+fn workload(path: &str, value: Value) -> Value {
+    let mut workload = json!({
+        "metadata": { "name": "arena", "uid": "owner" },
+        "spec": {
+            "disruption": { "policy": "Ask", "requestExpirationSeconds": 60 },
+            "preDeleteUpdateStrategy": { "hook": { "templateName": "empty", "args": [] }, "retry": false },
+        },
+    });
+    let field = path
+        .split(' ')
+        .fold(&mut workload, |object, name| &mut object[name]);
+    *field = value;
+    workload
+}
+
+/// Returns the same GameDeployment while it is being deleted with these finalizers.
+fn terminating(mut workload: Value, finalizers: Value) -> Value {
+    workload["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    workload["metadata"]["finalizers"] = finalizers;
+    workload
+}
+
 #[test]
-fn a_workload_with_a_hook_keeps_its_pods_until_it_is_deleted_or_its_policy_changes() {
+fn a_workload_with_a_hook_keeps_its_pods_until_its_policy_changes_or_it_is_deleted_without_the_finalizer() {
     let pod = parsed(&guarded());
     let owner = pod.controller().unwrap();
-    let with_hook = |uid: &str, deleted: Value, disruption: Value, strategy: Value| -> KeepingWorkload {
-        let metadata = json!({ "uid": uid, "deletionTimestamp": deleted, "name": "arena" });
-        let spec = json!({ "disruption": disruption, "preDeleteUpdateStrategy": strategy });
-        serde_json::from_value(json!({ "metadata": metadata, "spec": spec })).unwrap()
-    };
-    let workload = |uid: &str, deleted: Value, disruption: Value| {
-        let strategy = json!({ "hook": { "templateName": "empty", "args": [] }, "retry": false });
-        with_hook(uid, deleted, disruption, strategy)
-    };
-    let hookless = |strategy: Value| with_hook("owner", Value::Null, json!({ "policy": "Ask" }), strategy);
-    let disruption = json!({ "policy": "Ask", "requestExpirationSeconds": 60 });
-    let deleted = json!("2026-01-01T00:00:00Z");
-    for (found, seconds) in [
-        (None, None),
-        (Some(workload("other", Value::Null, Value::Null)), None),
-        (Some(workload("owner", deleted, disruption.clone())), None),
-        (Some(workload("owner", Value::Null, Value::Null)), None),
+    let (policy, hook) = ("spec disruption policy", "spec preDeleteUpdateStrategy");
+    let guarded = || workload("metadata name", json!("arena"));
+    let ours = || json!(["example.com/kept", ASK_BEFORE_REMOVAL]);
+    let recorded = |seconds| Some(Keeping::Recorded(SignedDuration::from_secs(seconds)));
+    for (found, wanted) in [
+        (guarded(), recorded(60)),
         (
-            Some(workload("owner", Value::Null, json!({ "policy": "Unguarded" }))),
+            workload("spec disruption requestExpirationSeconds", Value::Null),
+            recorded(900),
+        ),
+        (workload("metadata finalizers", ours()), recorded(60)),
+        (workload("metadata uid", json!("other")), None),
+        (workload("metadata uid", json!("")), None),
+        (workload("spec disruption", Value::Null), None),
+        (workload(policy, json!("Unguarded")), None),
+        (workload(policy, Value::Null), None),
+        // A PodDisruptionBudget decides.
+        (workload(hook, Value::Null), None),
+        (workload(hook, json!({})), None),
+        (workload(hook, json!({ "hook": null, "retry": true })), None),
+        (terminating(guarded(), ours()), Some(Keeping::BeingDeleted)),
+        (terminating(guarded(), Value::Null), None),
+        (terminating(guarded(), json!([])), None),
+        (
+            terminating(guarded(), json!(["orphan", "foregroundDeletion"])),
             None,
         ),
+        (terminating(workload(policy, json!("Unguarded")), ours()), None),
+        (terminating(workload(hook, Value::Null), ours()), None),
         (
-            Some(workload("owner", Value::Null, json!({ "policy": "Ask" }))),
-            Some(900),
+            terminating(workload("metadata uid", json!("other")), ours()),
+            None,
         ),
-        (Some(workload("owner", Value::Null, disruption)), Some(60)),
-        // A PodDisruptionBudget decides.
-        (Some(hookless(Value::Null)), None),
-        (Some(hookless(json!({}))), None),
-        (Some(hookless(json!({ "hook": null, "retry": true }))), None),
     ] {
-        let valid_for = KeepingWorkload::valid_for(found.as_ref(), owner);
-        assert_eq!(valid_for, seconds.map(SignedDuration::from_secs), "{found:?}");
+        let read: KeepingWorkload = serde_json::from_value(found.clone()).unwrap();
+        assert_eq!(KeepingWorkload::keeping(Some(&read), owner), wanted, "{found}");
+    }
+    assert_eq!(KeepingWorkload::keeping(None, owner), None);
+}
+
+/// The removal is then denied, because the lookup has failed.
+#[test]
+fn a_workload_with_a_field_of_another_type_is_not_read() {
+    for (path, value) in [
+        ("metadata", json!([1])),
+        ("metadata uid", json!(1)),
+        ("metadata deletionTimestamp", json!(1)),
+        ("metadata finalizers", json!({})),
+        ("metadata finalizers", json!([1])),
+        ("spec", json!("Ask")),
+        ("spec disruption", json!("Ask")),
+        ("spec disruption policy", json!(1)),
+        ("spec disruption requestExpirationSeconds", json!("60")),
+        ("spec preDeleteUpdateStrategy", json!("empty")),
+    ] {
+        let found = workload(path, value);
+        let read: Result<KeepingWorkload, _> = serde_json::from_value(found.clone());
+        assert!(read.is_err(), "{found}");
     }
 }
 
@@ -462,7 +537,7 @@ fn a_deletion_that_was_just_denied_is_denied_again_without_lookups() {
                 assert_eq!(found, message);
             }
             RemovalDecision::NeedsPod(_) => assert!(!is_denied, "{second}"),
-            RemovalDecision::Allowed => panic!("{second}"),
+            RemovalDecision::Allowed | RemovalDecision::NeedsNamespace(_) => panic!("{second}"),
         }
     }
     // The repetition must be recorded before the request expires.
@@ -540,6 +615,8 @@ fn a_validity_is_written_in_its_largest_whole_unit() {
 fn a_denial_says_whether_the_request_is_recorded() {
     let kept = "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: \
                 kubectl game why pod/arena-0 -n games";
+    let deleted = "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted, because GameDeployment \
+                   arena is being deleted. Details: kubectl game why pod/arena-0 -n games";
     let failed = Recording::Failed("failed to read the pod: timeout (504)".to_owned());
     let not_recorded =
         "pod arena-0 is kept, and the request is not recorded (failed to read the pod: timeout (504))";
@@ -554,6 +631,11 @@ fn a_denial_says_whether_the_request_is_recorded() {
             format!("{kept}. The request is recorded, and expires in 15m unless it is repeated"),
         ),
         (Recording::DryRun, kept.to_owned(), kept.to_owned()),
+        (
+            Recording::BeingDeleted("arena".to_owned()),
+            deleted.to_owned(),
+            deleted.to_owned(),
+        ),
         (
             Recording::TooMany(TooManyRequests),
             format!("{kept}. {others}"),

@@ -1,7 +1,7 @@
 //! Removal guard: evictions and deletions that it denies and records, and those that it allows.
 
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::Client;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::core::Status;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::names::namespace::REMOVAL_GUARD_ENABLED;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED, SKIP_HOOK};
-use shared_api::names::workload::DELETION_ALLOW;
+use shared_api::names::workload::{ASK_BEFORE_REMOVAL, DELETION_ALLOW};
 use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
 use test_kit::node::{Behaviour, Options, PodSelector};
 use test_kit::process::output_of;
@@ -19,6 +19,8 @@ use test_kit::{Nodes, eventually};
 
 use crate::installation::{Installation, Replica, run};
 use crate::shared;
+
+mod namespaces;
 
 const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
 const JANE: &str = "jane";
@@ -110,14 +112,19 @@ impl<'i> Games<'i> {
         self.await_deleted("probe").await;
     }
 
-    /// Returns the pods of the namespace, for a client of a user who may do everything.
-    fn pods(&self, user: &str) -> Api<Pod> {
+    /// Returns the client of a user who may do everything.
+    fn client(&self, user: &str) -> Client {
         let mut config = self.installation.control_plane.config();
         config.auth_info.impersonate = Some(user.to_owned());
         config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
         // Otherwise the client would retry after 429.
         config.default_retry = false;
-        Api::namespaced(Client::try_from(config).unwrap(), &self.namespace)
+        Client::try_from(config).unwrap()
+    }
+
+    /// Returns the pods of the namespace, for such a client.
+    fn pods(&self, user: &str) -> Api<Pod> {
+        Api::namespaced(self.client(user), &self.namespace)
     }
 
     /// Returns a guarded pod of the GameDeployment.
@@ -213,9 +220,37 @@ impl<'i> Games<'i> {
         RemovalRequests::parse(text).unwrap().iter().cloned().collect()
     }
 
+    /// Deletes the namespace, perhaps as a dry run.
+    async fn delete_namespace(&self, dry_run: bool) -> Result<(), Status> {
+        let params = DeleteParams {
+            dry_run,
+            ..DeleteParams::default()
+        };
+        let namespaces: Api<Namespace> = Api::all(self.client(JANE));
+        let deleted = namespaces.delete(&self.namespace, &params).await;
+        deleted.map(drop).map_err(status)
+    }
+
+    /// Starts the deletion of the GameDeployment, which these finalizers keep.
+    fn delete_with_finalizers(&self, finalizers: &[&str]) {
+        self.patch_workload(&json!({ "metadata": { "labels": { DELETION_ALLOW: "Always" } } }));
+        self.set_finalizers(finalizers);
+        self.kubectl(&["delete", "gamedeployment", GAME, "--wait=false"])
+            .unwrap();
+    }
+
+    /// Sets the finalizers of the GameDeployment.
+    fn set_finalizers(&self, finalizers: &[&str]) {
+        self.patch_workload(&json!({ "metadata": { "finalizers": finalizers } }));
+    }
+
     /// Changes the spec of the GameDeployment.
     fn change(&self, spec: &Value) {
-        let patch = json!({ "spec": spec }).to_string();
+        self.patch_workload(&json!({ "spec": spec }));
+    }
+
+    fn patch_workload(&self, patch: &Value) {
+        let patch = patch.to_string();
         self.kubectl(&["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch])
             .unwrap();
     }
@@ -455,46 +490,54 @@ async fn only_the_operator_deletes_a_guarded_pod_and_only_with_its_uid_as_precon
 }
 
 #[tokio::test]
-async fn pods_are_removed_once_their_game_deployment_is_deleted() {
+async fn pods_are_removed_once_their_game_deployment_is_deleted_without_the_finalizer() {
     let (installation, _replica) = installed().await;
     let games = Games::new(&installation, &installation.namespace).await;
-    for name in ["arena-0", "arena-1"] {
+    for name in ["arena-0", "arena-1", "arena-2"] {
         games.run(&games.pod(name)).await;
         assert_eq!(games.evict(JANE, name).await.unwrap_err().code, 429);
     }
-    let patch = |metadata: Value| {
-        let patch = json!({ "metadata": metadata }).to_string();
-        games.kubectl(&["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch])
-    };
-    let finalizers = json!({ "finalizers": ["example.com/kept"], "labels": { DELETION_ALLOW: "Always" } });
-    patch(finalizers).unwrap();
-    games
-        .kubectl(&["delete", "gamedeployment", GAME, "--wait=false"])
-        .unwrap();
-    games.evict(JANE, "arena-0").await.unwrap();
-    games.await_deleted("arena-0").await;
-    // The garbage collector deletes the other pod once the GameDeployment is gone.
-    patch(json!({ "finalizers": null })).unwrap();
-    games.await_deleted("arena-1").await;
+    games.delete_with_finalizers(&["example.com/kept"]);
+    games.remove("evicted", "arena-0").await;
+    games.remove("deleted", "arena-1").await;
+    // The garbage collector deletes the last pod once the GameDeployment is gone.
+    games.set_finalizers(&[]);
+    games.await_deleted("arena-2").await;
 }
 
+/// The operator runs their hooks anyway.
 #[tokio::test]
-async fn a_namespace_with_guarded_pods_can_be_deleted() {
+async fn removals_of_pods_whose_game_deployment_is_deleted_with_the_finalizer_are_denied_and_not_recorded() {
     let (installation, _replica) = installed().await;
-    let control_plane = installation.control_plane;
-    let namespace = control_plane.namespace("admission-ends").await;
-    let games = Games::new(&installation, &namespace).await;
-    games.run(&games.pod("arena-0")).await;
-    games
-        .kubectl(&["delete", "namespace", &namespace, "--wait=false"])
-        .unwrap();
-    eventually(SOON, || async {
-        match games.kubectl(&["get", "namespace", &namespace, "--output=yaml"]) {
-            Err(error) if error.contains("NotFound") => Ok(()),
-            other => Err(other),
-        }
-    })
-    .await;
+    let games = Games::new(&installation, &installation.namespace).await;
+    for name in ["arena-0", "arena-1", "arena-2"] {
+        games.run(&games.pod(name)).await;
+    }
+    games.delete_with_finalizers(&[ASK_BEFORE_REMOVAL]);
+    let kept = format!(
+        "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted, because GameDeployment {GAME} is \
+         being deleted. Details: kubectl game why pod/arena-0 -n {}",
+        games.namespace
+    );
+    for dry_run in [true, false] {
+        let error = games.evict_with(JANE, "arena-0", dry_run, json!({})).await;
+        let error = error.unwrap_err();
+        assert_eq!((error.code, error.message), (429, format!("{EVICTION}{kept}")));
+        let params = DeleteParams {
+            dry_run,
+            ..DeleteParams::default()
+        };
+        let error = games.delete(JANE, "arena-0", &params).await.unwrap_err();
+        assert_eq!((error.code, error.message), (403, format!("{DELETION}{kept}")));
+    }
+    let pod = games.get("arena-0").await;
+    assert!(games.requests("arena-0").await.is_empty());
+    games.delete(OPERATOR, "arena-0", &with_uid(&pod)).await.unwrap();
+    games.await_deleted("arena-0").await;
+    // Without a hook, nothing keeps the pods.
+    games.change(&json!({ "preDeleteUpdateStrategy": null }));
+    games.remove("evicted", "arena-1").await;
+    games.remove("deleted", "arena-2").await;
 }
 
 #[tokio::test]
@@ -662,6 +705,8 @@ async fn the_label_of_the_namespace_disables_the_guard_even_while_the_webhook_is
     drop(replica);
     let params = DeleteParams::default();
     let error = games.delete(JANE, "arena-0", &params).await.unwrap_err();
+    assert_eq!(error.code, 500, "{}", error.message);
+    let error = games.delete_namespace(true).await.unwrap_err();
     assert_eq!(error.code, 500, "{}", error.message);
     let label = format!("{REMOVAL_GUARD}=Disabled");
     games

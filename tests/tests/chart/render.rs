@@ -433,7 +433,7 @@ fn the_removal_guard_is_off_unless_enabled_and_always_has_the_user_of_the_operat
             let path = &webhook["clientConfig"]["service"]["path"];
             path == "/removals" && webhook["failurePolicy"] == "Fail" && webhook["timeoutSeconds"] == 5
         });
-        assert_eq!(guards.count(), if is_enabled { 3 } else { 0 }, "{values}");
+        assert_eq!(guards.count(), if is_enabled { 4 } else { 0 }, "{values}");
     }
 }
 

@@ -414,8 +414,16 @@ pub(super) const ALL: &[Purpose] = &[
         "pods gamedeployments",
         "get",
         "only for the removal guard: checking whether the hook of a GameDeployment keeps the pod that is evicted or \
-         deleted",
-        "evictions in namespaces with the guard, and deletions of guarded pods, are denied without being recorded",
+         deleted, or the pods of a namespace that is deleted",
+        "evictions in namespaces with the guard, and deletions of guarded pods, are denied without being recorded; \
+         deletions of namespaces with guarded pods are denied",
+    ),
+    purpose(
+        ADMISSION,
+        "pods",
+        "list",
+        "only for the removal guard: checking whether a namespace that is deleted has guarded pods",
+        "deletions of namespaces with the guard are denied",
     ),
     purpose(
         ADMISSION,
