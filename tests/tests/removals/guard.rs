@@ -7,143 +7,11 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::api::{Api, EvictParams};
-use operator_tests::fleet::{Fleet, GAME, game, hooked, until_empty};
-use operator_tests::identity::WORKLOADS_USER;
-use operator_tests::{SOON, merge};
-use serde_json::{Value, json};
-use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_REQUESTED};
-use shared_api::removal_request::RemovalRequests;
+use operator_tests::fleet::GAME;
+use serde_json::json;
 use test_kit::eventually;
-use test_kit::node::{GameEvent, Options};
-use test_kit::process::output_of;
 
-use crate::installation::{Installation, Replica};
-use crate::{PROGRAMS, shared};
-
-/// A fleet in a namespace with the removal guard.
-struct Guarded {
-    fleet: Fleet<'static>,
-    _installation: Installation<'static>,
-    replica: Option<Replica>,
-}
-
-impl Guarded {
-    async fn new(name: &str) -> Self {
-        let options = Options {
-            nodes: 2,
-            ..Options::default()
-        };
-        let fleet = Fleet::with(shared().await, PROGRAMS, name, options).await;
-        let namespace = fleet.namespace.clone();
-        let (installation, replica) =
-            Installation::with_removal_guard_in(fleet.control_plane, namespace.clone(), WORKLOADS_USER).await;
-        installation.must(
-            &[
-                "label",
-                "namespace",
-                &namespace,
-                &format!("{REMOVAL_GUARD}=Enabled"),
-            ],
-            "",
-        );
-        fleet.hook("empty", until_empty()).await;
-        Self {
-            fleet,
-            _installation: installation,
-            replica: Some(replica),
-        }
-    }
-
-    /// Runs a workload of guarded pods on the first node, and waits until the API server calls the guard.
-    async fn launch(&self, replicas: usize, strategy: Value) -> BTreeSet<String> {
-        let [first, second] = self.nodes();
-        assert!(self.kubectl(&["cordon", &second]).0);
-        let mut spec = hooked("empty");
-        merge(
-            &mut spec,
-            json!({ "disruption": { "policy": "Ask" }, "updateStrategy": strategy }),
-        );
-        self.fleet.launch(&game(replicas, spec)).await;
-        assert!(self.kubectl(&["uncordon", &second]).0);
-        let pods = self.fleet.nodes.pods();
-        assert!(pods.iter().all(|pod| pod.node.as_deref() == Some(first.as_str())));
-        let names = self.fleet.names().await;
-        let probe = names.first().unwrap();
-        eventually(SOON, || async {
-            let arguments = ["delete", "pod", probe, "--dry-run=server"];
-            match self.kubectl(&arguments) {
-                (false, output) if output.contains("denied the request") => Ok(()),
-                other => Err(other),
-            }
-        })
-        .await;
-        names
-    }
-
-    fn nodes(&self) -> [String; 2] {
-        self.fleet.nodes.node_names().try_into().unwrap()
-    }
-
-    /// Runs kubectl in the namespace. Returns whether it succeeded, and both outputs.
-    fn kubectl(&self, arguments: &[&str]) -> (bool, String) {
-        kubectl(&self.fleet, arguments)
-    }
-
-    /// Runs kubectl beside the test.
-    fn start_kubectl(&self, arguments: &[&str]) -> tokio::task::JoinHandle<(bool, String)> {
-        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
-        let mut command = self.fleet.control_plane.kubectl();
-        command
-            .args(["--namespace", &self.fleet.namespace])
-            .args(arguments);
-        tokio::task::spawn_blocking(move || run(command))
-    }
-
-    /// Waits until exactly these pods have ended, each without players, and enough pods are available.
-    async fn await_replaced(&self, ended: &BTreeSet<String>, replicas: usize) {
-        eventually(SOON, || async {
-            let found = self.fleet.nodes.terminated_pods();
-            if found == *ended { Ok(()) } else { Err(found) }
-        })
-        .await;
-        self.fleet
-            .until(|status| usize::try_from(status.available_replicas).is_ok_and(|count| count >= replicas))
-            .await;
-    }
-
-    /// Returns the requesters that are recorded on a pod.
-    async fn requesters(&self, pod: &str) -> Vec<String> {
-        let pod = self.fleet.pods().get(pod).await.unwrap();
-        let annotations = pod.metadata.annotations.unwrap_or_default();
-        let requests = annotations
-            .get(REMOVAL_REQUESTED)
-            .map(|text| RemovalRequests::parse(text).unwrap());
-        let requests = requests.unwrap_or_default();
-        requests.iter().map(|request| request.requester.clone()).collect()
-    }
-
-    /// Checks that the containers of these pods ended once, and no others.
-    fn assert_ended_once(&self, pods: &BTreeSet<String>) {
-        let ends = self.fleet.nodes.terminations();
-        assert!(
-            ends.iter()
-                .all(|event| matches!(event.what, GameEvent::Terminated { .. }))
-        );
-        assert_eq!(ends.len(), pods.len(), "{ends:#?}");
-    }
-}
-
-fn kubectl(fleet: &Fleet<'_>, arguments: &[&str]) -> (bool, String) {
-    let mut command = fleet.control_plane.kubectl();
-    command.args(["--namespace", &fleet.namespace]).args(arguments);
-    run(command)
-}
-
-fn run(mut command: std::process::Command) -> (bool, String) {
-    let output = output_of(&mut command, "").unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    (output.status.success(), String::from_utf8(text).unwrap())
-}
+use crate::guarded::Guarded;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_matches_end() {
@@ -151,13 +19,9 @@ async fn a_drain_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_matche
     let before = guarded
         .launch(10, json!({ "maxUnavailable": 0, "maxSurge": 3 }))
         .await;
-    let busy: Vec<String> = before.iter().take(3).cloned().collect();
-    for pod in &busy {
-        guarded.fleet.nodes.pod(pod).set_players(2);
-    }
+    let (busy, mut ended) = guarded.occupy(&before, 3);
     let [node, other] = guarded.nodes();
     let drain = guarded.start_kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=300s"]);
-    let mut ended: BTreeSet<String> = before.iter().skip(3).cloned().collect();
     guarded.await_replaced(&ended, 10).await;
     let successors: BTreeSet<String> = (guarded.fleet.nodes.pods().into_iter())
         .filter(|pod| pod.node.as_deref() == Some(other.as_str()) && pod.ready)
@@ -277,10 +141,7 @@ async fn while_the_webhook_is_down_nothing_is_removed_until_the_namespace_disabl
         );
     }
     assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
-    let namespace = guarded.fleet.namespace.clone();
-    let label = format!("{REMOVAL_GUARD}=Disabled");
-    let (succeeded, output) = guarded.kubectl(&["label", "namespace", &namespace, &label, "--overwrite"]);
-    assert!(succeeded, "{output}");
+    guarded.disable();
     eventually(Duration::from_mins(1), || async {
         let (succeeded, output) = guarded.kubectl(&drain);
         if succeeded { Ok(()) } else { Err(output) }

@@ -3,11 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod deletion;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/deploy.rs"]
 mod deploy;
 mod facts;
 mod guard;
+mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/installation.rs"]
 mod installation;

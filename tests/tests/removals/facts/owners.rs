@@ -15,20 +15,53 @@ impl Reviewer {
         Api::namespaced(self.control_plane.client(), &self.namespace)
     }
 
+    /// Creates a ConfigMap with this metadata.
+    async fn create_map(&self, metadata: Value) -> ConfigMap {
+        let map = serde_json::from_value(json!({ "metadata": metadata })).unwrap();
+        let created = self.owners().create(&PostParams::default(), &map).await;
+        created.unwrap()
+    }
+
+    /// Creates an owner with these finalizers. Returns the reference from an object to it.
+    async fn create_owner(&self, finalizers: Value) -> Value {
+        let metadata = json!({ "name": "owner", "finalizers": finalizers });
+        let uid = self.create_map(metadata).await.metadata.uid;
+        json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid })
+    }
+
     /// Creates an owner with these finalizers, and a running pod that it owns.
     async fn create_owned_pod(&self, finalizers: Value) {
-        let owner = json!({ "metadata": { "name": "owner", "finalizers": finalizers } });
-        let owner = serde_json::from_value(owner).unwrap();
-        let owner = self
-            .owners()
-            .create(&PostParams::default(), &owner)
-            .await
-            .unwrap();
-        let reference = json!({
-            "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner.metadata.uid,
-        });
+        let reference = self.create_owner(finalizers).await;
         self.create_running_pod("game", json!({ "ownerReferences": [reference] }))
             .await;
+    }
+
+    /// Creates a ConfigMap with this reference to its owner, and with these finalizers.
+    async fn create_dependent(&self, name: &str, owner: &Value, blocks: bool, finalizers: Value) {
+        let mut reference = owner.clone();
+        reference["blockOwnerDeletion"] = json!(blocks);
+        let metadata = json!({ "name": name, "finalizers": finalizers, "ownerReferences": [reference] });
+        self.create_map(metadata).await;
+    }
+
+    async fn remove_finalizers(&self, name: &str) {
+        let without = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+        let owners = self.owners();
+        owners
+            .patch(name, &PatchParams::default(), &without)
+            .await
+            .unwrap();
+    }
+
+    /// Waits until a ConfigMap no longer exists.
+    async fn await_map_deleted(&self, name: &str) {
+        eventually(SOON, || async {
+            match self.owners().get_opt(name).await.unwrap() {
+                None => Ok(()),
+                Some(map) => Err(map.metadata),
+            }
+        })
+        .await;
     }
 
     /// Counts the reviews of deletions by the garbage collector.
@@ -86,29 +119,15 @@ async fn pods_are_not_garbage_collected_while_their_owner_has_a_finalizer() {
         .await
         .unwrap();
     // Once the garbage collector has deleted an object that was orphaned later, it has processed the owner too.
-    let orphan = json!({ "metadata": { "name": "orphan", "ownerReferences": [{
+    let missing = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "name": "missing", "uid": "00000000-0000-0000-0000-000000000000",
-    }] } });
-    let orphan = serde_json::from_value(orphan).unwrap();
+    });
     reviewer
-        .owners()
-        .create(&PostParams::default(), &orphan)
-        .await
-        .unwrap();
-    eventually(SOON, || async {
-        match reviewer.owners().get_opt("orphan").await.unwrap() {
-            None => Ok(()),
-            Some(_) => Err("the orphan still exists"),
-        }
-    })
-    .await;
+        .create_dependent("orphan", &missing, false, json!([]))
+        .await;
+    reviewer.await_map_deleted("orphan").await;
     assert_eq!(reviewer.count_collector_reviews(), 0);
-    let without_finalizers = Patch::Merge(json!({ "metadata": { "finalizers": [] } }));
-    reviewer
-        .owners()
-        .patch("owner", &PatchParams::default(), &without_finalizers)
-        .await
-        .unwrap();
+    reviewer.remove_finalizers("owner").await;
     reviewer.await_deleted("game").await;
     assert!(reviewer.count_collector_reviews() > 0);
 }
@@ -138,13 +157,7 @@ async fn foreground_deletion_keeps_the_owner_until_its_pods_are_deleted() {
     assert_eq!(owner.finalizers.unwrap_or_default(), ["foregroundDeletion"]);
     reviewer.respond_with(|_| None);
     reviewer.await_deleted("game").await;
-    eventually(SOON, || async {
-        match reviewer.owners().get_opt("owner").await.unwrap() {
-            None => Ok(()),
-            Some(owner) => Err(owner.metadata),
-        }
-    })
-    .await;
+    reviewer.await_map_deleted("owner").await;
 }
 
 /// A finalizer therefore protects no pod against foreground deletion, which Argo CD uses by default.
@@ -160,12 +173,58 @@ async fn foreground_deletion_deletes_pods_although_their_owner_has_a_finalizer()
     reviewer.await_deleted("game").await;
     let owner = reviewer.owners().get("owner").await.unwrap().metadata;
     assert!(owner.deletion_timestamp.is_some());
-    let without_finalizers = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
-    let owners = reviewer.owners();
-    owners
-        .patch("owner", &PatchParams::default(), &without_finalizers)
-        .await
-        .unwrap();
+    reviewer.remove_finalizers("owner").await;
+}
+
+/// An operator can therefore create HookRuns for the pods of an owner that is being deleted.
+#[tokio::test]
+async fn a_foreground_deletion_deletes_each_dependent_once_and_later_only_those_that_block_it() {
+    let reviewer = Reviewer::new().await;
+    let owner = reviewer.create_owner(json!(["example.com/hooks"])).await;
+    // These remain until their finalizer is removed.
+    let held = ["first", "second", "third"];
+    for name in held {
+        let finalizers = json!(["example.com/held"]);
+        reviewer.create_dependent(name, &owner, true, finalizers).await;
+    }
+    let create = async |name: &str, blocks: bool| {
+        reviewer.create_dependent(name, &owner, blocks, json!([])).await;
+    };
+    create("blocking", true).await;
+    create("other", false).await;
+    let foreground = DeleteParams::foreground();
+    reviewer.owners().delete("owner", &foreground).await.unwrap();
+    for name in ["blocking", "other"] {
+        reviewer.await_map_deleted(name).await;
+    }
+    for name in held {
+        eventually(SOON, || async {
+            let map = reviewer.owners().get(name).await.unwrap();
+            map.metadata.deletion_timestamp.ok_or("not deleted")
+        })
+        .await;
+    }
+    create("other", false).await;
+    let other = async || reviewer.owners().get("other").await.unwrap().metadata;
+    let version = other().await.resource_version;
+    for name in ["first", "second"] {
+        create("blocking", true).await;
+        reviewer.remove_finalizers(name).await;
+        reviewer.await_map_deleted("blocking").await;
+    }
+    assert_eq!(other().await.resource_version, version);
+    reviewer.remove_finalizers("third").await;
+    eventually(SOON, || async {
+        let owner = reviewer.owners().get("owner").await.unwrap();
+        match owner.metadata.finalizers {
+            Some(finalizers) if finalizers == ["example.com/hooks"] => Ok(()),
+            found => Err(found),
+        }
+    })
+    .await;
+    assert_eq!(other().await.resource_version, version);
+    reviewer.remove_finalizers("owner").await;
+    reviewer.await_map_deleted("other").await;
 }
 
 /// A guard must therefore allow updates that leave its label in place.
@@ -179,13 +238,7 @@ async fn orphaning_removes_the_owner_reference_by_an_update_and_keeps_the_labels
         ..DeleteParams::default()
     };
     reviewer.owners().delete("owner", &orphan).await.unwrap();
-    eventually(SOON, || async {
-        match reviewer.owners().get_opt("owner").await.unwrap() {
-            None => Ok(()),
-            Some(owner) => Err(owner.metadata),
-        }
-    })
-    .await;
+    reviewer.await_map_deleted("owner").await;
     let is_orphaning = |review: &&Value| review["userInfo"]["username"] == COLLECTOR;
     let reviews = reviewer.reviews();
     let review = reviews.iter().find(is_orphaning).unwrap();

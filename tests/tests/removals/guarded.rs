@@ -1,0 +1,165 @@
+//! Fleet with both operators in a namespace with the removal guard.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use operator_tests::fleet::{Fleet, GAME, game, hooked, until_empty};
+use operator_tests::identity::WORKLOADS_USER;
+use operator_tests::{SOON, merge};
+use serde_json::{Value, json};
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_REQUESTED};
+use shared_api::names::workload::DELETION_ALLOW;
+use shared_api::removal_request::RemovalRequests;
+use test_kit::eventually;
+use test_kit::node::Options;
+use test_kit::process::output_of;
+use tokio::task::JoinHandle;
+
+use crate::installation::{Installation, Replica};
+use crate::{PROGRAMS, shared};
+
+/// A fleet in a namespace with the removal guard. The webhook is installed in another one.
+pub(crate) struct Guarded {
+    pub(crate) fleet: Fleet<'static>,
+    _installation: Installation<'static>,
+    /// The webhook; `None` while it is down.
+    pub(crate) replica: Option<Replica>,
+}
+
+impl Guarded {
+    pub(crate) async fn new(name: &str) -> Self {
+        let options = Options {
+            nodes: 2,
+            ..Options::default()
+        };
+        let fleet = Fleet::with(shared().await, PROGRAMS, name, options).await;
+        let (installation, replica) =
+            Installation::with_removal_guard(fleet.control_plane, WORKLOADS_USER).await;
+        installation.watch_over(&fleet.namespace).await;
+        let label = format!("{REMOVAL_GUARD}=Enabled");
+        installation.must(&["label", "namespace", &fleet.namespace, &label], "");
+        fleet.hook("empty", until_empty()).await;
+        Self {
+            fleet,
+            _installation: installation,
+            replica: Some(replica),
+        }
+    }
+
+    /// Runs a workload of guarded pods on the first node, and waits until the API server calls the guard.
+    pub(crate) async fn launch(&self, replicas: usize, strategy: Value) -> BTreeSet<String> {
+        let [first, second] = self.nodes();
+        assert!(self.kubectl(&["cordon", &second]).0);
+        let mut spec = hooked("empty");
+        merge(
+            &mut spec,
+            json!({ "disruption": { "policy": "Ask" }, "updateStrategy": strategy }),
+        );
+        self.fleet.launch(&game(replicas, spec)).await;
+        assert!(self.kubectl(&["uncordon", &second]).0);
+        let pods = self.fleet.nodes.pods();
+        assert!(pods.iter().all(|pod| pod.node.as_deref() == Some(first.as_str())));
+        let names = self.fleet.names().await;
+        let probe = names.first().unwrap();
+        eventually(SOON, || async {
+            let arguments = ["delete", "pod", probe, "--dry-run=server"];
+            match self.kubectl(&arguments) {
+                (false, output) if output.contains("denied the request") => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+        names
+    }
+
+    pub(crate) fn nodes(&self) -> [String; 2] {
+        self.fleet.nodes.node_names().try_into().unwrap()
+    }
+
+    /// Puts players on the first `count` pods. Returns these pods, and the idle ones.
+    pub(crate) fn occupy(&self, pods: &BTreeSet<String>, count: usize) -> (Vec<String>, BTreeSet<String>) {
+        let busy: Vec<String> = pods.iter().take(count).cloned().collect();
+        for pod in &busy {
+            self.fleet.nodes.pod(pod).set_players(2);
+        }
+        (busy, pods.iter().skip(count).cloned().collect())
+    }
+
+    /// Runs kubectl in the namespace. Returns whether it succeeded, and both outputs.
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> (bool, String) {
+        run(self.command(arguments))
+    }
+
+    /// Runs kubectl beside the test.
+    pub(crate) fn start_kubectl(&self, arguments: &[&str]) -> JoinHandle<(bool, String)> {
+        let command = self.command(arguments);
+        tokio::task::spawn_blocking(move || run(command))
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = self.fleet.control_plane.kubectl();
+        command
+            .args(["--namespace", &self.fleet.namespace])
+            .args(arguments);
+        command
+    }
+
+    /// Deletes the workload beside the test, with its label that allows the deletion. kubectl waits until the workload
+    /// no longer exists.
+    pub(crate) fn start_deletion(&self, arguments: &[&str]) -> JoinHandle<(bool, String)> {
+        let label = format!("{DELETION_ALLOW}=Always");
+        let _ = self.fleet.kubectl(&["label", "gamedeployment", GAME, &label], "");
+        let delete = ["delete", "gamedeployment", GAME, "--timeout=300s"];
+        self.start_kubectl(&[&delete, arguments].concat())
+    }
+
+    /// Disables the guard for the namespace.
+    pub(crate) fn disable(&self) {
+        let label = format!("{REMOVAL_GUARD}=Disabled");
+        let namespace = &self.fleet.namespace;
+        let _ = self
+            .fleet
+            .kubectl(&["label", "namespace", namespace, &label, "--overwrite"], "");
+    }
+
+    /// Waits until exactly these pods have ended.
+    pub(crate) async fn await_ended(&self, pods: &BTreeSet<String>) {
+        eventually(SOON, || async {
+            let found = self.fleet.nodes.terminated_pods();
+            if found == *pods { Ok(()) } else { Err(found) }
+        })
+        .await;
+    }
+
+    /// Waits until exactly these pods have ended, and enough pods are available.
+    pub(crate) async fn await_replaced(&self, ended: &BTreeSet<String>, replicas: usize) {
+        self.await_ended(ended).await;
+        self.fleet
+            .until(|status| usize::try_from(status.available_replicas).is_ok_and(|count| count >= replicas))
+            .await;
+    }
+
+    /// Returns the requesters that are recorded on a pod.
+    pub(crate) async fn requesters(&self, pod: &str) -> Vec<String> {
+        let pod = self.fleet.pods().get(pod).await.unwrap();
+        let annotations = pod.metadata.annotations.unwrap_or_default();
+        let requests = annotations
+            .get(REMOVAL_REQUESTED)
+            .map(|text| RemovalRequests::parse(text).unwrap());
+        let requests = requests.unwrap_or_default();
+        requests.iter().map(|request| request.requester.clone()).collect()
+    }
+
+    /// Checks that the containers of these pods ended once, and no others.
+    pub(crate) fn assert_ended_once(&self, pods: &BTreeSet<String>) {
+        let ends = self.fleet.nodes.terminations();
+        assert_eq!(self.fleet.nodes.terminated_pods(), *pods);
+        assert_eq!(ends.len(), pods.len(), "{ends:#?}");
+    }
+}
+
+fn run(mut command: Command) -> (bool, String) {
+    let output = output_of(&mut command, "").unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
