@@ -301,6 +301,14 @@ impl Write {
                     None,
                 )
             }
+            // Nothing repeats such a creation without back-off.
+            (_, Err(RequestError::Gone)) if uid.is_none() => fails(
+                RequestError::Refused(format!(
+                    "failed to create {} {name}: its namespace or its kind does not exist (404)",
+                    kind.as_str()
+                )),
+                None,
+            ),
             (_, Err(error)) => {
                 let effect = self.target.after(&error);
                 fails(error, effect)

@@ -177,3 +177,38 @@ fn nothing_is_adopted_by_a_workload_that_has_ended() {
         assert_eq!((asked, adopted), (true, adopts));
     }
 }
+
+/// The definition of a kind is deleted, or the namespace.
+#[test]
+fn a_creation_that_is_answered_with_404_backs_off_and_is_reported() {
+    let mut driver = driver(1);
+    let batch = first_batch(&mut driver);
+    let [creation] = batch.as_slice() else {
+        panic!("{batch:#?}")
+    };
+    assert!(is_creation(creation));
+    driver.handle(DriverInput::Response(creation.id, Err(RequestError::Gone)), at(2));
+    let mut object = fleet(1);
+    let mut written = requests(&mut driver, at(2));
+    // Nothing is created again at once.
+    for version in 2.. {
+        let Some(Request { id, call, .. }) = written.pop() else {
+            break;
+        };
+        let ApiCall::WriteStatus(status) = call else {
+            panic!("{call:#?}")
+        };
+        object.status = Some(*status);
+        object.metadata.resource_version = Some(version.to_string());
+        let stored = Response::Object(Object::Workload(key("fleet"), Workload::new(object.clone())));
+        driver.handle(DriverInput::Response(id, Ok(stored)), at(2));
+        written.extend(requests(&mut driver, at(2)));
+    }
+    let conditions = object.status.unwrap().conditions;
+    let blocked = conditions
+        .iter()
+        .find(|known| known.type_ == "ScaleBlocked")
+        .unwrap();
+    let expected = "its namespace or its kind does not exist (404)";
+    assert!(blocked.message.contains(expected), "{}", blocked.message);
+}
