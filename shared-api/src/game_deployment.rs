@@ -111,8 +111,10 @@ pub struct ScaleStrategy {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Disruption {
-    /// Effect of a removal request in the annotation `tkex.tencent.com/removal-requested` of a pod. `Ask`: the pod is
-    /// deleted and replaced once its `PreDelete` hook has succeeded. `Unguarded`: none. Defaults to `Unguarded`.
+    /// Protection of pods against removal by others. `Ask`: a pod with a removal request in the annotation
+    /// `tkex.tencent.com/removal-requested` is deleted and replaced once its `PreDelete` hook has succeeded, and when
+    /// the GameDeployment is deleted, each pod is deleted once its hook has succeeded. `Unguarded`: requests are
+    /// ignored, and a deletion runs no hooks. Defaults to `Unguarded`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "disruption_policy_schema")]
     pub policy: Option<String>,

@@ -201,7 +201,8 @@ pub mod workload {
     pub const ABORT_REQUESTED: &str = "tkex.tencent.com/abort-requested";
     /// Label: `Always` or `Cascading` allows deletion where the guard is installed.
     pub const DELETION_ALLOW: &str = "io.tencent.bcs.dev/deletion-allow";
-    /// Finalizer of a workload with guarded pods: it is deleted once each pod has been deleted after its hook.
+    /// Finalizer of a workload with guarded pods. It is removed once all its pods are deleted, each after its hook has
+    /// succeeded.
     pub const ASK_BEFORE_REMOVAL: &str = "tkex.tencent.com/ask-before-removal";
 }
 

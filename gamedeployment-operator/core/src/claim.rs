@@ -1,6 +1,7 @@
 //! Ownership of pods: the workload adopts matching pods without a controller and releases pods that no longer
 //! match its selector, like core controllers.
 
+use crate::deletion;
 use crate::gate::PodRef;
 use crate::plan::{Action, PodGroup};
 use crate::pod::Pod;
@@ -26,6 +27,9 @@ pub struct Claim<'a> {
 #[must_use]
 pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action>) {
     let mut actions = Vec::new();
+    let is_ending = workload.lifetime == Lifetime::Ending;
+    // A workload that is being deleted adopts nothing, and releases nothing.
+    let adopts = !is_ending && !deletion::awaits_finalizer(view.object, workload);
     let mut claimed = Claim {
         active: Vec::new(),
         ended: Vec::new(),
@@ -36,7 +40,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
     for pod in view.pods {
         let selected = workload.selector.matches(&pod.labels);
         match pod.controller.as_deref() {
-            Some(uid) if uid == workload.uid && selected => {
+            Some(uid) if uid == workload.uid && (selected || is_ending) => {
                 if pod.is_active() {
                     claimed.active.push(pod);
                 } else if pod.terminating {
@@ -50,8 +54,7 @@ pub fn claim<'a>(view: &View<'a>, workload: &Workload) -> (Claim<'a>, Vec<Action
                     actions.push(Action::ReleasePod(PodRef::of(pod)));
                 }
             }
-            // A workload that is being deleted adopts nothing.
-            None if selected && pod.is_active() && workload.lifetime == Lifetime::Live => {
+            None if selected && pod.is_active() && adopts => {
                 claimed.adopted.push(pod);
                 actions.push(Action::AdoptPod(PodRef::of(pod)));
             }

@@ -44,7 +44,9 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     }
     let mut plan = Plan::default();
     let (mut workload, problems) = Workload::examine(view.object);
+    let finalizer = deletion::follow_policy(view.object, &workload);
     if !problems.iter().all(FieldError::is_of_template) {
+        plan.actions.extend(finalizer);
         return plan.reporting(status::refuse(view, &problems, now));
     }
     let (claimed, adopted) = claim(view, &workload);
@@ -53,12 +55,12 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     plan.add(recorded);
     let Some(history) = history else {
         // The template needs a recorded revision before any pod is created from it.
+        plan.actions.extend(finalizer);
         return plan.reporting(status::refuse(view, &problems, now));
     };
     workload.paused &= !history.rollback.is_some_and(|rollback| rollback.ignores_pause);
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
-    let finalizer = deletion::follow_policy(&facts);
     conclude(&facts, &findings, finalizer, &mut plan);
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
@@ -77,7 +79,8 @@ fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
     let removal = deletion::removal(view, &workload, &problems);
     let finalizer = removal.clone().map(Action::RemoveFinalizer);
     let is_valid = problems.iter().all(FieldError::is_of_template);
-    if !is_valid || removal == Some(FinalizerRemoval::Unasked) {
+    let is_orphaning = deletion::orphans_pods(view.object);
+    if !is_valid || is_orphaning || removal == Some(FinalizerRemoval::Unasked) {
         plan.actions.extend(finalizer);
         return plan.reporting(status::refuse(view, &problems, now));
     }
@@ -97,13 +100,17 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     // At most one write to the workload per plan: each carries the resource version that the decision is
     // based on.
     if !plan.actions.contains(&Action::Pause) {
-        plan.actions
-            .extend(finalizer.or_else(|| run_gc::reset_retry(facts)));
+        match finalizer {
+            // Before all other writes: a plan is carried out only up to a limit.
+            Some(finalizer) => plan.actions.insert(0, finalizer),
+            None => plan.actions.extend(run_gc::reset_retry(facts)),
+        }
     }
     plan.actions.extend(run_gc::remove(facts, findings));
     let labelled = removal::label_pods(facts, &plan.actions);
     plan.actions.extend(labelled);
 }
+
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.
 fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan) -> Findings<'a> {
     let progress = counts::rollout_progress(facts);
@@ -148,7 +155,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     if let Some(recreate) = recreate {
         recreate.limit(facts, &mut diff);
     }
-    if rollback.is_held || deletion::holds_creations(facts) {
+    if rollback.is_held || deletion::awaits_finalizer(facts.view.object, facts.workload) {
         (diff.create_old, diff.create_updated) = (0, 0);
     }
 

@@ -1,18 +1,17 @@
-//! Deletion of a workload with guarded pods. A finalizer holds the workload until no pod is left; meanwhile its pods are
-//! deleted like surplus pods, each after its hook has succeeded.
+//! Deletion of a workload with guarded pods. A finalizer holds the workload until no pod is left; meanwhile its pods
+//! are deleted like surplus pods, each after its hook has succeeded.
 //!
 //! The finalizer is set before the first pod is created: the API server adds none to an object that is being deleted.
 
 use shared_api::GameDeployment;
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
-use crate::facts::Facts;
 use crate::plan::{Action, FinalizerRemoval};
 use crate::pod::Pod;
 use crate::view::View;
 use crate::workload::{DisruptionPolicy, FieldError, Workload};
 
-/// Finalizer of a deletion that leaves the pods behind without an owner.
+/// Finalizer of a deletion that orphans the pods.
 const ORPHAN: &str = "orphan";
 
 /// Whether the workload is being deleted.
@@ -27,12 +26,17 @@ pub fn has_finalizer(object: &GameDeployment) -> bool {
     has(object, ASK_BEFORE_REMOVAL)
 }
 
-/// Whether the pods of a workload are deleted before it, each after its hook has succeeded.
+/// Whether the hooks of the pods run before others may remove the pods.
 #[must_use]
-pub fn asks_pods(object: &GameDeployment) -> bool {
+pub fn is_guarded(object: &GameDeployment) -> bool {
     let disruption = object.spec.disruption.as_ref();
-    let policy = disruption.and_then(|disruption| disruption.policy.as_deref());
-    has_finalizer(object) && policy == Some("Ask")
+    disruption.and_then(|disruption| disruption.policy.as_deref()) == Some("Ask")
+}
+
+/// Whether the deletion orphans the pods: the garbage collector removes their owner references.
+#[must_use]
+pub fn orphans_pods(object: &GameDeployment) -> bool {
+    has(object, ORPHAN)
 }
 
 fn has(object: &GameDeployment, finalizer: &str) -> bool {
@@ -42,20 +46,20 @@ fn has(object: &GameDeployment, finalizer: &str) -> bool {
 
 /// Returns why the finalizer of a workload that is being deleted can be removed; `None` if pods are left. `problems`:
 /// those of its spec.
+///
+/// A deletion that orphans the pods waits for the garbage collector: until then, another deletion of the workload would
+/// delete them.
 #[must_use]
 pub fn removal(view: &View<'_>, workload: &Workload, problems: &[FieldError]) -> Option<FinalizerRemoval> {
-    let is_unguarded = match workload.disruption.policy {
-        DisruptionPolicy::Unguarded => true,
-        DisruptionPolicy::Ask => false,
-    };
-    if is_unguarded || has(view.object, ORPHAN) {
-        return Some(FinalizerRemoval::Unasked);
+    match workload.disruption.policy {
+        DisruptionPolicy::Unguarded => return Some(FinalizerRemoval::Unasked),
+        DisruptionPolicy::Ask => {}
     }
     let is_own = |pod: &&&Pod| pod.is_active() && pod.controller.as_deref() == Some(workload.uid.as_str());
     if view.pods.iter().any(|pod| is_own(&pod)) {
         return None;
     }
-    // An empty selector matches all pods. Their owner counts.
+    // An empty selector matches all pods of the namespace; those of other owners are ignored.
     let is_readable = problems.iter().all(FieldError::is_of_template);
     let selector = is_readable.then(|| workload.selector.to_string());
     Some(FinalizerRemoval::NoPods(selector.unwrap_or_default()))
@@ -63,18 +67,18 @@ pub fn removal(view: &View<'_>, workload: &Workload, problems: &[FieldError]) ->
 
 /// Returns the write with which the finalizer follows the policy of a workload that is not being deleted.
 #[must_use]
-pub fn follow_policy(facts: &Facts<'_>) -> Option<Action> {
-    match (facts.workload.disruption.policy, has_finalizer(facts.view.object)) {
+pub fn follow_policy(object: &GameDeployment, workload: &Workload) -> Option<Action> {
+    match (workload.disruption.policy, has_finalizer(object)) {
         (DisruptionPolicy::Ask, false) => Some(Action::AddFinalizer),
         (DisruptionPolicy::Unguarded, true) => Some(Action::RemoveFinalizer(FinalizerRemoval::Unasked)),
         (DisruptionPolicy::Ask, true) | (DisruptionPolicy::Unguarded, false) => None,
     }
 }
 
-/// Whether creations wait until the finalizer is set.
+/// Whether the workload gets no pod before the finalizer is set.
 #[must_use]
-pub fn holds_creations(facts: &Facts<'_>) -> bool {
-    follow_policy(facts) == Some(Action::AddFinalizer)
+pub fn awaits_finalizer(object: &GameDeployment, workload: &Workload) -> bool {
+    follow_policy(object, workload) == Some(Action::AddFinalizer)
 }
 
 #[cfg(test)]

@@ -138,7 +138,7 @@ pub enum Action {
 /// Reason why the finalizer of a workload is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinalizerRemoval {
-    /// No hook runs for the pods: they are not guarded, or are left behind.
+    /// No hook runs for the pods, because they are not guarded.
     Unasked,
     /// No pod is left. A list of the pods with this selector must confirm it.
     NoPods(String),

@@ -135,9 +135,9 @@ pub struct Workload {
 /// Whether a workload is being deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lifetime {
-    /// It is not.
+    /// Not being deleted.
     Live,
-    /// It is, and its pods are deleted before it.
+    /// Being deleted, after its pods.
     Ending,
 }
 

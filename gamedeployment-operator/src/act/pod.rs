@@ -18,6 +18,9 @@ use crate::metrics::How;
 
 use super::{Caller, as_owner, of_pod, pod_reference, reference};
 
+/// Number of pods in one response to a list.
+const PAGE: u32 = 500;
+
 impl Caller {
     /// Lists the pods with this selector, bypassing the cache. Returns an active one that the workload controls.
     pub(super) async fn find_pod(
@@ -27,18 +30,23 @@ impl Caller {
     ) -> Result<Response, CallError> {
         const STEP: &str = "list the pods";
         let api = self.api::<Pod>(target);
-        let list = ListParams::default().labels(selector);
-        let found = self.calls.call(&target.key.0, STEP, api.list(&list)).await?;
-        for pod in found.items {
-            let response = of_pod(STEP, pod)?;
-            if let Response::Object(Object::Pod(_, pod)) = &response
-                && pod.is_active()
-                && pod.controller.as_deref() == Some(target.uid())
-            {
-                return Ok(response);
+        let mut list = ListParams::default().labels(selector).limit(PAGE);
+        loop {
+            let page = self.calls.call(&target.key.0, STEP, api.list(&list)).await?;
+            for pod in page.items {
+                let response = of_pod(STEP, pod)?;
+                if let Response::Object(Object::Pod(_, pod)) = &response
+                    && pod.is_active()
+                    && pod.controller.as_deref() == Some(target.uid())
+                {
+                    return Ok(response);
+                }
+            }
+            match page.metadata.continue_.filter(|next| !next.is_empty()) {
+                Some(next) => list = list.continue_token(&next),
+                None => return Ok(Response::Gone),
             }
         }
-        Ok(Response::Gone)
     }
 
     /// Patches a pod, with the UID and resource version of the decision as preconditions.

@@ -54,9 +54,9 @@ impl Caller {
         finalizers.extend(is_set.then_some(ASK_BEFORE_REMOVAL));
         let patch = json!({ "metadata": { "finalizers": finalizers } });
         let step = if is_set {
-            "add the finalizer"
+            "add the finalizer tkex.tencent.com/ask-before-removal"
         } else {
-            "remove the finalizer"
+            "remove the finalizer tkex.tencent.com/ask-before-removal"
         };
         self.patch_workload(target, step, None, patch).await
     }

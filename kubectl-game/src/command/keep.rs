@@ -74,7 +74,7 @@ fn check_lasting(pod: &Pod, game: &GameDeployment) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::Refused(format!(
-        "pod {} cannot be kept, because GameDeployment {} is being deleted",
+        "pod {} cannot be kept, because GameDeployment {} is being deleted; a deletion cannot be cancelled",
         pod.name_any(),
         game.name_any()
     )))
@@ -341,7 +341,8 @@ mod tests {
         let deleted = samples::being_deleted(live, true).game;
         assert_eq!(
             check_lasting(&pod, &deleted).unwrap_err().to_string(),
-            "pod arena-x7k2p cannot be kept, because GameDeployment arena is being deleted"
+            "pod arena-x7k2p cannot be kept, because GameDeployment arena is being deleted; a deletion cannot be \
+             cancelled"
         );
     }
 

@@ -49,8 +49,8 @@ pub(crate) struct RequestView {
 }
 
 impl RemovalView {
-    /// Reads the requests of a pod; `None` without any. Requests for a pod that has ended or is terminating are moot, and
-    /// so are those for pods of a workload that is being deleted: all of them are deleted.
+    /// Reads the requests of a pod; `None` without any. Requests for a pod that has ended or is terminating are moot,
+    /// and so are those for pods of a workload that is being deleted: all of them are deleted.
     pub(crate) fn of(snapshot: &Snapshot, pod: &Pod) -> Option<Self> {
         let is_moot = !pod.is_active() || deletion::is_requested(&snapshot.game);
         let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| !is_moot)?;

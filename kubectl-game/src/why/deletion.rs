@@ -6,9 +6,6 @@ use kube::ResourceExt;
 use super::Explanation;
 use crate::cluster::Snapshot;
 
-/// Finalizer of a deletion that leaves the pods behind without an owner.
-const ORPHAN: &str = "orphan";
-
 /// Returns whether the workload is being deleted.
 pub(super) fn is_requested(snapshot: &Snapshot) -> bool {
     deletion::is_requested(&snapshot.game)
@@ -17,20 +14,21 @@ pub(super) fn is_requested(snapshot: &Snapshot) -> bool {
 /// Explains a deletion for which no hook runs; `None` for any other, or without one.
 pub(super) fn explain(snapshot: &Snapshot) -> Option<Explanation> {
     let game = &snapshot.game;
-    if !is_requested(snapshot) || deletion::has_finalizer(game) {
+    let is_orphaning = deletion::orphans_pods(game);
+    if !is_requested(snapshot) || deletion::has_finalizer(game) && !is_orphaning {
         return None;
     }
     let (name, finalizers) = (game.name_any(), game.finalizers());
-    let pods = if finalizers.iter().any(|finalizer| finalizer == ORPHAN) {
+    let pods = if is_orphaning {
         "its pods are kept, without an owner"
     } else {
-        "the garbage collector deletes its pods without running their hooks"
+        "the garbage collector will delete its pods without running their hooks"
     };
     let end = if finalizers.is_empty() {
         String::new()
     } else {
         let finalizers = finalizers.join(", ");
-        format!(" It exists until its finalizers are removed: {finalizers}.")
+        format!(" Its deletion waits until these finalizers are removed: {finalizers}.")
     };
     let text = format!("{name} is being deleted; {pods}.{end}");
     Some(Explanation::new(text, []))

@@ -331,14 +331,15 @@ fn a_deletion_waits_for_the_hooks_of_guarded_pods() {
 #[test]
 fn a_deletion_without_the_finalizer_runs_no_hooks() {
     let mut collected = samples::being_deleted(samples::running(), false);
-    let words = "arena is being deleted; the garbage collector deletes its pods without running their hooks. It exists \
-                 until its finalizers are removed: foregroundDeletion.";
+    let words = "arena is being deleted; the garbage collector will delete its pods without running their hooks. Its \
+                 deletion waits until these finalizers are removed: foregroundDeletion.";
     let answer = super::game(&collected);
     assert_eq!((answer.text().as_str(), answer.next.len()), (words, 0));
     assert_eq!(of_pod(&collected, "arena-x7k2p"), words);
-    collected.game.metadata.finalizers = Some(vec!["orphan".to_owned()]);
-    let kept = "arena is being deleted; its pods are kept, without an owner. It exists until its finalizers are \
-                removed: orphan.";
+    let orphaned = ["tkex.tencent.com/ask-before-removal", "orphan"];
+    collected.game.metadata.finalizers = Some(orphaned.map(str::to_owned).into());
+    let kept = "arena is being deleted; its pods are kept, without an owner. Its deletion waits until these finalizers \
+                are removed: tkex.tencent.com/ask-before-removal, orphan.";
     assert_eq!(super::game(&collected).text(), kept);
 }
 

@@ -23,7 +23,7 @@ use crate::referee::has_requests;
 pub const NAMESPACE: &str = "games";
 /// Finalizer of a deletion that deletes the dependents first.
 pub const FOREGROUND: &str = "foregroundDeletion";
-/// Finalizer of a deletion that leaves the dependents behind.
+/// Finalizer of a deletion that orphans the dependents.
 pub const ORPHAN: &str = "orphan";
 
 /// Returns the key of an object with this name.

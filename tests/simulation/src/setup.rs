@@ -240,8 +240,8 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
     object
 }
 
-/// Removes negative seconds, the fields that the type of update does not allow, and the hook between pods of two revisions if there is no
-/// such time.
+/// Removes negative seconds, the fields that the type of update does not allow, and the hook between pods of two
+/// revisions if there is no such time.
 pub fn make_valid(spec: &mut GameDeploymentSpec) {
     spec.min_ready_seconds = spec.min_ready_seconds.map(|seconds| seconds.max(0));
     let Some(strategy) = &mut spec.update_strategy else {

@@ -153,6 +153,27 @@ async fn an_orphaning_deletion_leaves_the_pods_as_they_are() {
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orphaning_deletion_keeps_the_pods_that_an_earlier_deletion_has_left() {
+    let guarded = Guarded::new("orphan-late").await;
+    let pods = guarded.launch(3, json!({})).await;
+    let (busy, idle) = guarded.occupy(&pods, 2);
+    let deletion = guarded.start_deletion(&[]);
+    guarded.await_ended(&idle).await;
+    let late = guarded.start_deletion(&["--cascade=orphan"]);
+    assert_deleted(&guarded, deletion).await;
+    assert_deleted(&guarded, late).await;
+    // An empty pod would have been deleted by now.
+    for pod in &busy {
+        guarded.fleet.nodes.pod(pod).set_players(0);
+    }
+    guarded.fleet.quiet().await;
+    let left = guarded.fleet.all_pods().await;
+    assert!(left.values().all(|pod| pod.owner_references().is_empty()));
+    assert_eq!(guarded.fleet.names().await, busy.into_iter().collect());
+    guarded.assert_ended_once(&idle);
+}
+
 /// This is the way out of an emergency.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_workload_that_is_being_deleted_is_deleted_with_its_busy_pods_once_its_policy_is_unguarded() {

@@ -108,7 +108,9 @@ impl Guarded {
     /// no longer exists.
     pub(crate) fn start_deletion(&self, arguments: &[&str]) -> JoinHandle<(bool, String)> {
         let label = format!("{DELETION_ALLOW}=Always");
-        let _ = self.fleet.kubectl(&["label", "gamedeployment", GAME, &label], "");
+        let _ = self
+            .fleet
+            .kubectl(&["label", "gamedeployment", GAME, &label, "--overwrite"], "");
         let delete = ["delete", "gamedeployment", GAME, "--timeout=300s"];
         self.start_kubectl(&[&delete, arguments].concat())
     }

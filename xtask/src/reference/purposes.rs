@@ -224,7 +224,7 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns hooktemplates",
         "list watch",
-        "watching them",
+        "watching them; for pods also: confirming that none is left before the finalizer is removed",
         "not ready; nothing is done",
     ),
     purpose(
@@ -256,8 +256,10 @@ pub(super) const ALL: &[Purpose] = &[
         WORKLOADS,
         "gamedeployments",
         "patch",
-        "resetting `retry`; setting `paused` for a canary step",
-        "`WriteFailed`; `retry` stays true, and failed hooks are rerun each time",
+        "resetting `retry`; setting `paused` for a canary step; adding and removing the finalizer \
+         `tkex.tencent.com/ask-before-removal`",
+        "`WriteFailed`; `retry` stays true, and failed hooks are rerun each time; no pods of a new GameDeployment with \
+         `disruption.policy: Ask` are created, and the deletion of such a GameDeployment does not finish",
     ),
     purpose(
         WORKLOADS,

@@ -17,7 +17,7 @@ use crate::gate::Run;
 use crate::plan::{Action, PartialPlan, Warning};
 use crate::rollback;
 use crate::view::View;
-use crate::workload::{Pause, RolloutStep, Workload};
+use crate::workload::{Lifetime, Pause, RolloutStep, Workload};
 
 mod hook;
 
@@ -87,6 +87,9 @@ pub fn advance_steps(
     deadline: Deadline,
 ) -> (CanaryState, PartialPlan) {
     let (view, workload, history) = (facts.view, facts.workload, &facts.history);
+    if workload.lifetime == Lifetime::Ending {
+        return (CanaryState::default(), PartialPlan::default());
+    }
     let is_aborted = rollback::is_abort_requested(facts);
     let recorded = view
         .object

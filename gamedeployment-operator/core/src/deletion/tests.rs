@@ -101,7 +101,7 @@ fn without_the_finalizer_a_deletion_is_left_to_the_garbage_collector() {
 }
 
 #[test]
-fn all_pods_of_a_deleted_workload_are_asked_and_none_is_created() {
+fn hooks_run_for_all_pods_of_a_deleted_workload_and_none_is_created() {
     let pods = [guarded_pod("a"), guarded_pod("b")];
     for over in [
         json!({}),
@@ -178,14 +178,9 @@ fn the_finalizer_is_removed_once_no_active_pod_is_left() {
 }
 
 #[test]
-fn no_pod_is_asked_if_the_policy_is_changed_or_the_pods_are_left_behind() {
+fn no_hook_runs_if_the_policy_is_changed() {
     let pods = [chosen_pod("a"), guarded_pod("b")];
-    let orphaned = json!([ASK_BEFORE_REMOVAL, "orphan"]);
-    for over in [
-        (POLICY, json!("Unguarded")),
-        ("/spec/disruption", json!(null)),
-        (FINALIZERS, orphaned),
-    ] {
+    for over in [(POLICY, json!("Unguarded")), ("/spec/disruption", json!(null))] {
         let plan = decided(&deleted(&[over]), &pods, &[]);
         assert_eq!(plan.actions, [Action::RemoveFinalizer(FinalizerRemoval::Unasked)]);
     }
@@ -252,4 +247,56 @@ fn without_a_hook_the_pods_of_a_deleted_workload_are_deleted_at_once() {
     let object = deleted(&[("/spec/preDeleteUpdateStrategy", json!(null))]);
     let plan = decided(&object, &[chosen_pod("a"), chosen_pod("b")], &[]);
     assert_eq!(names(&plan), ["delete_pod", "delete_pod"]);
+}
+
+#[test]
+fn no_hook_runs_if_the_pods_are_orphaned() {
+    // A second deletion in the background would delete the pods that still have their owner.
+    let object = deleted(&[(FINALIZERS, json!([ASK_BEFORE_REMOVAL, "orphan"]))]);
+    let plan = decided(&object, &[chosen_pod("a"), guarded_pod("b")], &[]);
+    assert_eq!(plan, Plan::default());
+    let left = pod("a", &[("/metadata/ownerReferences", json!(null))]);
+    let plan = decided(&object, &[left], &[]);
+    assert_eq!(names(&plan), ["remove_finalizer"]);
+}
+
+#[test]
+fn an_invalid_spec_gets_the_finalizer_too() {
+    for (path, value) in [
+        ("/spec/minReadySeconds", json!(-1)),
+        ("/spec/template/spec/containers", json!([])),
+    ] {
+        let object = guarded(&[(path, value), (FINALIZERS, json!(null))]);
+        let plan = decided(&object, &[guarded_pod("a"), guarded_pod("b")], &[]);
+        assert!(plan.actions.contains(&Action::AddFinalizer), "{path}: {plan:#?}");
+    }
+    // No revision is recorded yet.
+    let (object, cluster) = (guarded(&[(FINALIZERS, json!(null))]), FakeCluster::with_hook());
+    let plan = decide(&view(&object, &[], &[], &cluster), now());
+    assert_eq!(names(&plan), ["add_finalizer", "create_revision"]);
+}
+
+#[test]
+fn no_pod_is_adopted_before_the_finalizer_is_set() {
+    let orphan = pod("c", &[("/metadata/ownerReferences", json!(null))]);
+    let without = guarded(&[(FINALIZERS, json!(null))]);
+    let plan = decided(&without, std::slice::from_ref(&orphan), &[]);
+    assert_eq!(names(&plan), ["add_finalizer"]);
+    let plan = decided(&guarded(&[]), &[orphan], &[]);
+    assert_eq!(names(&plan), ["adopt_pod", "create_pod"]);
+}
+
+#[test]
+fn the_finalizer_comes_before_all_other_writes() {
+    let without = guarded(&[(FINALIZERS, json!(null))]);
+    let plan = decided(&without, &["a", "b", "c"].map(guarded_pod), &[]);
+    assert_eq!(plan.actions.first(), Some(&Action::AddFinalizer));
+    assert!(plan.actions.len() > 1, "{plan:#?}");
+}
+
+#[test]
+fn the_hook_of_a_pod_that_the_selector_no_longer_matches_runs_too() {
+    let mut other = chosen_pod("a");
+    other.labels.insert("app".to_owned(), "other".to_owned());
+    assert_eq!(names(&decided(&deleted(&[]), &[other], &[])), ["create_hook_run"]);
 }

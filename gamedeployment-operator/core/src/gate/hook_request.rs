@@ -114,7 +114,8 @@ impl<'a> HookRequest<'a> {
     /// Returns the HookRun to create.
     pub fn new_run(&self) -> NewRun {
         let mut owner = owner(&self.workload.name, &self.workload.uid);
-        // A foreground deletion of the workload deletes the dependents that block it again and again.
+        // In a foreground deletion, the garbage collector repeatedly deletes dependents that block the deletion of
+        // their owner.
         owner.block_owner_deletion = Some(self.workload.lifetime == Lifetime::Live);
         let mut metadata = owned(&self.name, &self.workload.namespace, owner);
         metadata.labels = Some(self.labels());

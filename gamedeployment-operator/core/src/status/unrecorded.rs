@@ -8,6 +8,7 @@ use shared_api::reason::{WorkloadCondition, WorkloadReason};
 use super::condition::Conditions;
 use super::{conclude, number};
 use crate::deadline;
+use crate::deletion;
 use crate::facts::Facts;
 use crate::history::Unrecorded;
 use crate::lifecycle;
@@ -23,6 +24,7 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
     conditions.keep(WorkloadCondition::Available);
+    let unscaled = view.write_errors.and_then(|errors| errors.scaling.clone());
     let mut stopped = |kind, reason, see: String, message| {
         conditions.set(WorkloadCondition::Progressing, false, reason, see);
         conditions.set(kind, true, reason, message);
@@ -31,6 +33,10 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
         let see = "the spec is invalid; see InvalidSpec".to_owned();
         let (kind, reason) = (WorkloadCondition::InvalidSpec, WorkloadReason::InvalidSpec);
         stopped(kind, reason, see, workload::sentence(problems));
+        if let Some(refused) = unscaled {
+            let (kind, reason) = (WorkloadCondition::ScaleBlocked, WorkloadReason::WriteFailed);
+            conditions.set(kind, true, reason, refused);
+        }
     } else if let Some(refused) = view.write_errors.and_then(|errors| errors.revision.as_ref()) {
         let see = "the revision of spec.template has not been recorded; see ScaleBlocked".to_owned();
         let message =
@@ -40,8 +46,13 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
             WorkloadReason::RevisionNotRecorded,
         );
         stopped(kind, reason, see, message);
-    } else if let Some(refused) = view.write_errors.and_then(|errors| errors.scaling.clone()) {
-        let see = "the GameDeployment is being deleted; see ScaleBlocked".to_owned();
+    } else if let Some(refused) = unscaled {
+        let see = if deletion::is_requested(view.object) {
+            "the GameDeployment is being deleted; see ScaleBlocked"
+        } else {
+            "no pods are created; see ScaleBlocked"
+        };
+        let see = see.to_owned();
         let (kind, reason) = (WorkloadCondition::ScaleBlocked, WorkloadReason::WriteFailed);
         stopped(kind, reason, see, refused);
     } else {

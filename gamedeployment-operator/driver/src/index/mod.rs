@@ -121,7 +121,7 @@ impl Index {
     }
 
     /// Returns the warning about a guarded pod that others delete, and its workload. `None` if the workload is being
-    /// deleted as well and asks no pods: they go with it.
+    /// deleted as well, and no hooks run for its pods.
     pub(crate) fn lost_pod(
         &self,
         event: &Event<Pod>,
@@ -133,7 +133,7 @@ impl Index {
         let warning = self.lost_pods.warning(known, event)?;
         let workload = self.by_uid.get(known.controller.as_ref()?)?;
         let object = self.workloads.get(workload)?.object.as_ref().ok()?;
-        let goes_along = deletion::is_requested(object) && !deletion::asks_pods(object);
+        let goes_along = deletion::is_requested(object) && !deletion::is_guarded(object);
         (!goes_along).then(|| (workload, object.clone(), warning))
     }
 

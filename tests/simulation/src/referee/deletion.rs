@@ -1,5 +1,4 @@
-//! Checks the deletion of a workload: with guarded pods, it is held until no pod is left, unless the policy changes or
-//! the pods are left behind. A workload that is being deleted gets no pod and no revision, and updates none.
+//! Checks the deletion of a workload: with guarded pods, it is held until no pod is left, unless the policy changes. A workload that is being deleted gets no pod and no revision, and updates none.
 
 use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_core::workload::{UpdateType, Workload};
@@ -8,7 +7,7 @@ use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
 use super::Acted;
 use super::removal::has_requests;
-use crate::objects::{ORPHAN, has_finalizer, is_deleting};
+use crate::objects::{has_finalizer, is_deleting};
 use crate::world::{FLEET, World};
 
 /// Adjusts the desired state of a workload that is being deleted: no pod, and no update.
@@ -33,13 +32,13 @@ pub(super) fn check_deletion(action: &Action, acted: &Acted<'_>) {
         | Action::RenumberRevision(..)
         | Action::AddFinalizer
         | Action::Gated(GatedWrite::SetNotReady(..) | GatedWrite::WriteUpdate(..)) => true,
-        // The garbage collector deletes the pods that are not asked.
+        // The garbage collector deletes the pods for which no hook runs.
         Action::Gated(GatedWrite::DeletePod(_)) => !is_deleting(object),
         _ => false,
     };
     assert!(
         !(is_ending && continues),
-        "a workload goes on that is being deleted: {action:#?} {:#?}",
+        "a workload that is being deleted is still changed: {action:#?} {:#?}",
         object.metadata
     );
     match action {
@@ -58,8 +57,8 @@ pub(super) fn check_deletion(action: &Action, acted: &Acted<'_>) {
         Action::RemoveFinalizer(_) => {
             let is_left = acted.room.active > 0 && !acted.seen.found_none.get();
             assert!(
-                !is_left || !is_guarded || is_ending && has_finalizer(&object.metadata, ORPHAN),
-                "a workload goes before {} pods: {action:#?} {:#?}",
+                !is_left || !is_guarded,
+                "the finalizer is removed although {} pods are left: {action:#?} {:#?}",
                 acted.room.active,
                 object.metadata
             );
@@ -81,7 +80,7 @@ impl World {
         let object = self.server.workloads.get(FLEET).unwrap();
         assert!(
             object.api.metadata.deletion_timestamp.is_none(),
-            "a deletion has no end: {:#?} {}",
+            "a deletion does not finish: {:#?} {}",
             object.api.metadata,
             self.describe()
         );

@@ -160,7 +160,7 @@ impl Server {
         label == Some(names::REMOVAL_GUARD_ASK) && !is_skipped && !is_idle && self.workloads.iter().any(asks)
     }
 
-    /// Performs one step of a deletion: leaves a dependent behind, or removes the collector's finalizer. A foreground
+    /// Performs one step of a deletion: orphans a dependent, or removes the collector's finalizer. A foreground
     /// deletion waits only for pods here, because a finalizer may keep runs for ever.
     fn advance_deletion(&mut self) -> bool {
         let is_ending = |known: &&Rc<WorkloadObject>| known.api.metadata.deletion_timestamp.is_some();

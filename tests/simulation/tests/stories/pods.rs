@@ -85,7 +85,7 @@ fn a_deleted_workload_waits_for_the_hooks_of_its_guarded_pods() {
 }
 
 #[test]
-fn a_deletion_that_leaves_guarded_pods_behind_asks_none() {
+fn an_orphaning_deletion_runs_no_hooks() {
     let script = deleted(Cascade::Orphan);
     assert!(script.world.server.workloads.is_empty() && script.marked().is_empty());
     let pods = script.pods();
