@@ -52,7 +52,8 @@ pub struct Config {
     pub workload_operator_user: Vec<String>,
 
     /// Serve /removals: deny evictions and deletions of guarded pods by users other than `--removal-operator-user`, and
-    /// record them on the pods as removal requests; deny deletions of namespaces with guarded pods
+    /// record them on the pods as removal requests; deny deletions of namespaces with guarded pods, and the removal of
+    /// the finalizer of a GameDeployment that is being deleted while it has such pods
     #[arg(long, requires = "operators")]
     pub removal_guard: bool,
 

@@ -1,10 +1,10 @@
 //! Deletion guard of the original operator: protected objects can only be deleted if a label allows it.
 //!
 //! Deleting a GameDeployment deletes its pods: by garbage collection without any hook, or by the operator once their
-//! hooks succeed, if it has the finalizer [`ASK_BEFORE_REMOVAL`]. In either case it needs the label [`DELETION_ALLOW`]:
-//! `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`, because gates stay closed without it. A
-//! definition of one of our kinds needs `Always`, or `Cascading` if the kind has no objects, because its deletion
-//! deletes all of them.
+//! hooks succeed, if it has the finalizer [`ASK_BEFORE_REMOVAL`], the policy `Ask` and a PreDelete hook. In either case
+//! it needs the label [`DELETION_ALLOW`]: `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`,
+//! because gates stay closed without it. A definition of one of our kinds needs `Always`, or `Cascading` if the kind
+//! has no objects, because its deletion deletes all of them.
 //!
 //! The guard does not block objects that are already being deleted, nor objects in a namespace that is being
 //! deleted. The pods of such a namespace are deleted in any case, so a refusal would protect nobody and block
@@ -48,7 +48,7 @@ struct GuardedLabels {
 
 /// A field of another type than expected counts as missing: another kind may use its name for something else.
 #[derive(Debug, Default, Deserialize, Serialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct GuardedSpec {
     #[serde(deserialize_with = "if_readable")]
     replicas: Option<Number>,
@@ -60,7 +60,27 @@ struct GuardedSpec {
     /// Versions of a definition: the first one that is served.
     #[serde(deserialize_with = "first_served")]
     versions: Vec<GuardedVersion>,
+    #[serde(deserialize_with = "if_readable")]
+    disruption: Option<GuardedDisruption>,
+    #[serde(deserialize_with = "if_readable")]
+    pre_delete_update_strategy: Option<GuardedStrategy>,
 }
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedDisruption {
+    policy: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+struct GuardedStrategy {
+    hook: Option<GuardedHook>,
+}
+
+/// Hook of which no field matters.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct GuardedHook {}
 
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
@@ -182,8 +202,11 @@ fn is_empty(old: &Value) -> bool {
 
 /// Returns whether the operator deletes the workload's pods once their hooks succeed.
 fn asks_before_removal(old: &Value) -> bool {
-    let finalizers = old["metadata"]["finalizers"].as_array();
-    finalizers.is_some_and(|finalizers| finalizers.iter().any(|finalizer| finalizer == ASK_BEFORE_REMOVAL))
+    let (metadata, spec) = (&old["metadata"], &old["spec"]);
+    let mut finalizers = metadata["finalizers"].as_array().into_iter().flatten();
+    finalizers.any(|finalizer| finalizer == ASK_BEFORE_REMOVAL)
+        && spec["disruption"]["policy"] == "Ask"
+        && !spec["preDeleteUpdateStrategy"]["hook"].is_null()
 }
 
 fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {

@@ -45,7 +45,8 @@ pub struct Handler {
     pub workload_operators: Vec<String>,
     /// Users who may delete guarded pods.
     pub removal_operators: Vec<String>,
-    /// Whether evictions and deletions of guarded pods, and deletions of their namespaces, are reviewed.
+    /// Whether evictions and deletions of guarded pods, deletions of their namespaces, and removals of the finalizer of
+    /// their GameDeployments are reviewed.
     pub removal_guard: bool,
     /// Prometheus metrics.
     pub metrics: Metrics,
@@ -115,6 +116,11 @@ async fn validate(
 ) -> Response {
     answer(&path, &client, &headers, body, async |received| {
         let handler = &path.handler;
+        if handler.removal_guard
+            && let Some(denial) = received.finalizer_removal(&handler.removal_operators)
+        {
+            return Ok(denial);
+        }
         let namespace = received.head().namespace().to_owned();
         let judge = |handler: &Handler, request: AdmissionRequest| {
             let forged = validate::forged(&request, &handler.workload_operators);

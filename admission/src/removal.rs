@@ -3,7 +3,8 @@
 //!
 //! Guarded pods have the label [`REMOVAL_GUARD`], which only the operator may remove. A removal is allowed if it cannot
 //! disconnect players, or if no hook can run: see [`Removal::keeper`] and [`KeepingWorkload::keeping`]. The deletion of
-//! a namespace with guarded pods is denied as well: see [`namespace`].
+//! a namespace with guarded pods is denied as well, and so is the removal of the finalizer of their GameDeployment:
+//! see [`namespace`] and [`finalizer`].
 //!
 //! This module decides, and makes no requests. [`record`] and [`namespace::lookup`] look up the objects that a decision
 //! depends on.
@@ -24,6 +25,7 @@ use crate::review::{AdmissionDecision, AdmissionRequest};
 use namespace::{NamespaceDeletion, NamespaceObject};
 use recent::RecentDenials;
 
+pub mod finalizer;
 pub mod namespace;
 pub mod recent;
 pub mod record;
@@ -81,7 +83,7 @@ struct PodAnnotations {
 }
 
 /// Owner of a pod.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct OwnerReference {
     api_version: String,
@@ -199,7 +201,7 @@ impl KeepingWorkload {
     #[must_use]
     pub fn keeping(found: Option<&Self>, owner: &OwnerReference) -> Option<Keeping> {
         let workload = Self::asking(found, owner)?;
-        if workload.metadata.deletion_timestamp.is_some() {
+        if workload.is_terminating() {
             return workload.has_finalizer().then_some(Keeping::BeingDeleted);
         }
         let disruption = workload.spec.disruption.as_ref();
@@ -213,16 +215,21 @@ impl KeepingWorkload {
     /// `found`: the workload with the owner's name.
     #[must_use]
     pub fn asking<'w>(found: Option<&'w Self>, owner: &OwnerReference) -> Option<&'w Self> {
-        let same = found.filter(|found| found.metadata.uid == owner.uid)?;
-        let disruption = same.spec.disruption.as_ref()?;
-        if disruption.policy.as_deref() != Some("Ask") {
-            // gamedeployment-operator ignores requests, and is about to remove the label of the pod.
-            return None;
-        }
-        let hook = same.spec.pre_delete_update_strategy.as_ref();
-        // Without a hook, gamedeployment-operator would delete the pod at once, even if a PodDisruptionBudget forbids
-        // its eviction.
-        hook.is_some_and(|hook| hook.is_set).then_some(same)
+        found.filter(|found| found.metadata.uid == owner.uid && found.runs_hooks())
+    }
+
+    /// Returns whether the hook of each pod must run before the pod is deleted.
+    fn runs_hooks(&self) -> bool {
+        let disruption = self.spec.disruption.as_ref();
+        let policy = disruption.and_then(|disruption| disruption.policy.as_deref());
+        let hook = self.spec.pre_delete_update_strategy.as_ref();
+        // With another policy, gamedeployment-operator ignores requests, and is about to remove the label of the pods.
+        // Without a hook, it would delete a pod at once, even if a PodDisruptionBudget forbids its eviction.
+        policy == Some("Ask") && hook.is_some_and(|hook| hook.is_set)
+    }
+
+    fn is_terminating(&self) -> bool {
+        self.metadata.deletion_timestamp.is_some()
     }
 
     fn has_finalizer(&self) -> bool {
@@ -372,7 +379,7 @@ pub fn judge(
     recent: &RecentDenials,
     now: Timestamp,
 ) -> RemovalDecision {
-    let is_by_operator = !review.user.is_empty() && operators.contains(&review.user);
+    let is_by_operator = is_by_operator(&review.user, operators);
     let removal = |type_, pod_name, uid| Removal {
         type_,
         requester: review.user,
@@ -391,8 +398,8 @@ pub fn judge(
             if removal.keeper(&pod).is_none() {
                 return RemovalDecision::Allowed;
             }
-            match recent.validity(&removal, &pod, now) {
-                Some(validity) => RemovalDecision::Denied(removal.message(&Recording::Recorded(validity))),
+            match recent.recording(&removal, &pod, now) {
+                Some(recording) => RemovalDecision::Denied(removal.message(&recording)),
                 None => RemovalDecision::NeedsPod(removal),
             }
         }
@@ -411,6 +418,10 @@ pub fn judge(
             ))
         }
     }
+}
+
+fn is_by_operator(user: &str, operators: &[String]) -> bool {
+    !user.is_empty() && operators.iter().any(|operator| operator == user)
 }
 
 /// Record of a denied removal.

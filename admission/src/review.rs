@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::complexity::{self, TooComplex};
 use crate::guard::GuardedObject;
-use crate::removal::RemovalReview;
+use crate::removal::{RemovalReview, finalizer};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -336,6 +336,12 @@ impl ReceivedRequest {
                 "the pod, Eviction or namespace cannot be parsed: {error}"
             ))
         })
+    }
+
+    /// Returns the denial of an update that removes the finalizer of a GameDeployment too early, however large or deep
+    /// the objects are: see [`finalizer::judge`].
+    pub fn finalizer_removal(&self, operators: &[String]) -> Option<AdmissionDecision> {
+        finalizer::judge(&self.head, &self.object, &self.old_object, operators)
     }
 }
 

@@ -171,6 +171,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         },
         Err(refused) => refused,
     };
+    let finalized = received.finalizer_removal(&[]);
     let validated = match received.weigh().parse() {
         Ok(request) => {
             let rights = authors::needed(&request, &[]);
@@ -183,7 +184,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         }
         Err(refused) => refused,
     };
-    for verdict in [guarded, removed, validated] {
+    for verdict in [guarded, removed, validated].into_iter().chain(finalized) {
         let text = review::answer(&uid, &verdict).to_string();
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
         prop_assert_eq!(&answer["apiVersion"], "admission.k8s.io/v1");

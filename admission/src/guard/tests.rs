@@ -73,31 +73,56 @@ fn the_refusal_says_why_and_gives_the_command() {
     let cascading = said(&workload(Some("Cascading"), 0, 2));
     assert!(cascading.contains("status.replicas 2)") && cascading.contains("Scale it to 0"));
     assert!(said(&workload(Some("Never"), 0, 2)).contains("deletion-allow is \"Never\""));
-    for (finalizers, end) in [
-        (json!([]), "deleted or orphaned without running their hooks"),
-        (
-            json!(["foregroundDeletion"]),
-            "deleted or orphaned without running their hooks",
-        ),
-        (
-            json!(["foregroundDeletion", ASK_BEFORE_REMOVAL]),
-            "deleted once their PreDelete hooks succeed",
-        ),
-    ] {
-        for label in [None, Some("Cascading")] {
-            let mut asking = workload(label, 3, 2);
-            asking.old_object["metadata"]["finalizers"] = finalizers.clone();
-            let refusal = said(&asking);
-            let words = format!("its pods (spec.replicas 3, status.replicas 2) would be {end}");
-            assert!(refusal.contains(&words), "{refusal}");
-        }
-    }
     let old = json!({ "metadata": { "labels": { DELETION_ALLOW: "Cascading" } } });
     let template = said(&request((GROUP, "HookTemplate"), &old));
     assert!(
         template.contains("so their gates would stay closed") && template.contains("label hooktemplate game"),
         "{template}"
     );
+}
+
+#[test]
+fn a_refusal_says_whether_the_operator_would_run_the_hooks() {
+    let ours = || json!(["foregroundDeletion", ASK_BEFORE_REMOVAL]);
+    let hook = || json!({ "hook": { "templateName": "empty", "args": [] }, "retry": true });
+    for (finalizers, policy, strategy, runs_hooks) in [
+        (ours(), json!("Ask"), hook(), true),
+        (json!(["foregroundDeletion"]), json!("Ask"), hook(), false),
+        (Value::Null, json!("Ask"), hook(), false),
+        (ours(), json!("Unguarded"), hook(), false),
+        (ours(), Value::Null, hook(), false),
+        (
+            ours(),
+            json!("Ask"),
+            json!({ "hook": null, "retry": true }),
+            false,
+        ),
+        (ours(), json!("Ask"), Value::Null, false),
+    ] {
+        let end = if runs_hooks {
+            "deleted once their PreDelete hooks succeed"
+        } else {
+            "deleted or orphaned without running their hooks"
+        };
+        let words = format!("its pods (spec.replicas 3, status.replicas 2) would be {end}");
+        for label in [None, Some("Cascading")] {
+            let mut asking = workload(label, 3, 2);
+            let old = &mut asking.old_object;
+            old["metadata"]["finalizers"] = finalizers.clone();
+            old["spec"]["disruption"] = json!({ "policy": policy });
+            old["spec"]["preDeleteUpdateStrategy"] = strategy.clone();
+            // As http passes it on, and as a whole.
+            let read: GuardedObject = serde_json::from_str(&old.to_string()).unwrap();
+            let mut skimmed = asking.clone();
+            skimmed.old_object = serde_json::to_value(read).unwrap();
+            for request in [asking, skimmed] {
+                let PendingDecision::UnlessNamespaceEnds { refusal, .. } = judge(&request, &[]) else {
+                    panic!("not refused");
+                };
+                assert!(refusal.contains(&words), "{refusal}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -3,18 +3,16 @@
 //!
 //! [`lookup`] looks up the pods and their workloads. It lists only guarded pods that have a node and have not ended.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Deserialize;
 use shared_api::names::pod::REMOVAL_GUARD;
 
-use super::{GuardedPod, OwnerReference};
+use super::{GuardedPod, KeepingWorkload, OwnerReference};
 use crate::review::AdmissionDecision;
 
 pub mod lookup;
-
-/// Number of pods after which no more are counted.
-const ENOUGH: usize = 500;
 
 /// Fields of a namespace on which its deletion depends.
 #[derive(Debug, Default, Deserialize)]
@@ -50,23 +48,52 @@ pub struct KeptPods {
     count: usize,
     /// Name of the first one.
     first: String,
-    /// Whether there may be more than were counted.
-    has_more: bool,
+    /// Names of their GameDeployments.
+    workloads: BTreeSet<String>,
+    /// First of these that has no finalizer yet: its deletion would not run the hooks either.
+    without_finalizer: Option<String>,
+    /// Whether all of them were counted.
+    is_complete: bool,
 }
 
 impl KeptPods {
-    /// Adds a pod.
-    fn add(&mut self, pod: &GuardedPod) {
-        if self.count == 0 {
+    /// Adds pods of a GameDeployment.
+    fn add(&mut self, pods: &[&GuardedPod], name: &str, workload: &KeepingWorkload) {
+        if let (0, Some(pod)) = (self.count, pods.first()) {
             self.first.clone_from(&pod.metadata.name);
         }
-        self.count += 1;
+        self.count += pods.len();
+        self.workloads.insert(name.to_owned());
+        if !workload.is_terminating() && !workload.has_finalizer() {
+            self.without_finalizer.get_or_insert_with(|| name.to_owned());
+        }
     }
 
-    /// Ends the count after the last page of the list, or after enough pods. Returns whether it has ended.
-    fn ends_after(&mut self, is_last: bool) -> bool {
-        self.has_more = !is_last;
-        is_last || self.count >= ENOUGH
+    /// Returns the result of a check that has ended. One pod is enough for a denial, even if the check failed later.
+    fn after(self, checked: Result<(), String>) -> Result<Self, String> {
+        if self.count > 0 {
+            return Ok(self);
+        }
+        checked.map(|()| self)
+    }
+
+    /// Returns the remedy: these pods must be deleted before the namespace, each after its hook.
+    fn remedy(&self, namespace: &str) -> String {
+        if let Some(name) = &self.without_finalizer {
+            return format!(
+                "gamedeployment-operator has not set the finalizer of GameDeployment {name} yet, and its deletion \
+                 would not run the hooks without it. Scale it to 0, and wait until its pods are gone: kubectl scale \
+                 gamedeployment {name} --replicas 0 -n {namespace}"
+            );
+        }
+        let names: Vec<&str> = self.workloads.iter().map(String::as_str).collect();
+        // GameDeployments that were not read may have no finalizer yet.
+        let which = if self.is_complete {
+            "--all".to_owned()
+        } else {
+            names.join(" ")
+        };
+        format!("Delete the GameDeployments first: kubectl delete gamedeployments {which} -n {namespace}")
     }
 }
 
@@ -75,15 +102,16 @@ impl fmt::Display for KeptPods {
         let Self {
             count,
             first,
-            has_more,
+            is_complete,
+            ..
         } = self;
+        let at_least = if *is_complete { "" } else { "at least " };
         if *count == 1 {
             return write!(
                 f,
-                "1 guarded pod, {first}, which would be deleted without running its PreDelete hook"
+                "{at_least}1 guarded pod, {first}, which would be deleted without running its PreDelete hook"
             );
         }
-        let at_least = if *has_more { "at least " } else { "" };
         write!(
             f,
             "{at_least}{count} guarded pods, for example {first}, which would be deleted without running their \
@@ -110,10 +138,7 @@ impl NamespaceDeletion {
         let name = &self.name;
         let why = match found {
             Ok(kept) if kept.count == 0 => return AdmissionDecision::Allowed(Vec::new()),
-            Ok(kept) => format!(
-                "namespace {name} has {kept}. Delete the GameDeployments first: kubectl delete gamedeployments --all \
-                 -n {name}"
-            ),
+            Ok(kept) => format!("namespace {name} has {kept}. {}", kept.remedy(name)),
             Err(why) => format!(
                 "failed to check whether namespace {name} has guarded pods ({why}); run the command again"
             ),

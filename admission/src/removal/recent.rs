@@ -7,14 +7,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::removal_request::{MAX_REQUESTER_BYTES, RemovalRequests};
 
-use super::{GuardedPod, Removal, is_due};
+use super::{GuardedPod, Keeping, Recording, Removal, is_due};
 
 /// Time after which a denial depends on lookups again.
 const RECENT: SignedDuration = SignedDuration::from_secs(15);
 /// Maximum number of known denials.
 const MAX_DENIALS: usize = 1024;
 
-/// Recent denials of deletions whose requests are recorded.
+/// Recent denials of deletions whose requests are recorded, or need not be.
 #[derive(Debug, Default)]
 pub struct RecentDenials(Mutex<HashMap<Key, Denial>>);
 
@@ -27,8 +27,8 @@ struct Key {
 #[derive(Debug)]
 struct Denial {
     at: Timestamp,
-    /// Time for which the request is valid.
-    validity: SignedDuration,
+    /// How the pod is kept. A recorded request has the validity that applies to its requester.
+    keeping: Keeping,
 }
 
 impl Key {
@@ -49,22 +49,29 @@ impl Denial {
 }
 
 impl RecentDenials {
-    /// Returns the time for which the request is valid, if the same deletion was denied a short time ago, and the pod
-    /// of the review has the request, which need not be recorded again yet.
-    pub fn validity(&self, removal: &Removal, pod: &GuardedPod, now: Timestamp) -> Option<SignedDuration> {
-        if removal.is_dry_run {
-            return None;
+    /// Returns the record of the denial, if the same deletion was denied a short time ago, and either the pod of the
+    /// review has the request, which need not be recorded again yet, or its GameDeployment is being deleted.
+    pub fn recording(&self, removal: &Removal, pod: &GuardedPod, now: Timestamp) -> Option<Recording> {
+        match self.keeping(&Key::of(removal, pod), now)? {
+            Keeping::BeingDeleted => Some(Recording::BeingDeleted(pod.controller()?.name.clone())),
+            Keeping::Recorded(validity) => {
+                let requests = RemovalRequests::parse(pod.requests()?).ok()?;
+                let known = requests.of(&removal.requester)?;
+                let is_repeated = !removal.is_dry_run && !is_due(known, now, validity);
+                is_repeated.then_some(Recording::Recorded(validity))
+            }
         }
-        let requests = RemovalRequests::parse(pod.requests()?).ok()?;
-        let known = requests.of(&removal.requester)?;
-        let denials = self.denials();
-        let denial = denials.get(&Key::of(removal, pod))?;
-        let is_repeated = denial.is_recent(now) && !is_due(known, now, denial.validity);
-        is_repeated.then_some(denial.validity)
     }
 
-    /// Records the denial of a deletion whose request is recorded on the pod.
-    pub fn record(&self, removal: &Removal, pod: &GuardedPod, now: Timestamp, validity: SignedDuration) {
+    /// Returns how the pod of a recent denial is kept.
+    fn keeping(&self, key: &Key, now: Timestamp) -> Option<Keeping> {
+        let denials = self.denials();
+        let denial = denials.get(key).filter(|denial| denial.is_recent(now))?;
+        Some(denial.keeping)
+    }
+
+    /// Records the denial of a deletion. Its request is on the pod, unless the GameDeployment is being deleted.
+    pub fn record(&self, removal: &Removal, pod: &GuardedPod, now: Timestamp, keeping: Keeping) {
         // Evictions are reviewed without their pod.
         if removal.is_eviction() || removal.requester.len() > MAX_REQUESTER_BYTES {
             return;
@@ -74,7 +81,7 @@ impl RecentDenials {
             denials.retain(|_, denial| denial.is_recent(now));
         }
         if denials.len() < MAX_DENIALS {
-            denials.insert(Key::of(removal, pod), Denial { at: now, validity });
+            denials.insert(Key::of(removal, pod), Denial { at: now, keeping });
         }
     }
 

@@ -65,7 +65,10 @@ async fn complete(
         return Ok(None);
     }
     match keeping {
-        Keeping::BeingDeleted => Ok(Some(Recording::BeingDeleted(owner.name.clone()))),
+        Keeping::BeingDeleted => {
+            recent.record(removal, &pod, Timestamp::now(), keeping);
+            Ok(Some(Recording::BeingDeleted(owner.name.clone())))
+        }
         Keeping::Recorded(_) if removal.is_dry_run => Ok(Some(Recording::DryRun)),
         Keeping::Recorded(valid_for) => record(cluster, recent, removal, pod, valid_for).await,
     }
@@ -87,7 +90,7 @@ async fn record(
     let (namespace, name) = (&removal.namespace, &removal.pod_name);
     let recorded = |pod: &GuardedPod| {
         let validity = removal.validity(valid_for);
-        recent.record(removal, pod, Timestamp::now(), validity);
+        recent.record(removal, pod, Timestamp::now(), Keeping::Recorded(validity));
         Ok(Some(Recording::Recorded(validity)))
     };
     let mut writes = 0..MAX_WRITES;

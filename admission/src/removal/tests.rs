@@ -508,7 +508,7 @@ fn a_deletion_that_was_just_denied_is_denied_again_without_lookups() {
     let deletion = json!({ "oldObject": pod });
     let removal = needed(judged(deletion.clone()));
     let recent = RecentDenials::default();
-    recent.record(&removal, &parsed(&pod), at(1000), valid_for);
+    recent.record(&removal, &parsed(&pod), at(1000), Keeping::Recorded(valid_for));
     let other_pod = {
         let mut pod = pod.clone();
         pod["metadata"]["uid"] = json!("other");
@@ -541,8 +541,46 @@ fn a_deletion_that_was_just_denied_is_denied_again_without_lookups() {
         }
     }
     // The repetition must be recorded before the request expires.
-    recent.record(&removal, &parsed(&pod), at(1014), valid_for);
+    recent.record(&removal, &parsed(&pod), at(1014), Keeping::Recorded(valid_for));
     needed(judged_after(&recent, 1016, deletion));
+}
+
+/// Nothing is recorded on the pod.
+#[test]
+fn a_deletion_that_was_just_denied_because_its_game_deployment_is_being_deleted_is_denied_again() {
+    let deletion = json!({ "oldObject": guarded() });
+    let removal = needed(judged(deletion.clone()));
+    let recent = RecentDenials::default();
+    recent.record(&removal, &parsed(&guarded()), at(1000), Keeping::BeingDeleted);
+    let message = removal.message(&Recording::BeingDeleted("arena".to_owned()));
+    let with = |field: &str, value: Value| {
+        let mut request = deletion.clone();
+        request[field] = value;
+        request
+    };
+    for (second, request) in [
+        (1000, deletion.clone()),
+        (1014, deletion.clone()),
+        (1001, with("dryRun", json!(true))),
+    ] {
+        let decision = judged_after(&recent, second, request);
+        assert_eq!(decision, RemovalDecision::Denied(message.clone()), "{second}");
+    }
+    for (second, request) in [
+        (1015, deletion.clone()),
+        (999, deletion.clone()),
+        (1001, with("userInfo", json!({ "username": "joe" }))),
+        (
+            1001,
+            json!({ "oldObject": changed("metadata uid", json!("other")) }),
+        ),
+    ] {
+        needed(judged_after(&recent, second, request));
+    }
+    let approved = json!({ "username": OPERATOR });
+    let mut approved = with("userInfo", approved);
+    approved["options"] = json!({ "preconditions": { "uid": "pod" } });
+    assert_eq!(judged_after(&recent, 1001, approved), RemovalDecision::Allowed);
 }
 
 #[test]
@@ -558,7 +596,7 @@ fn a_flood_of_denials_does_not_fill_the_memory() {
         let pod = requested(&requests.text());
         let request = json!({ "oldObject": pod, "userInfo": { "username": requester } });
         let removal = needed(judged(request.clone()));
-        recent.record(&removal, &parsed(&pod), at(second), valid_for);
+        recent.record(&removal, &parsed(&pod), at(second), Keeping::Recorded(valid_for));
         judged_after(&recent, second, request)
     };
     for number in 0..1024 {

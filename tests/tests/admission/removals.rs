@@ -20,6 +20,7 @@ use test_kit::{Nodes, eventually};
 use crate::installation::{Installation, Replica, run};
 use crate::shared;
 
+mod finalizers;
 mod namespaces;
 
 const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
@@ -239,9 +240,10 @@ impl<'i> Games<'i> {
             .unwrap();
     }
 
-    /// Sets the finalizers of the GameDeployment.
+    /// Sets the finalizers of the GameDeployment, as its operator may.
     fn set_finalizers(&self, finalizers: &[&str]) {
-        self.patch_workload(&json!({ "metadata": { "finalizers": finalizers } }));
+        let user = ["--as", OPERATOR, "--as-group=system:masters"];
+        self.patch_workload_with(&json!({ "metadata": { "finalizers": finalizers } }), &user);
     }
 
     /// Changes the spec of the GameDeployment.
@@ -250,9 +252,13 @@ impl<'i> Games<'i> {
     }
 
     fn patch_workload(&self, patch: &Value) {
+        self.patch_workload_with(patch, &[]);
+    }
+
+    fn patch_workload_with(&self, patch: &Value, flags: &[&str]) {
         let patch = patch.to_string();
-        self.kubectl(&["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch])
-            .unwrap();
+        let command = ["patch", "gamedeployment", GAME, "--type=merge", "--patch", &patch];
+        self.kubectl(&[&command[..], flags].concat()).unwrap();
     }
 
     /// Returns the sentence about a pod that is kept.
@@ -508,7 +514,7 @@ async fn pods_are_removed_once_their_game_deployment_is_deleted_without_the_fina
 /// The operator runs their hooks anyway.
 #[tokio::test]
 async fn removals_of_pods_whose_game_deployment_is_deleted_with_the_finalizer_are_denied_and_not_recorded() {
-    let (installation, _replica) = installed().await;
+    let (installation, replica) = installed().await;
     let games = Games::new(&installation, &installation.namespace).await;
     for name in ["arena-0", "arena-1", "arena-2"] {
         games.run(&games.pod(name)).await;
@@ -530,6 +536,19 @@ async fn removals_of_pods_whose_game_deployment_is_deleted_with_the_finalizer_ar
         let error = games.delete(JANE, "arena-0", &params).await.unwrap_err();
         assert_eq!((error.code, error.message), (403, format!("{DELETION}{kept}")));
     }
+    let count_lookups = async || {
+        let labels = ["resource=\"gamedeployments\""];
+        replica.metric("hookgate_api_requests_total", &labels).await
+    };
+    let before = count_lookups().await;
+    assert!(before > 0);
+    for _ in 0..10 {
+        let params = DeleteParams::default();
+        let error = games.delete(JANE, "arena-0", &params).await.unwrap_err();
+        assert_eq!((error.code, error.message), (403, format!("{DELETION}{kept}")));
+    }
+    let repeated = count_lookups().await - before;
+    assert!(repeated < 10, "{repeated} lookups of the GameDeployment");
     let pod = games.get("arena-0").await;
     assert!(games.requests("arena-0").await.is_empty());
     games.delete(OPERATOR, "arena-0", &with_uid(&pod)).await.unwrap();

@@ -1,15 +1,22 @@
 //! Lookups about the deletion of a namespace.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 
 use fair_share::semaphore::Permit;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
 use tokio::time::Instant;
 
 use super::{KeptPods, NamespaceDeletion, keeper};
-use crate::cluster::ClusterReader;
-use crate::removal::KeepingWorkload;
+use crate::cluster::{ClusterReader, PodPage};
+use crate::removal::{GuardedPod, KeepingWorkload, OwnerReference};
 use crate::review::AdmissionDecision;
+
+/// Number of GameDeployments that are read at once.
+const READS: usize = 8;
+
+/// Owner of pods, and these pods.
+type Owned<'p> = (&'p OwnerReference, Vec<&'p GuardedPod>);
 
 /// Decides on the deletion of a namespace once it is its turn: looks up the pods that it depends on.
 pub async fn settle(
@@ -18,37 +25,78 @@ pub async fn settle(
     turn: impl Future<Output = Permit>,
     deadline: Instant,
 ) -> AdmissionDecision {
+    let mut kept = KeptPods::default();
     let completed = async {
         let _turn = turn.await;
-        kept_pods(cluster, &deletion.name).await
+        find(cluster, &deletion.name, &mut kept).await
     };
     // Before the timeout of the API server, whose message would have no remedy.
-    let found = tokio::time::timeout_at(deadline, completed).await;
+    let checked = tokio::time::timeout_at(deadline, completed).await;
     let late = |_| Err(format!("no response within {}s", cluster.timeout().as_secs()));
-    deletion.decide(&found.unwrap_or_else(late))
+    deletion.decide(&kept.after(checked.unwrap_or_else(late)))
 }
 
-/// Returns the pods of a namespace whose hooks would have to run. Each GameDeployment is read once.
-async fn kept_pods(cluster: &ClusterReader, namespace: &str) -> Result<KeptPods, String> {
-    let (mut kept, mut workloads) = (KeptPods::default(), BTreeMap::new());
+/// Finds pods of a namespace whose hooks would have to run. One is enough for a denial: the check then ends, so that it
+/// takes few reads in a namespace of any size.
+async fn find(cluster: &ClusterReader, namespace: &str, kept: &mut KeptPods) -> Result<(), String> {
+    let mut free = BTreeSet::new();
     let mut page = cluster.guarded_pods(namespace, None).await?;
     loop {
-        for pod in page.pods() {
-            let Some(owner) = keeper(pod) else {
-                continue;
-            };
-            let found = match workloads.entry(owner.name.clone()) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(unknown) => unknown.insert(cluster.workload(namespace, &owner.name).await?),
-            };
-            if KeepingWorkload::asking(found.as_ref(), owner).is_some() {
-                kept.add(pod);
-            }
-        }
+        find_in(cluster, namespace, &page, &mut free, kept).await?;
         let token = page.next_token();
-        if kept.ends_after(token.is_none()) {
-            return Ok(kept);
+        if kept.count > 0 || token.is_none() {
+            return Ok(());
         }
         page = cluster.guarded_pods(namespace, token).await?;
     }
+}
+
+/// Finds pods of a page: reads their GameDeployments, a few at a time, until one keeps its pods. `free`: owners that do
+/// not.
+async fn find_in(
+    cluster: &ClusterReader,
+    namespace: &str,
+    page: &PodPage,
+    free: &mut BTreeSet<OwnerReference>,
+    kept: &mut KeptPods,
+) -> Result<(), String> {
+    let mut owned: BTreeMap<&OwnerReference, Vec<&GuardedPod>> = BTreeMap::new();
+    for pod in page.pods() {
+        if let Some(owner) = keeper(pod).filter(|owner| !free.contains(*owner)) {
+            owned.entry(owner).or_default().push(pod);
+        }
+    }
+    let owned: Vec<Owned<'_>> = owned.into_iter().collect();
+    let mut unread = owned.len();
+    for some in owned.chunks(READS) {
+        let reads = some.iter().map(|owned| read(cluster, namespace, owned));
+        let mut reads: FuturesUnordered<_> = reads.collect();
+        let mut checked = Ok(());
+        while let Some(((owner, pods), found)) = reads.next().await {
+            match found {
+                Ok(found) => match KeepingWorkload::asking(found.as_ref(), owner) {
+                    Some(workload) => kept.add(pods, &owner.name, workload),
+                    None => {
+                        free.insert((*owner).clone());
+                    }
+                },
+                Err(why) => checked = Err(why),
+            }
+        }
+        unread -= some.len();
+        if kept.count > 0 || checked.is_err() {
+            kept.is_complete = checked.is_ok() && unread == 0 && page.next_token().is_none();
+            return checked;
+        }
+    }
+    Ok(())
+}
+
+/// Reads the GameDeployment of an owner.
+async fn read<'p>(
+    cluster: &ClusterReader,
+    namespace: &str,
+    owned: &'p Owned<'p>,
+) -> (&'p Owned<'p>, Result<Option<KeepingWorkload>, String>) {
+    (owned, cluster.workload(namespace, &owned.0.name).await)
 }

@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 use shared_api::names::pod::SKIP_HOOK;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
 use super::*;
 
@@ -40,68 +41,130 @@ fn a_listed_pod_depends_on_its_game_deployment_unless_it_is_terminating_or_skips
     }
 }
 
-#[test]
-fn pods_are_counted_until_the_last_page_or_until_there_are_enough() {
-    let counted = |pods: usize, is_last: bool| {
-        let mut kept = KeptPods::default();
-        for number in 0..pods {
-            kept.add(&listed(json!({ "name": format!("arena-{number}") })));
-        }
-        let has_ended = kept.ends_after(is_last);
-        (has_ended, kept)
+/// Returns a GameDeployment with these finalizers, perhaps while it is being deleted.
+fn workload(finalizers: &[&str], is_terminating: bool) -> KeepingWorkload {
+    let deletion_timestamp = is_terminating.then_some("2026-01-01T00:00:00Z");
+    let metadata = json!({ "finalizers": finalizers, "deletionTimestamp": deletion_timestamp });
+    serde_json::from_value(json!({ "metadata": metadata })).unwrap()
+}
+
+/// Returns kept pods of these GameDeployments, two each.
+fn kept(workloads: &[(&str, KeepingWorkload)], is_complete: bool) -> KeptPods {
+    let pods = ["arena-1", "arena-2"].map(|name| listed(json!({ "name": name })));
+    let pods: Vec<&GuardedPod> = pods.iter().collect();
+    let mut kept = KeptPods {
+        is_complete,
+        ..KeptPods::default()
     };
-    for (pods, is_last, has_ended) in [
-        (0, true, true),
-        (0, false, false),
-        (499, false, false),
-        (499, true, true),
-        (500, false, true),
-        (500, true, true),
-    ] {
-        let (found, kept) = counted(pods, is_last);
-        assert_eq!(found, has_ended, "{pods} {is_last}");
-        let first = if pods == 0 { "" } else { "arena-0" };
-        let wanted = KeptPods {
-            count: pods,
-            first: first.to_owned(),
-            has_more: !is_last,
-        };
-        assert_eq!(kept, wanted);
+    for (name, workload) in workloads {
+        kept.add(&pods, name, workload);
     }
+    kept
+}
+
+/// Returns the message of the denial, up to the way out of it.
+fn denial(kept: KeptPods) -> String {
+    let AdmissionDecision::Forbidden(message) = decided(Ok(kept)) else {
+        panic!("not denied");
+    };
+    message.strip_suffix(&format!("; {EXIT}")).unwrap().to_owned()
 }
 
 #[test]
-fn a_namespace_with_kept_pods_is_not_deleted_and_the_message_has_the_remedy_and_the_exit() {
+fn a_namespace_with_kept_pods_is_not_deleted_and_the_message_counts_them() {
     assert_eq!(
         decided(Ok(KeptPods::default())),
         AdmissionDecision::Allowed(Vec::new())
     );
-    let first = "Delete the GameDeployments first: kubectl delete gamedeployments --all -n games";
-    for (count, has_more, pods) in [
+    for (count, is_complete, pods) in [
         (
             1,
-            false,
+            true,
             "1 guarded pod, arena-1, which would be deleted without running its PreDelete hook",
         ),
         (
-            12,
+            1,
             false,
+            "at least 1 guarded pod, arena-1, which would be deleted without running its PreDelete hook",
+        ),
+        (
+            12,
+            true,
             "12 guarded pods, for example arena-1, which would be deleted without running their PreDelete hooks",
         ),
         (
             540,
-            true,
+            false,
             "at least 540 guarded pods, for example arena-1, which would be deleted without running their PreDelete \
              hooks",
         ),
     ] {
-        let kept = KeptPods {
-            count,
-            first: "arena-1".to_owned(),
-            has_more,
-        };
-        let message = format!("namespace games has {pods}. {first}; {EXIT}");
-        assert_eq!(decided(Ok(kept)), AdmissionDecision::Forbidden(message));
+        let mut kept = kept(&[("arena", workload(&[ASK_BEFORE_REMOVAL], false))], is_complete);
+        assert_eq!((kept.count, kept.first.as_str()), (2, "arena-1"));
+        kept.count = count;
+        let message = denial(kept);
+        let beginning = format!("namespace games has {pods}. Delete the GameDeployments first: ");
+        assert!(message.starts_with(&beginning), "{message}");
+    }
+}
+
+#[test]
+fn the_remedy_is_a_deletion_of_game_deployments_that_are_known_to_run_the_hooks() {
+    let held = || workload(&["example.com/kept", ASK_BEFORE_REMOVAL], false);
+    let free = || workload(&["example.com/kept"], false);
+    let delete = "Delete the GameDeployments first: kubectl delete gamedeployments";
+    let scale = |name: &str| {
+        format!(
+            "gamedeployment-operator has not set the finalizer of GameDeployment {name} yet, and its deletion would \
+             not run the hooks without it. Scale it to 0, and wait until its pods are gone: kubectl scale \
+             gamedeployment {name} --replicas 0 -n games"
+        )
+    };
+    for (workloads, is_complete, remedy) in [
+        (vec![("arena", held())], true, format!("{delete} --all -n games")),
+        (
+            vec![("lobby", held()), ("arena", held())],
+            true,
+            format!("{delete} --all -n games"),
+        ),
+        (
+            vec![("lobby", held()), ("arena", held())],
+            false,
+            format!("{delete} arena lobby -n games"),
+        ),
+        (vec![("arena", free())], true, scale("arena")),
+        (
+            vec![("arena", held()), ("lobby", free()), ("match", free())],
+            false,
+            scale("lobby"),
+        ),
+        // It gets no finalizer any more.
+        (
+            vec![("arena", workload(&[], true))],
+            true,
+            format!("{delete} --all -n games"),
+        ),
+    ] {
+        let message = denial(kept(&workloads, is_complete));
+        assert!(message.ends_with(&format!(". {remedy}")), "{message}");
+    }
+}
+
+#[test]
+fn a_check_that_failed_after_it_found_a_pod_denies_the_deletion_because_of_this_pod() {
+    let late = || Err("no response within 4s".to_owned());
+    let some = || kept(&[("arena", workload(&[], false))], false);
+    for (found, checked, wanted) in [
+        (some(), late(), Ok(some())),
+        (some(), Ok(()), Ok(some())),
+        (KeptPods::default(), Ok(()), Ok(KeptPods::default())),
+        (
+            KeptPods::default(),
+            late(),
+            Err("no response within 4s".to_owned()),
+        ),
+    ] {
+        assert_eq!(found.after(checked), wanted);
     }
 }
 

@@ -1,10 +1,10 @@
 //! Removal guard: deletions of namespaces that it denies because of their guarded pods, and those that it allows.
 
 use futures::future::join_all;
-use k8s_openapi::api::core::v1::{Namespace, Pod};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Api, DeleteParams, PostParams};
 use operator_tests::fleet::{GAME, game, hooked};
-use operator_tests::{SOON, assert_has};
+use operator_tests::{SOON, assert_has, merge};
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::names::pod::{REMOVAL_GUARD, SKIP_HOOK};
@@ -16,16 +16,17 @@ use super::{Games, JANE, OPERATOR, installed, with_uid};
 use crate::installation::{Installation, Replica};
 
 const DENIAL: &str = "admission webhook \"namespaces.hookgate.tkex.tencent.com\" denied the request: ";
+/// Remedy if the GameDeployment has the finalizer.
+const DELETE: &str = "Delete the GameDeployments first: kubectl delete gamedeployments --all";
 const NEEDS_HOOK: &str = "which would be deleted without running its PreDelete hook";
 const NEED_HOOKS: &str = "which would be deleted without running their PreDelete hooks";
 
 impl Games<'_> {
-    /// Returns the message of the denial if the namespace has these pods.
-    fn denial(&self, pods: &str) -> String {
+    /// Returns the message of the denial if the namespace has these pods, with this remedy.
+    fn denial(&self, pods: &str, remedy: &str) -> String {
         let namespace = &self.namespace;
         format!(
-            "{DENIAL}namespace {namespace} has {pods}. Delete the GameDeployments first: kubectl delete \
-             gamedeployments --all -n {namespace}; {}",
+            "{DENIAL}namespace {namespace} has {pods}. {remedy} -n {namespace}; {}",
             self.exit()
         )
     }
@@ -39,10 +40,15 @@ impl Games<'_> {
         )
     }
 
-    /// Checks that the namespace cannot be deleted, because of the pod `arena-0` alone.
+    /// Checks that the namespace cannot be deleted, because of the pod `arena-0` alone. The finalizer is not set.
     async fn assert_kept(&self) {
+        self.assert_kept_with(&scale()).await;
+    }
+
+    /// Checks the same, with this remedy.
+    async fn assert_kept_with(&self, remedy: &str) {
         let error = self.delete_namespace(true).await.unwrap_err();
-        let message = self.denial(&format!("1 guarded pod, arena-0, {NEEDS_HOOK}"));
+        let message = self.denial(&format!("1 guarded pod, arena-0, {NEEDS_HOOK}"), remedy);
         assert_eq!((error.code, error.message), (403, message));
     }
 
@@ -63,10 +69,38 @@ impl Games<'_> {
         .await;
     }
 
+    /// Creates another GameDeployment, and returns its UID.
+    async fn create_workload(&self, name: &str, spec: &Value) -> String {
+        let mut workload = game(0, spec.clone());
+        workload["metadata"]["name"] = json!(name);
+        let workload: GameDeployment = serde_json::from_value(workload).unwrap();
+        let workloads: Api<GameDeployment> = Api::namespaced(self.client(JANE), &self.namespace);
+        let created = workloads.create(&PostParams::default(), &workload).await;
+        created.unwrap().metadata.uid.unwrap()
+    }
+
+    /// Creates a guarded pod of the GameDeployment with this name and UID, on a node.
+    async fn create_scheduled(&self, name: &str, (owner, uid): (String, &str)) {
+        let mut pod = self.pod(name);
+        pod["metadata"]["ownerReferences"][0]["name"] = json!(owner);
+        pod["metadata"]["ownerReferences"][0]["uid"] = json!(uid);
+        pod["spec"]["nodeName"] = json!(self.nodes.node_names()[0]);
+        self.create(&pod).await;
+    }
+
     async fn skip_hooks(&self, uid: Value) {
         let annotation = json!({ "annotations": { SKIP_HOOK: uid } });
         self.patch(JANE, "arena-0", annotation).await.unwrap();
     }
+}
+
+/// Returns the remedy if the GameDeployment has no finalizer.
+fn scale() -> String {
+    format!(
+        "gamedeployment-operator has not set the finalizer of GameDeployment {GAME} yet, and its deletion would not \
+         run the hooks without it. Scale it to 0, and wait until its pods are gone: kubectl scale gamedeployment \
+         {GAME} --replicas 0"
+    )
 }
 
 /// Returns an installation, and the name of a namespace to delete.
@@ -84,11 +118,16 @@ async fn a_namespace_with_guarded_pods_is_kept_until_its_label_disables_the_guar
     for name in ["arena-0", "arena-1"] {
         pods.push(games.run(&games.pod(name)).await);
     }
-    let message = games.denial(&format!("2 guarded pods, for example arena-0, {NEED_HOOKS}"));
-    for dry_run in [true, false] {
-        let error = games.delete_namespace(dry_run).await.unwrap_err();
-        assert_eq!((error.code, &error.message), (403, &message));
-        assert_eq!(error.reason, "Forbidden");
+    let scale = scale();
+    for (finalizers, remedy) in [(&[ASK_BEFORE_REMOVAL][..], DELETE), (&[][..], scale.as_str())] {
+        games.set_finalizers(finalizers);
+        let pods = format!("2 guarded pods, for example arena-0, {NEED_HOOKS}");
+        let message = games.denial(&pods, remedy);
+        for dry_run in [true, false] {
+            let error = games.delete_namespace(dry_run).await.unwrap_err();
+            assert_eq!((error.code, &error.message), (403, &message));
+            assert_eq!(error.reason, "Forbidden");
+        }
     }
     for pod in &pods {
         let now = games.get(pod.metadata.name.as_deref().unwrap()).await;
@@ -175,9 +214,9 @@ async fn a_namespace_is_kept_while_its_game_deployment_is_being_deleted() {
     let games = Games::new(&installation, &namespace).await;
     games.run(&games.pod("arena-0")).await;
     games.delete_with_finalizers(&[ASK_BEFORE_REMOVAL, "example.com/kept"]);
-    games.assert_kept().await;
+    games.assert_kept_with(DELETE).await;
     games.set_finalizers(&["example.com/kept"]);
-    games.assert_kept().await;
+    games.assert_kept_with(DELETE).await;
     games.set_finalizers(&[]);
     games.await_deleted("arena-0").await;
     games.delete_namespace(false).await.unwrap();
@@ -188,24 +227,57 @@ async fn a_namespace_is_kept_while_its_game_deployment_is_being_deleted() {
 async fn a_kept_pod_is_found_behind_a_hundred_pods_that_need_no_hook() {
     let (installation, _replica, namespace) = installed_beside().await;
     let games = Games::new(&installation, &namespace).await;
-    let mut hookless = game(0, json!({ "disruption": { "policy": "Ask" } }));
-    hookless["metadata"]["name"] = json!("hookless");
-    let hookless: GameDeployment = serde_json::from_value(hookless).unwrap();
-    let workloads: Api<GameDeployment> = Api::namespaced(games.client(JANE), &namespace);
-    let hookless = workloads.create(&PostParams::default(), &hookless).await.unwrap();
-    let pods = games.pods(JANE);
+    let spec = json!({ "disruption": { "policy": "Ask" } });
+    let mut uids = Vec::new();
+    for number in 0..20 {
+        uids.push(games.create_workload(&format!("hookless-{number}"), &spec).await);
+    }
     let creations = (0..120).map(async |number| {
-        let mut pod = games.pod(&format!("a-{number}"));
-        pod["metadata"]["ownerReferences"][0]["name"] = json!("hookless");
-        pod["metadata"]["ownerReferences"][0]["uid"] = json!(hookless.metadata.uid);
-        pod["spec"]["nodeName"] = json!(games.nodes.node_names()[0]);
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        pods.create(&PostParams::default(), &pod).await.unwrap();
+        let owner = number % uids.len();
+        let owner = (format!("hookless-{owner}"), uids[owner].as_str());
+        games.create_scheduled(&format!("a-{number}"), owner).await;
     });
     join_all(creations).await;
     games.assert_free().await;
     games.run(&games.pod("arena-0")).await;
     games.assert_kept().await;
+}
+
+/// The check takes few reads in a namespace of any size.
+#[tokio::test]
+async fn a_few_game_deployments_with_kept_pods_are_enough_for_a_denial() {
+    let (installation, _replica, namespace) = installed_beside().await;
+    let games = Games::new(&installation, &namespace).await;
+    let mut spec = hooked("empty");
+    merge(&mut spec, json!({ "disruption": { "policy": "Ask" } }));
+    for number in 0..9 {
+        let name = format!("lobby-{number}");
+        let uid = games.create_workload(&name, &spec).await;
+        games.create_scheduled(&name, (name.clone(), uid.as_str())).await;
+    }
+    let message = async || {
+        let error = games.delete_namespace(true).await.unwrap_err();
+        assert_eq!(error.code, 403);
+        error.message
+    };
+    let beginning = format!("{DENIAL}namespace {namespace} has at least 8 guarded pods, for example lobby-");
+    let found = message().await;
+    assert_has(&found, &beginning);
+    assert_has(&found, "has not set the finalizer of GameDeployment lobby-");
+    let finalizer = json!({ "metadata": { "finalizers": [ASK_BEFORE_REMOVAL] } }).to_string();
+    let patch = ["patch", "gamedeployment", "--type=merge", "--patch", &finalizer];
+    let names: Vec<String> = (0..8).map(|number| format!("lobby-{number}")).collect();
+    for name in &names {
+        games.kubectl(&[&patch[..], &[name]].concat()).unwrap();
+    }
+    let found = message().await;
+    assert_has(&found, &beginning);
+    // The finalizer of the last one is not known.
+    let command = format!(
+        "kubectl delete gamedeployments {} -n {namespace}; ",
+        names.join(" ")
+    );
+    assert_has(&found, &command);
 }
 
 #[tokio::test]
