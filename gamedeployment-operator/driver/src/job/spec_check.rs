@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use gamedeployment_core::deletion;
 use shared_api::GameDeployment;
 use shared_api::game_deployment::RollbackStatus;
 use shared_api::names::workload::ABORT_REQUESTED;
@@ -67,6 +68,7 @@ fn check(answer: Result<Response, RequestError>, target: &ReconcileTarget) -> Re
         meta.uid == known.uid
             && meta.generation == known.generation
             && meta.deletion_timestamp == known.deletion_timestamp
+            && deletion::orphans_pods(found) == deletion::orphans_pods(decided)
             && abort_of(found) == abort_of(decided)
     });
     if is_current {

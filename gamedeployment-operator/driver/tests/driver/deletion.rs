@@ -78,8 +78,8 @@ fn without_an_answer_to_the_list_the_finalizer_stays_and_the_status_says_why() {
     assert!(!has_finalizer(&server));
 }
 
-#[test]
-fn a_deletion_confirms_that_pods_without_a_hook_may_go() {
+/// A workload that is being deleted, and its pod on a node.
+fn with_a_pod() -> (Server, String) {
     let mut server = Server::new(1);
     server.play(2, 6);
     let name = server.pods.keys().next().unwrap().clone();
@@ -89,6 +89,12 @@ fn a_deletion_confirms_that_pods_without_a_hook_may_go() {
     server.fleet = GameDeployment { status, ..deleted() };
     let workload = Object::Workload(key("fleet"), server.workload());
     server.driver.handle(DriverInput::Watch(shown(&workload)), at(6));
+    (server, name)
+}
+
+#[test]
+fn a_deletion_confirms_that_pods_without_a_hook_may_go() {
+    let (mut server, name) = with_a_pod();
     // The API server shows another deletion than the watch: that of the next workload with this name.
     let uid = server.fleet.metadata.uid.replace("other".to_owned());
     server.play(6, 8);
@@ -97,4 +103,16 @@ fn a_deletion_confirms_that_pods_without_a_hook_may_go() {
     server.play(8, 60);
     assert_eq!(server.deleted, [name]);
     assert!(!has_finalizer(&server));
+}
+
+/// A second deletion changes neither the generation nor the time of the first.
+#[test]
+fn a_read_that_shows_that_the_pods_are_orphaned_confirms_nothing() {
+    let (mut server, _) = with_a_pod();
+    let finalizers = [ASK_BEFORE_REMOVAL, "orphan"].map(str::to_owned);
+    server.fleet.metadata.finalizers = Some(finalizers.into());
+    drop(server.workload());
+    server.play(6, 60);
+    assert_eq!(server.deleted, [] as [&str; 0]);
+    assert!(has_finalizer(&server));
 }
