@@ -533,7 +533,7 @@ mod tests {
         }
     }
 
-    /// A namespace without guarded pods is deleted: what is no list must not count as an empty one.
+    /// A namespace without guarded pods is deleted, so a response that is not a list must not count as an empty one.
     #[test]
     fn only_a_complete_list_of_pods_is_a_page() {
         for (json, wanted) in [

@@ -1,7 +1,8 @@
 //! Deletion guard of the original operator: protected objects can only be deleted if a label allows it.
 //!
 //! Deleting a GameDeployment deletes its pods: by garbage collection without any hook, or by the operator once their
-//! hooks succeed, if it has the finalizer [`ASK_BEFORE_REMOVAL`], the policy `Ask` and a PreDelete hook. In either case
+//! hooks succeed, if it has the finalizer
+//! [`ASK_BEFORE_REMOVAL`](shared_api::names::workload::ASK_BEFORE_REMOVAL), the policy `Ask` and a PreDelete hook. In either case
 //! it needs the label [`DELETION_ALLOW`]: `Always`, or `Cascading` if it has no pods. A HookTemplate needs `Always`,
 //! because gates stay closed without it. A definition of one of our kinds needs `Always`, or `Cascading` if the kind
 //! has no objects, because its deletion deletes all of them.
@@ -15,8 +16,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 use shared_api::names::GROUP;
-use shared_api::names::workload::{ASK_BEFORE_REMOVAL, DELETION_ALLOW};
+use shared_api::names::workload::DELETION_ALLOW;
 
+use crate::removal::KeepingWorkload;
 use crate::review::{AdmissionDecision, AdmissionRequest};
 
 /// Fields of an object on which its deletion depends. All others are skipped, so that an object of any size and
@@ -202,11 +204,8 @@ fn is_empty(old: &Value) -> bool {
 
 /// Returns whether the operator deletes the workload's pods once their hooks succeed.
 fn asks_before_removal(old: &Value) -> bool {
-    let (metadata, spec) = (&old["metadata"], &old["spec"]);
-    let mut finalizers = metadata["finalizers"].as_array().into_iter().flatten();
-    finalizers.any(|finalizer| finalizer == ASK_BEFORE_REMOVAL)
-        && spec["disruption"]["policy"] == "Ask"
-        && !spec["preDeleteUpdateStrategy"]["hook"].is_null()
+    let workload = KeepingWorkload::deserialize(old);
+    workload.is_ok_and(|workload| workload.has_finalizer() && workload.runs_hooks())
 }
 
 fn workload(request: &AdmissionRequest, label: Option<&str>) -> String {

@@ -219,7 +219,7 @@ impl KeepingWorkload {
     }
 
     /// Returns whether the hook of each pod must run before the pod is deleted.
-    fn runs_hooks(&self) -> bool {
+    pub(crate) fn runs_hooks(&self) -> bool {
         let disruption = self.spec.disruption.as_ref();
         let policy = disruption.and_then(|disruption| disruption.policy.as_deref());
         let hook = self.spec.pre_delete_update_strategy.as_ref();
@@ -232,7 +232,8 @@ impl KeepingWorkload {
         self.metadata.deletion_timestamp.is_some()
     }
 
-    fn has_finalizer(&self) -> bool {
+    /// Returns whether gamedeployment-operator deletes the pods before the workload.
+    pub(crate) fn has_finalizer(&self) -> bool {
         let mut finalizers = self.metadata.finalizers.iter().flatten();
         finalizers.any(|finalizer| finalizer == ASK_BEFORE_REMOVAL)
     }

@@ -1,4 +1,5 @@
 use serde_json::json;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
 use super::*;
 

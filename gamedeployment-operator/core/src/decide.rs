@@ -85,8 +85,8 @@ fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
         return plan.reporting(status::refuse(view, &problems, now));
     }
     let workload = workload.to_delete();
-    let (claimed, released) = claim(view, &workload);
-    plan.add(released);
+    // It adopts nothing and releases nothing.
+    let (claimed, _) = claim(view, &workload);
     let placeholder = Revision::unrecorded(workload.template.clone(), &workload.name);
     let history = history::at_deletion(view, &workload, &claimed, &placeholder);
     let facts = Facts::new(view, &workload, history, &claimed.active, now);

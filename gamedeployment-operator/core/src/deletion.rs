@@ -29,8 +29,7 @@ pub fn has_finalizer(object: &GameDeployment) -> bool {
 /// Whether the hooks of the pods run before others may remove the pods.
 #[must_use]
 pub fn is_guarded(object: &GameDeployment) -> bool {
-    let disruption = object.spec.disruption.as_ref();
-    disruption.and_then(|disruption| disruption.policy.as_deref()) == Some("Ask")
+    DisruptionPolicy::read(object.spec.disruption.as_ref()) == Some(DisruptionPolicy::Ask)
 }
 
 /// Whether the deletion orphans the pods: the garbage collector removes their owner references.

@@ -18,7 +18,7 @@ const READS: usize = 8;
 /// Owner of pods, and these pods.
 type Owned<'p> = (&'p OwnerReference, Vec<&'p GuardedPod>);
 
-/// Decides on the deletion of a namespace once it is its turn: looks up the pods that it depends on.
+/// Decides on the deletion of a namespace when its turn comes, by looking up its guarded pods.
 pub async fn settle(
     cluster: &ClusterReader,
     deletion: &NamespaceDeletion,
@@ -40,14 +40,14 @@ pub async fn settle(
 /// takes few reads in a namespace of any size.
 async fn find(cluster: &ClusterReader, namespace: &str, kept: &mut KeptPods) -> Result<(), String> {
     let mut free = BTreeSet::new();
-    let mut page = cluster.guarded_pods(namespace, None).await?;
+    let mut token: Option<String> = None;
     loop {
+        let page = cluster.guarded_pods(namespace, token.as_deref()).await?;
         find_in(cluster, namespace, &page, &mut free, kept).await?;
-        let token = page.next_token();
+        token = page.next_token().map(str::to_owned);
         if kept.count > 0 || token.is_none() {
             return Ok(());
         }
-        page = cluster.guarded_pods(namespace, token).await?;
     }
 }
 

@@ -24,16 +24,24 @@ pub enum DisruptionPolicy {
     Ask,
 }
 
-pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disruption {
-    let policy = match spec.and_then(|spec| spec.policy.as_deref()).unwrap_or_default() {
-        "" | "Unguarded" => DisruptionPolicy::Unguarded,
-        "Ask" => DisruptionPolicy::Ask,
-        other => {
-            let remedy = "must be one of Unguarded, Ask";
-            problems.push(FieldError::new("spec.disruption.policy", other, remedy));
-            DisruptionPolicy::Ask
+impl DisruptionPolicy {
+    /// Reads the policy; `None` if its value is not valid.
+    pub(crate) fn read(spec: Option<&Spec>) -> Option<Self> {
+        match spec.and_then(|spec| spec.policy.as_deref()).unwrap_or_default() {
+            "" | "Unguarded" => Some(Self::Unguarded),
+            "Ask" => Some(Self::Ask),
+            _ => None,
         }
-    };
+    }
+}
+
+pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disruption {
+    let policy = DisruptionPolicy::read(spec).unwrap_or_else(|| {
+        let found = spec.and_then(|spec| spec.policy.as_deref()).unwrap_or_default();
+        let remedy = "must be one of Unguarded, Ask";
+        problems.push(FieldError::new("spec.disruption.policy", found, remedy));
+        DisruptionPolicy::Ask
+    });
     let seconds = spec.and_then(|spec| spec.request_expiration_seconds);
     let seconds = seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS);
     if !(60..=86_400).contains(&seconds) {

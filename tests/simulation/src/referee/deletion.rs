@@ -1,4 +1,5 @@
-//! Checks the deletion of a workload: with guarded pods, it is held until no pod is left, unless the policy changes. A workload that is being deleted gets no pod and no revision, and updates none.
+//! Checks the deletion of a workload: with guarded pods, it is held until no pod is left, unless the policy changes. A
+//! workload that is being deleted gets no pod and no revision, and updates none.
 
 use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_core::workload::{UpdateType, Workload};
