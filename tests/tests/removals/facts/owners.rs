@@ -29,11 +29,22 @@ impl Reviewer {
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid })
     }
 
-    /// Creates an owner with these finalizers, and a running pod that it owns.
+    /// Creates an owner with these finalizers, and a running pod that it owns and that blocks its foreground deletion,
+    /// as the pods of controllers do. Waits until the garbage collector knows the pod: it watches pods and ConfigMaps
+    /// separately, and finds no dependents of an owner whose deletion it observes first.
     async fn create_owned_pod(&self, finalizers: Value) {
-        let reference = self.create_owner(finalizers).await;
+        let mut reference = self.create_owner(finalizers).await;
+        reference["blockOwnerDeletion"] = json!(true);
         self.create_running_pod("game", json!({ "ownerReferences": [reference] }))
             .await;
+        let uid = self.create_map(json!({ "name": "missing" })).await.metadata.uid;
+        let background = DeleteParams::background();
+        self.owners().delete("missing", &background).await.unwrap();
+        let missing = json!({ "apiVersion": "v1", "kind": "ConfigMap", "name": "missing", "uid": uid });
+        // The garbage collector observes pods in the order of their creation.
+        let metadata = json!({ "labels": { GUARDED: "no" }, "ownerReferences": [missing] });
+        self.create_pod("observed-later", metadata).await;
+        self.await_deleted("observed-later").await;
     }
 
     /// Creates a ConfigMap with this reference to its owner, and with these finalizers.
@@ -136,15 +147,6 @@ async fn pods_are_not_garbage_collected_while_their_owner_has_a_finalizer() {
 async fn foreground_deletion_keeps_the_owner_until_its_pods_are_deleted() {
     let reviewer = Reviewer::new().await;
     reviewer.create_owned_pod(json!([])).await;
-    // Foreground deletion waits only for dependents with this field.
-    let reference =
-        json!([{ "op": "add", "path": "/metadata/ownerReferences/0/blockOwnerDeletion", "value": true }]);
-    let reference = Patch::Json::<()>(serde_json::from_value(reference).unwrap());
-    reviewer
-        .pods()
-        .patch("game", &PatchParams::default(), &reference)
-        .await
-        .unwrap();
     reviewer.respond_with(|_| Some(denial(403, "players are on it")));
     reviewer
         .owners()
