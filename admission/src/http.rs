@@ -228,7 +228,7 @@ async fn removals(
         };
         Ok(match decision {
             RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
-            RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
+            RemovalDecision::Denied(denial) => denial,
             RemovalDecision::NeedsPod(removal) => {
                 record::settle(&handler.cluster, &recent, &removal, turn, deadline).await
             }
@@ -324,7 +324,10 @@ fn log_decision(path: &str, asked: &AdmissionRequest, verdict: &AdmissionDecisio
         AdmissionDecision::Allowed(_) => {
             tracing::debug!(path, kind, namespace, name, operation, user, "allowed");
         }
-        AdmissionDecision::Invalid(_) | AdmissionDecision::Forbidden(_) => {
+        AdmissionDecision::Invalid(_)
+        | AdmissionDecision::Forbidden(_)
+        | AdmissionDecision::ForbiddenWithCause(..)
+        | AdmissionDecision::TooFrequent { .. } => {
             tracing::info!(path, kind, namespace, name, operation, user, "refused");
         }
         // The client repeats it every few seconds; the recorded request is logged.

@@ -14,16 +14,16 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use shared_api::names::GROUP;
-use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_GUARDED_CAUSE, REMOVAL_REQUESTED};
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{
     DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequest, RemovalRequests, RemovalType,
-    TooManyRequests,
+    TAINT_CONTROLLERS, TooManyRequests,
 };
 
-use crate::review::{AdmissionDecision, AdmissionRequest};
+use crate::review::{AdmissionDecision, AdmissionRequest, DenialCause};
 use namespace::{NamespaceDeletion, NamespaceObject};
-use recent::RecentDenials;
+use recent::{MAX_FORBIDDEN, RECENT, RETRY_AFTER_SECONDS, RecentDenials, Repetition};
 
 pub mod finalizer;
 pub mod namespace;
@@ -33,13 +33,13 @@ pub mod record;
 /// The repetition of a request is recorded only after this part of its validity. A drain repeats its evictions every
 /// 5 s.
 const RENEWED_AFTER: i32 = 4;
-/// Users of the controllers that delete pods from nodes with a taint. They try for a moment, and never again.
-const TAINT_CONTROLLERS: [&str; 2] = [
-    "system:serviceaccount:kube-system:node-controller",
-    "system:serviceaccount:kube-system:taint-eviction-controller",
-];
-/// Time for which the requests of these controllers are valid.
+/// Time for which the requests of [`TAINT_CONTROLLERS`] are valid.
 const VALID_FOR_TAINTS: SignedDuration = SignedDuration::from_hours(24);
+/// Cause of the denial of an update that removes the label [`REMOVAL_GUARD`].
+const GUARDED: DenialCause = DenialCause {
+    reason: REMOVAL_GUARDED_CAUSE,
+    field: "metadata.labels",
+};
 
 /// Fields of a pod on which its removal depends. All others are skipped, so that a pod of any size and nesting is
 /// judged without parsing it as a whole.
@@ -351,8 +351,8 @@ fn read_part<T: Default + DeserializeOwned>(text: &RawValue) -> Result<T, serde_
 pub enum RemovalDecision {
     /// Allowed.
     Allowed,
-    /// Denied with this message; there is nothing to record.
-    Denied(String),
+    /// Denied with this response; there is nothing to record.
+    Denied(AdmissionDecision),
     /// Depends on the pod, its workload and its namespace; the request is recorded if it is denied.
     NeedsPod(Removal),
     /// Depends on the guarded pods of the namespace, and on their workloads.
@@ -373,6 +373,9 @@ pub struct Removal {
 }
 
 /// Judges a review. `operators`: users of gamedeployment-operator. `recent`: deletions that were denied before.
+///
+/// To check whether the guard is in effect, gamedeployment-operator sends a dry run that removes the label of a pod, so
+/// this is denied to it as well.
 #[must_use]
 pub fn judge(
     review: RemovalReview,
@@ -399,8 +402,8 @@ pub fn judge(
             if removal.keeper(&pod).is_none() {
                 return RemovalDecision::Allowed;
             }
-            match recent.recording(&removal, &pod, now) {
-                Some(recording) => RemovalDecision::Denied(removal.message(&recording)),
+            match recent.repetition(&removal, &pod, now) {
+                Some(repetition) => RemovalDecision::Denied(removal.repeated_denial(&repetition)),
                 None => RemovalDecision::NeedsPod(removal),
             }
         }
@@ -409,14 +412,16 @@ pub fn judge(
         }
         Write::Update { old, stays_guarded } => {
             let removes_guard = old.is_guarded() && !stays_guarded;
-            if !removes_guard || is_by_operator || old.is_terminating() || old.controller().is_none() {
+            let may_remove = is_by_operator && !review.is_dry_run;
+            if !removes_guard || may_remove || old.is_terminating() || old.controller().is_none() {
                 return RemovalDecision::Allowed;
             }
-            RemovalDecision::Denied(format!(
+            let message = format!(
                 "the label {REMOVAL_GUARD} of pod {} must not be changed, because it guards the pod against removal; \
                  to remove it from all pods of the GameDeployment, set spec.disruption.policy to Unguarded",
                 old.metadata.name
-            ))
+            );
+            RemovalDecision::Denied(AdmissionDecision::ForbiddenWithCause(GUARDED, message))
         }
     }
 }
@@ -510,6 +515,22 @@ impl Removal {
             AdmissionDecision::Pending(message)
         } else {
             AdmissionDecision::Forbidden(message)
+        }
+    }
+
+    /// Returns the denial of a deletion that was denied a short time ago.
+    fn repeated_denial(&self, repetition: &Repetition) -> AdmissionDecision {
+        if !repetition.is_too_frequent {
+            return self.denial(&repetition.recording);
+        }
+        AdmissionDecision::TooFrequent {
+            message: format!(
+                "{}. This deletion was denied at least {MAX_FORBIDDEN} times within {}; wait {RETRY_AFTER_SECONDS}s \
+                 before you repeat it",
+                self.message(&repetition.recording),
+                short(RECENT)
+            ),
+            retry_after_seconds: RETRY_AFTER_SECONDS,
         }
     }
 

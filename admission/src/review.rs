@@ -409,8 +409,26 @@ pub enum AdmissionDecision {
     Invalid(String),
     /// Rejected because the operation is not allowed at present.
     Forbidden(String),
+    /// Rejected like [`Self::Forbidden`], with a cause that clients can recognize.
+    ForbiddenWithCause(DenialCause, String),
+    /// Rejected because the client repeats the operation too often. Client libraries wait before they retry.
+    TooFrequent {
+        /// Message.
+        message: String,
+        /// Time for which they wait, in seconds.
+        retry_after_seconds: u32,
+    },
     /// Rejected for now: the client is expected to try again until the operation is allowed.
     Pending(String),
+}
+
+/// Cause in the details of a status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DenialCause {
+    /// Reason, in `CamelCase`.
+    pub reason: &'static str,
+    /// Path of the field that must not be changed.
+    pub field: &'static str,
 }
 
 impl AdmissionDecision {
@@ -418,7 +436,10 @@ impl AdmissionDecision {
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Allowed(_) => "allowed",
-            Self::Invalid(_) | Self::Forbidden(_) => "refused",
+            Self::Invalid(_)
+            | Self::Forbidden(_)
+            | Self::ForbiddenWithCause(..)
+            | Self::TooFrequent { .. } => "refused",
             Self::Pending(_) => "pending",
         }
     }
@@ -426,9 +447,14 @@ impl AdmissionDecision {
 
 /// Returns the response to the request with this uid.
 pub fn answer(uid: &str, verdict: &AdmissionDecision) -> Value {
+    let rejected = |status: Value| json!({ "uid": uid, "allowed": false, "status": status });
     let refused = |code: u16, reason: &str, message: &str| {
-        let status = json!({ "status": "Failure", "code": code, "reason": reason, "message": message });
-        json!({ "uid": uid, "allowed": false, "status": status })
+        rejected(json!({ "status": "Failure", "code": code, "reason": reason, "message": message }))
+    };
+    let detailed = |code: u16, reason: &str, message: &str, details: Value| {
+        rejected(json!({
+            "status": "Failure", "code": code, "reason": reason, "message": message, "details": details,
+        }))
     };
     let response = match verdict {
         AdmissionDecision::Allowed(warnings) if warnings.is_empty() => json!({ "uid": uid, "allowed": true }),
@@ -440,6 +466,18 @@ pub fn answer(uid: &str, verdict: &AdmissionDecision) -> Value {
         // Not 422: for that code, kubectl up to 1.20 only prints that the request is invalid.
         AdmissionDecision::Invalid(message) => refused(400, "BadRequest", message),
         AdmissionDecision::Forbidden(message) => refused(403, "Forbidden", message),
+        AdmissionDecision::ForbiddenWithCause(cause, message) => {
+            let cause = json!({ "reason": cause.reason, "message": message, "field": cause.field });
+            detailed(403, "Forbidden", message, json!({ "causes": [cause] }))
+        }
+        // API servers also send retryAfterSeconds as the header Retry-After.
+        AdmissionDecision::TooFrequent {
+            message,
+            retry_after_seconds,
+        } => {
+            let details = json!({ "retryAfterSeconds": retry_after_seconds });
+            detailed(429, "TooManyRequests", message, details)
+        }
         // Without retryAfterSeconds: with it, client libraries repeat the request in silence, and kubectl does not
         // print the message.
         AdmissionDecision::Pending(message) => refused(429, "TooManyRequests", message),

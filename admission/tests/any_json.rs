@@ -165,7 +165,7 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
     let removed = match received.clone().removal() {
         Ok(review) => match removal::judge(review, &[], &RecentDenials::default(), Timestamp::UNIX_EPOCH) {
             RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
-            RemovalDecision::Denied(message) => AdmissionDecision::Forbidden(message),
+            RemovalDecision::Denied(denial) => denial,
             RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::DryRun),
             RemovalDecision::NeedsNamespace(deletion) => deletion.decide(&Err("no response".to_owned())),
         },

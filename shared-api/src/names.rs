@@ -139,6 +139,8 @@ pub mod pod {
     pub const REMOVAL_GUARD: &str = "tkex.tencent.com/removal-guard";
     /// Value of [`REMOVAL_GUARD`] of guarded pods.
     pub const REMOVAL_GUARD_ASK: &str = "Ask";
+    /// Reason of the cause in the status with which the removal guard denies the removal of [`REMOVAL_GUARD`].
+    pub const REMOVAL_GUARDED_CAUSE: &str = "RemovalGuarded";
     /// Annotation: cost of deleting this pod; lower is deleted first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     /// Annotation: index of the pod, if indexes are enabled.

@@ -5,6 +5,9 @@
 //! once the hook has succeeded. Requests are identified by their requester, so that one can be withdrawn without the
 //! others. The annotation is an open door: everybody who may patch pods can write it, and all that a request achieves
 //! is that the pod's hook runs.
+//!
+//! Requests of nodes are never recorded: the operator derives them from the node, and lists them in the status with the
+//! others.
 
 use std::fmt;
 
@@ -23,6 +26,13 @@ pub const MAX_REQUESTS: usize = 8;
 pub const MAX_BYTES: usize = 4096;
 /// Maximum length of a requester in bytes. With it, [`MAX_REQUESTS`] requests always fit into [`MAX_BYTES`].
 pub const MAX_REQUESTER_BYTES: usize = 160;
+/// Users of the controllers that delete pods from nodes with a `NoExecute` taint, if kube-controller-manager runs with
+/// `--use-service-account-credentials`, as in kubeadm and managed clusters. They repeat a denied deletion only for a
+/// moment.
+pub const TAINT_CONTROLLERS: [&str; 2] = [
+    "system:serviceaccount:kube-system:node-controller",
+    "system:serviceaccount:kube-system:taint-eviction-controller",
+];
 
 /// Kind of a removal request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,6 +65,38 @@ impl fmt::Display for RemovalType {
     }
 }
 
+/// Kind of a removal request of a pod's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeRequestType {
+    /// The node has a `NoExecute` taint that the pod does not tolerate, or no longer.
+    Taint,
+    /// The node is cordoned, or an autoscaler is about to remove it.
+    Cordon,
+}
+
+impl NodeRequestType {
+    /// All types.
+    pub const ALL: [Self; 2] = [Self::Taint, Self::Cordon];
+
+    /// Returns the word that the API uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Taint => "Taint",
+            Self::Cordon => "Cordon",
+        }
+    }
+
+    /// Returns the type with this word; `None` if requests of nodes do not have it.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|known| known.as_str() == word)
+    }
+}
+
+/// Returns the requester of a node's removal requests.
+pub fn node_requester(node: &str) -> String {
+    format!("node/{node}")
+}
+
 /// A request to remove a pod.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,9 +119,14 @@ pub struct RemovalRequest {
 impl RemovalRequest {
     /// Returns the time at which the request expires, if it is valid for this long after its last repetition.
     pub fn expires(&self, valid_for: SignedDuration) -> Timestamp {
-        let renewed = self.renew_time.unwrap_or(self.request_time).timestamp();
-        let implied = || renewed.checked_add(valid_for).unwrap_or(Timestamp::MAX);
+        let repeated = self.last_repetition().timestamp();
+        let implied = || repeated.checked_add(valid_for).unwrap_or(Timestamp::MAX);
         self.expiration_time.map_or_else(implied, Time::timestamp)
+    }
+
+    /// Returns the time of the last repetition, or of the request if it has not been repeated.
+    pub fn last_repetition(&self) -> Time {
+        self.renew_time.unwrap_or(self.request_time)
     }
 
     fn times(&self) -> impl Iterator<Item = Time> {

@@ -241,15 +241,63 @@ fn only_the_operator_removes_the_label() {
         });
         let decision = judged(request);
         assert_eq!(decision == RemovalDecision::Allowed, is_allowed, "{user} {new}");
-        if let RemovalDecision::Denied(message) = decision {
-            assert_eq!(
-                message,
-                "the label tkex.tencent.com/removal-guard of pod arena-0 must not be changed, because it guards the \
-                 pod against removal; to remove it from all pods of the GameDeployment, set spec.disruption.policy \
-                 to Unguarded"
-            );
+        if !is_allowed {
+            assert_eq!(decision, label_denial());
         }
     }
+}
+
+/// Returns the denial of an update that removes the label.
+fn label_denial() -> RemovalDecision {
+    let message = "the label tkex.tencent.com/removal-guard of pod arena-0 must not be changed, because it guards the \
+                   pod against removal; to remove it from all pods of the GameDeployment, set spec.disruption.policy \
+                   to Unguarded";
+    RemovalDecision::Denied(AdmissionDecision::ForbiddenWithCause(GUARDED, message.to_owned()))
+}
+
+/// The operator sends it to check whether the guard is in effect.
+#[test]
+fn a_dry_run_that_removes_the_label_is_denied_to_the_operator_as_well() {
+    let label = format!("{LABELS} {REMOVAL_GUARD}");
+    let mut orphan = changed(&label, Value::Null);
+    orphan["metadata"]["ownerReferences"] = Value::Null;
+    let ending = changed(TERMINATING, json!("2026-01-01T00:00:00Z"));
+    for (old, new, is_allowed) in [
+        (guarded(), changed(&label, Value::Null), false),
+        (guarded(), changed(&label, json!("Off")), false),
+        (guarded(), guarded(), true),
+        (changed(&label, Value::Null), changed(&label, Value::Null), true),
+        (changed(OWNERS, Value::Null), orphan, true),
+        (ending, changed(&label, Value::Null), true),
+    ] {
+        for user in [OPERATOR, "jane"] {
+            let request = json!({
+                "operation": "UPDATE", "object": new, "oldObject": old, "dryRun": true,
+                "userInfo": { "username": user },
+            });
+            let wanted = if is_allowed {
+                RemovalDecision::Allowed
+            } else {
+                label_denial()
+            };
+            assert_eq!(judged(request), wanted, "{user} {new}");
+        }
+    }
+}
+
+#[test]
+fn the_response_to_the_removal_of_the_label_has_the_cause() {
+    let decision = AdmissionDecision::ForbiddenWithCause(GUARDED, "kept".to_owned());
+    let cause = json!({ "reason": "RemovalGuarded", "message": "kept", "field": "metadata.labels" });
+    let status = json!({
+        "status": "Failure", "code": 403, "reason": "Forbidden", "message": "kept",
+        "details": { "causes": [cause] },
+    });
+    assert_eq!(
+        review::answer("u", &decision)["response"],
+        json!({ "uid": "u", "allowed": false, "status": status })
+    );
+    assert_eq!(decision.as_str(), "refused");
 }
 
 #[test]
@@ -534,7 +582,7 @@ fn a_deletion_that_was_just_denied_is_denied_again_without_lookups() {
         match judged_after(&recent, second, request) {
             RemovalDecision::Denied(found) => {
                 assert!(is_denied, "{second}");
-                assert_eq!(found, message);
+                assert_eq!(found, AdmissionDecision::Forbidden(message));
             }
             RemovalDecision::NeedsPod(_) => assert!(!is_denied, "{second}"),
             RemovalDecision::Allowed | RemovalDecision::NeedsNamespace(_) => panic!("{second}"),
@@ -564,7 +612,8 @@ fn a_deletion_that_was_just_denied_because_its_game_deployment_is_being_deleted_
         (1001, with("dryRun", json!(true))),
     ] {
         let decision = judged_after(&recent, second, request);
-        assert_eq!(decision, RemovalDecision::Denied(message.clone()), "{second}");
+        let denial = AdmissionDecision::Forbidden(message.clone());
+        assert_eq!(decision, RemovalDecision::Denied(denial), "{second}");
     }
     for (second, request) in [
         (1015, deletion.clone()),
@@ -581,6 +630,108 @@ fn a_deletion_that_was_just_denied_because_its_game_deployment_is_being_deleted_
     let mut approved = with("userInfo", approved);
     approved["options"] = json!({ "preconditions": { "uid": "pod" } });
     assert_eq!(judged_after(&recent, 1001, approved), RemovalDecision::Allowed);
+}
+
+/// Returns a guarded pod with this UID, and with the requests of these users at second 1000.
+fn requested_by(users: &[&str], uid: &str) -> Value {
+    let mut requests = RemovalRequests::default();
+    for user in users {
+        requests.record(user, RemovalType::Delete, at(1000)).unwrap();
+    }
+    let mut pod = requested(&requests.text());
+    pod["metadata"]["uid"] = json!(uid);
+    pod
+}
+
+/// Returns the code of the denial that needs no lookups.
+fn code(decision: RemovalDecision) -> u64 {
+    let RemovalDecision::Denied(denial) = decision else {
+        panic!("{decision:?}");
+    };
+    assert_eq!(denial.as_str(), "refused");
+    let status = &review::answer("u", &denial)["response"]["status"];
+    let (code, details) = (status["code"].as_u64().unwrap(), &status["details"]);
+    if code == 429 {
+        assert_eq!(*details, json!({ "retryAfterSeconds": 5 }));
+        assert_eq!(status["reason"], "TooManyRequests");
+    } else {
+        assert_eq!(*details, Value::Null);
+    }
+    code
+}
+
+#[test]
+fn a_deletion_that_is_denied_too_often_in_a_short_time_makes_the_client_wait() {
+    let valid_for = SignedDuration::from_secs(900);
+    let recent = RecentDenials::default();
+    let users = ["jane", "joe"];
+    let pod = requested_by(&users, "pod");
+    let by = |user: &str, pod: &Value| json!({ "oldObject": pod, "userInfo": { "username": user } });
+    let deletion = by("jane", &pod);
+    let record = |request: &Value, second: i64| {
+        let removal = needed(judged(request.clone()));
+        let pod = parsed(&request["oldObject"]);
+        recent.record(&removal, &pod, at(second), Keeping::Recorded(valid_for));
+    };
+    let repeat = |request: &Value, second: i64| judged_after(&recent, second, request.clone());
+    let other_pod = by("jane", &requested_by(&users, "other"));
+    for request in [&deletion, &by("joe", &pod), &other_pod] {
+        record(request, 1000);
+    }
+    let mut dry_run = deletion.clone();
+    dry_run["dryRun"] = json!(true);
+    // The denial that was recorded is the first one.
+    for denial in 2..=MAX_FORBIDDEN {
+        assert_eq!(code(repeat(&deletion, 1001)), 403, "{denial}");
+        needed(repeat(&dry_run, 1001));
+    }
+    for second in [1001, 1014] {
+        assert_eq!(code(repeat(&deletion, second)), 429, "{second}");
+    }
+    for request in [by("joe", &pod), other_pod] {
+        assert_eq!(code(repeat(&request, 1014)), 403, "{request}");
+    }
+    needed(repeat(&dry_run, 1014));
+    // The denial is no longer recent, so the pod is looked up again.
+    needed(repeat(&deletion, 1015));
+    record(&deletion, 1015);
+    for denial in 2..=MAX_FORBIDDEN {
+        assert_eq!(code(repeat(&deletion, 1016)), 403, "{denial}");
+    }
+    assert_eq!(code(repeat(&deletion, 1016)), 429);
+}
+
+#[test]
+fn a_denial_that_makes_the_client_wait_says_why() {
+    let deletion = needed(judged(json!({ "oldObject": guarded() })));
+    let repetition = Repetition {
+        recording: Recording::Recorded(SignedDuration::from_secs(900)),
+        is_too_frequent: true,
+    };
+    let message = "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: \
+                   kubectl game why pod/arena-0 -n games. The request is recorded, and expires in 15m unless it is \
+                   repeated. This deletion was denied at least";
+    let wanted = AdmissionDecision::TooFrequent {
+        message: format!("{message} {MAX_FORBIDDEN} times within 15s; wait 5s before you repeat it"),
+        retry_after_seconds: 5,
+    };
+    assert_eq!(deletion.repeated_denial(&repetition), wanted);
+}
+
+/// The garbage collector would wait in one of its few workers.
+#[test]
+fn repeated_deletions_of_a_pod_whose_game_deployment_is_being_deleted_do_not_make_the_client_wait() {
+    let recent = RecentDenials::default();
+    let deletion = json!({ "oldObject": guarded(), "userInfo": { "username": COLLECTOR } });
+    let removal = needed(judged(deletion.clone()));
+    recent.record(&removal, &parsed(&guarded()), at(1000), Keeping::BeingDeleted);
+    for denial in 2..=2 * MAX_FORBIDDEN {
+        assert_eq!(
+            code(judged_after(&recent, 1001, deletion.clone())),
+            403,
+            "{denial}"
+        );
+    }
 }
 
 #[test]

@@ -21,7 +21,9 @@ use crate::installation::{Installation, Replica, run};
 use crate::shared;
 
 mod finalizers;
+mod labels;
 mod namespaces;
+mod repetitions;
 
 const OPERATOR: &str = "system:serviceaccount:hookgate:gamedeployment-operator";
 const JANE: &str = "jane";
