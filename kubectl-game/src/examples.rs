@@ -19,6 +19,10 @@ const EXAMPLES: &str = r#"
     Skip the hooks of a pod whose server hangs: skip arena-x7k2p --reason 'server hangs, match is over'
     Withdraw all removal requests of a pod: keep arena-x7k2p
     Withdraw only the request of one user: keep arena-x7k2p --requester system:admin
+    Drain a node, each pod once its hook succeeds: drain node-1
+    Show what a drain would do: drain node-1 --dry-run
+    Drain a node in a script: drain node-1 --delete-emptydir-data --timeout 30m
+    Make the node schedulable again, and keep its pods: drain node-1 --undo
     Pause an update: pause arena
     Resume the update: resume arena
     End the pause of the current canary step: promote arena

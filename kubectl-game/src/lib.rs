@@ -31,8 +31,8 @@ mod view;
 mod why;
 
 use command::{
-    abort, complain, completion, exec_hook, get, history, keep, list, promote, restart, retry, rollout,
-    scale, skip, status, template,
+    abort, complain, completion, drain, exec_hook, get, history, keep, list, promote, restart, retry,
+    rollout, scale, skip, status, template,
 };
 pub use page::page;
 
@@ -95,8 +95,23 @@ enum Command {
     ///
     /// A pod whose removal is requested, for example by kubectl drain, is deleted and replaced once its PreDelete hook
     /// succeeds. Once all requests are withdrawn, the pod is kept. If the eviction or deletion is repeated, the removal
-    /// is requested again.
+    /// is requested again. The request of the pod's node cannot be withdrawn: uncordon the node, or remove its taint.
     Keep(keep::Keep),
+    /// Drain a node, and run the hook of each guarded pod before the pod is removed
+    ///
+    /// Cordons the node. For pods of GameDeployments with spec.disruption.policy Ask and a PreDelete hook, it requests
+    /// the removal: each pod is deleted and replaced once its hook succeeds, also where the removal guard is not
+    /// installed. Other pods are evicted, as by kubectl drain. Static pods and those of daemon sets are skipped.
+    ///
+    /// Refuses before the cordon, with the pods and the remedy, if pods of other GameDeployments, pods without a
+    /// controller, or pods with emptyDir volumes would be evicted without the flag that permits it.
+    ///
+    /// The requests are repeated while the command runs. Once it ends or is interrupted, they expire, and the pods that
+    /// are left are kept. With --undo, they are withdrawn at once, and the node is uncordoned.
+    ///
+    /// Exit code: 0 all pods have left the node, 2 usage error, refused, or the cluster cannot be queried, 3 pods are
+    /// left when the timeout expired.
+    Drain(drain::Drain),
     /// Pause updates; pods are still created, replaced and scaled
     Pause(rollout::Rollout),
     /// Resume a paused update
@@ -223,6 +238,7 @@ async fn in_cluster(command: Command) -> command::Outcome {
         Command::Retry(retry) => retry.main().await,
         Command::Skip(skip) => skip.main().await,
         Command::Keep(keep) => keep.main().await,
+        Command::Drain(drain) => drain.main().await,
         Command::Pause(rollout) => rollout.main(Act::Pause).await,
         Command::Resume(rollout) => rollout.main(Act::Resume).await,
         Command::Promote(promote) => promote.main().await,
@@ -252,6 +268,10 @@ pub fn described() -> clap::Command {
         run.mut_args(|arg| arg.hide_env(true))
             .mut_arg("egress_allow_loopback", |arg| arg.hide(true))
     };
-    let all = Arguments::command().mut_subcommand("hook", |hook| hook.mut_subcommand("run", run));
+    // Nodes are in no namespace.
+    let drain = |drain: clap::Command| drain.mut_arg("namespace", |arg| arg.hide(true));
+    let all = Arguments::command()
+        .mut_subcommand("hook", |hook| hook.mut_subcommand("run", run))
+        .mut_subcommand("drain", drain);
     examples::add(all)
 }

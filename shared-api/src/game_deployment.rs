@@ -123,6 +123,13 @@ pub struct Disruption {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub request_expiration_seconds: Option<i32>,
+    /// Effect of a cordon of a pod's node. `Ask`: as long as the node is cordoned, or has a taint by which an
+    /// autoscaler announces its removal, it requests the removal of its pods; each is deleted and replaced once its
+    /// `PreDelete` hook has succeeded. `Ignore`: a cordon has no effect on running pods. The field has no effect
+    /// unless the policy is `Ask`. Defaults to `Ignore`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "on_cordon_schema")]
+    pub on_cordon: Option<String>,
 }
 
 /// Strategy for updating existing pods to a new template.
@@ -456,12 +463,13 @@ pub struct RemovalRequestStatus {
     /// UID of the pod.
     #[serde(rename = "podUID")]
     pub pod_uid: String,
-    /// User or component that requested the removal.
+    /// User or component that requested the removal; `node/NAME` for the pod's node.
     pub requester: String,
-    /// Kind of request: `Eviction`, `Delete` or `Manual`.
+    /// Kind of request: `Eviction`, `Delete` or `Manual`; for the pod's node `Taint` or `Cordon`, which is valid until
+    /// the taint is removed or the node is uncordoned.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Time of the first request.
+    /// Time of the first request; for `Taint`, the time at which the taint was added, if known.
     pub request_time: Time,
     /// Reason why the pod has not been deleted yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -732,6 +740,10 @@ fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn disruption_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Unguarded", "Ask"] })
+}
+
+fn on_cordon_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Ignore", "Ask"] })
 }
 
 fn removal_requests_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

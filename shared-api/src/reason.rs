@@ -218,8 +218,8 @@ reasons! {
 
 reasons! {
     /// Condition types of a GameDeployment. The last four are present only while they are True,
-    /// `HooksResolved` only if the spec has a hook, and `LifecycleHooksSucceeded` only after the start of a rollout
-    /// with lifecycle hooks.
+    /// `HooksResolved` only if the spec has a hook, `LifecycleHooksSucceeded` only after the start of a rollout with
+    /// lifecycle hooks, and `RemovalsGuarded` only while `spec.disruption.policy` is `Ask`.
     WorkloadCondition {
         /// At least `replicas - maxUnavailable` pods are available.
         Available,
@@ -230,6 +230,9 @@ reasons! {
         /// Every lifecycle hook of the current or last rollout succeeded or was ignored; Unknown until all of them have
         /// ended.
         LifecycleHooksSucceeded,
+        /// The removal guard denies removals of the pods by others until their hooks have succeeded; Unknown if the
+        /// check failed.
+        RemovalsGuarded,
         /// Scaling is blocked and needs attention.
         ScaleBlocked,
         /// The update is blocked and needs attention.
@@ -372,6 +375,16 @@ reasons! {
         PodUpdated,
         /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` is set to the pod's UID.
         HookSkipped,
+        /// The removal guard is in effect for the pods.
+        RemovalsGuarded,
+        /// Although `spec.disruption.policy` is `Ask`, evictions and deletions by others run no hooks: the removal
+        /// guard is not in effect, or there is no `PreDelete` hook.
+        RemovalsNotGuarded,
+        /// The check of the removal guard failed; the message contains the error, and the check is repeated every
+        /// minute.
+        GuardNotChecked,
+        /// Events only: a removal request of a pod was not repeated in time, and has expired; the pod is kept.
+        RemovalRequestExpired,
         /// Events only: another client deleted a pod although `spec.disruption.policy` is `Ask`; its `PreDelete` hook may
         /// not have succeeded.
         PodLostUngated,

@@ -27,6 +27,36 @@ pub enum Node {
     Absent(SignedDuration),
 }
 
+/// Keys of the taints by which autoscalers announce the removal of a node: Cluster Autoscaler, Karpenter, and older
+/// versions of Karpenter.
+pub const REMOVAL_TAINTS: [&str; 3] = [
+    "ToBeDeletedByClusterAutoscaler",
+    "karpenter.sh/disrupted",
+    "karpenter.sh/disruption",
+];
+
+/// State of a node that decides whether its pods must leave it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeDisruption<'a> {
+    /// Whether the node is cordoned, or has a taint by which an autoscaler announces its removal.
+    pub is_announced: bool,
+    /// Time since which neither has been the case; `None` if it is, or if this process has not seen that change.
+    pub schedulable_since: Option<Timestamp>,
+    /// Its taints with the effect `NoExecute`.
+    pub taints: &'a [Taint],
+}
+
+/// Taint of a node with the effect `NoExecute`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value; may be empty.
+    pub value: String,
+    /// Time at which it was added. Not every client sets it.
+    pub added: Option<Timestamp>,
+}
+
 /// Result of a HookTemplate lookup.
 #[derive(Debug, Clone, Copy)]
 pub enum FoundTemplate<'a> {
@@ -53,6 +83,11 @@ pub trait Cluster {
     /// Returns the time of the node's transition to Ready, by the clock of its kubelet. A direct read that shows
     /// another one has found a node that was not Ready meanwhile.
     fn node_ready_since(&self, _name: &str) -> Option<Timestamp> {
+        None
+    }
+    /// Returns the state of a node that decides whether its pods must leave it; `None` if nodes are not watched, or if
+    /// the watch does not show the node.
+    fn node_disruption(&self, _name: &str) -> Option<NodeDisruption<'_>> {
         None
     }
     /// Returns the deletion cost that the node sets for its pods.

@@ -19,6 +19,7 @@ use crate::ended;
 use crate::facts::Facts;
 use crate::gate::Gate;
 use crate::grant;
+use crate::guard_check;
 use crate::history;
 use crate::history_limit;
 use crate::lifecycle::{self, HookProgress};
@@ -65,6 +66,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
     }
+    plan.guard_check = guard_check::plan(&facts, &plan.actions);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -92,6 +94,7 @@ fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
     conclude(&facts, &findings, finalizer, &mut plan);
+    plan.guard_check = guard_check::plan(&facts, &plan.actions);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -109,6 +112,8 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     plan.actions.extend(run_gc::remove(facts, findings));
     let labelled = removal::label_pods(facts, &plan.actions);
     plan.actions.extend(labelled);
+    let withdrawn = removal::drop_withdrawn(facts, &plan.actions);
+    plan.actions.extend(withdrawn);
 }
 
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.

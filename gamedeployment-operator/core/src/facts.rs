@@ -180,10 +180,8 @@ impl<'a> Facts<'a> {
             } else {
                 Service::of(pod, &phase, view, workload, now)
             };
-            let removal = Removal::of(pod, workload, now).map(Box::new);
-            let is_requested = removal
-                .as_ref()
-                .is_some_and(|removal| !removal.requests().is_empty());
+            let removal = Removal::of(pod, workload, view.cluster, now).map(Box::new);
+            let is_requested = removal.as_deref().is_some_and(Removal::is_requested);
             let named_by = if workload.pods_to_delete.contains(&pod.name) {
                 Some(NamedBy::List)
             } else {

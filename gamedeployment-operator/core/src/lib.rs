@@ -18,6 +18,7 @@
 //! | [`facts`] | input of every stage: the workload, its revisions, each of its pods |
 //! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
 //! | [`removal`] | requests of others to remove a pod; [`deletion`]: deletion of the workload itself |
+//! | [`guard_check`] | check of the removal guard: whether it is in effect |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
@@ -51,6 +52,7 @@ pub mod ended;
 pub mod facts;
 pub mod gate;
 pub mod grant;
+pub mod guard_check;
 pub mod history;
 pub mod history_limit;
 pub mod hook_kind;

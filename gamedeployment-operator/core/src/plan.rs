@@ -16,6 +16,7 @@ pub use gated_write::GatedWrite;
 pub use write_kind::WriteKind;
 
 use crate::gate::{NewRun, PodRef, Question, Run};
+use crate::guard_check::PlannedCheck;
 use crate::hook_kind::HookKind;
 use crate::revision::Revision;
 
@@ -36,6 +37,8 @@ pub struct Plan {
     pub granted: BTreeSet<String>,
     /// Metrics of the workload; `None` if the decision ended before they were known.
     pub gauges: Option<Gauges>,
+    /// Check of the removal guard.
+    pub guard_check: PlannedCheck,
 }
 
 /// Actions of one stage of a decision.
@@ -115,6 +118,8 @@ pub enum Action {
     NoteQuestion(PodRef, Question),
     /// Set the label of guarded pods, or remove it.
     SetGuardLabel(PodRef, bool),
+    /// Remove withdrawn removal requests from a pod: replace the annotation by this text, or remove it.
+    WithdrawRequests(PodRef, Option<String>),
     /// Change or delete a pod, as its gate approved.
     Gated(GatedWrite),
     /// Put a pod into service and record which update of it is finished, if any.
@@ -292,6 +297,8 @@ pub struct Gauges {
     pub ending: PodGroup,
     /// Pods with a valid removal request.
     pub removals: PodGroup,
+    /// Whether the removal guard is in effect; `None` with the policy `Unguarded`, and before the first check.
+    pub guarded: Option<bool>,
     /// Progress of the update.
     pub rollout: Rollout,
 }
@@ -376,6 +383,7 @@ impl Plan {
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
                 | Action::SetGuardLabel(..)
+                | Action::WithdrawRequests(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)

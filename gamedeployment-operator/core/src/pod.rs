@@ -11,9 +11,11 @@ use shared_api::names;
 
 mod container;
 mod termination;
+mod toleration;
 
 pub use container::{Container, ContainerState};
 pub use termination::{CRASH_WINDOW, Termination};
+pub use toleration::{Tolerance, Tolerations};
 
 /// Annotations that decisions use; others are dropped.
 const KEPT: [&str; 14] = [
@@ -87,6 +89,10 @@ pub struct Pod {
     pub ended: Option<Box<Termination>>,
     /// Name of its node.
     pub node: Option<String>,
+    /// Tolerations for taints with the effect `NoExecute`.
+    pub tolerations: Tolerations,
+    /// Whether a pod like it can be scheduled to a node that is cordoned, or that an autoscaler is about to remove.
+    pub may_return: bool,
     /// Reason why it is not scheduled, in its scheduler's words.
     pub unschedulable: Option<String>,
     /// Pod IP.
@@ -150,6 +156,8 @@ impl Pod {
             phase,
             ended: has_ended.then(|| Box::new(Termination::read(pod))),
             node: text(spec.and_then(|spec| spec.node_name.as_ref())),
+            tolerations: Tolerations::read(spec),
+            may_return: toleration::may_return(spec),
             unschedulable: condition(status, "PodScheduled")
                 .filter(|condition| condition.status == "False")
                 .and_then(|condition| text(condition.message.as_ref())),
@@ -180,6 +188,7 @@ impl Pod {
         Self {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
+            tolerations: Tolerations::DEFAULT,
             unschedulable: None,
             ended: None,
             in_place: None,

@@ -1,5 +1,5 @@
 //! Removal requests of pods. A pod with a valid request is deleted and replaced like a pod that `podsToDelete` names,
-//! gated by the same hook.
+//! gated by the same hook. Requests of users and components are recorded on the pod; those of the pod's node are not.
 
 use std::collections::BTreeSet;
 
@@ -7,46 +7,79 @@ use jiff::Timestamp;
 use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
 use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests};
 
+use crate::cluster::Cluster;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::PodRef;
 use crate::plan::Action;
 use crate::pod::Pod;
 use crate::workload::{DisruptionPolicy, Workload};
 
+mod by_node;
+
+pub use by_node::NodeRequest;
+use by_node::{PodOnNode, Support};
+
 /// Removal requests of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Removal {
-    /// At least one request is valid.
-    Requested(Vec<RemovalRequest>),
-    /// The annotation is not valid, and is ignored: a pod must not be deleted because of a text that
+pub struct Removal {
+    /// Valid requests of the annotation, in the order in which they were recorded.
+    pub recorded: Vec<RemovalRequest>,
+    /// Reason why the annotation is not valid. It is then ignored: a pod must not be deleted because of a text that
     /// cannot be parsed.
-    Invalid(InvalidRequests),
+    pub invalid: Option<InvalidRequests>,
+    /// Request of the pod's node.
+    pub by_node: Option<NodeRequest>,
+    /// Time at which the node will request the removal, because a toleration of the pod ends.
+    pub tolerated_until: Option<Timestamp>,
+    /// Whether the annotation contains requests that are withdrawn because of the node: see [`drop_withdrawn`].
+    has_withdrawn: bool,
 }
 
 impl Removal {
-    /// Returns the requests of a pod that have not expired; `None` without any.
+    /// Returns the valid requests of a pod; `None` if there are none, and nothing else needs attention.
     #[must_use]
-    pub fn of(pod: &Pod, workload: &Workload, now: Timestamp) -> Option<Self> {
+    pub fn of(pod: &Pod, workload: &Workload, cluster: &dyn Cluster, now: Timestamp) -> Option<Self> {
         match workload.disruption.policy {
             DisruptionPolicy::Unguarded => return None,
             DisruptionPolicy::Ask => {}
         }
-        let mut requests = match RemovalRequests::parse(pod.annotation(REMOVAL_REQUESTED)?) {
-            Ok(requests) => requests,
-            Err(invalid) => return Some(Self::Invalid(invalid)),
+        let text = pod.annotation(REMOVAL_REQUESTED);
+        let node = PodOnNode::find(pod, cluster, now);
+        let node = node.as_ref();
+        let by_node = node.and_then(|node| node.request(workload.disruption.on_cordon));
+        let tolerated_until = node.and_then(PodOnNode::tolerated_until);
+        let (mut requests, invalid) = match text.map(RemovalRequests::parse) {
+            None => (RemovalRequests::default(), None),
+            Some(Ok(requests)) => (requests, None),
+            Some(Err(invalid)) => (RemovalRequests::default(), Some(invalid)),
         };
         requests.drop_expired(now, workload.disruption.request_expiration);
-        let requests: Vec<RemovalRequest> = requests.iter().cloned().collect();
-        (!requests.is_empty()).then_some(Self::Requested(requests))
+        let support = |request: &RemovalRequest| node.map_or(Support::Valid, |node| node.support(request));
+        let has_withdrawn = requests
+            .iter()
+            .any(|request| support(request) == Support::Withdrawn);
+        // In the status, each requester of a pod is listed once.
+        let is_listed = |requester: &str| by_node.as_ref().is_some_and(|by| by.requester == requester);
+        let is_valid =
+            |request: &&RemovalRequest| !is_listed(&request.requester) && support(request) == Support::Valid;
+        let removal = Self {
+            recorded: requests.iter().filter(is_valid).cloned().collect(),
+            invalid,
+            by_node,
+            tolerated_until,
+            has_withdrawn,
+        };
+        removal.needs_attention().then_some(removal)
     }
 
-    /// Returns the valid requests.
+    /// Returns whether at least one request is valid.
     #[must_use]
-    pub fn requests(&self) -> &[RemovalRequest] {
-        match self {
-            Self::Requested(requests) => requests,
-            Self::Invalid(_) => &[],
-        }
+    pub fn is_requested(&self) -> bool {
+        !self.recorded.is_empty() || self.by_node.is_some()
+    }
+
+    fn needs_attention(&self) -> bool {
+        self.is_requested() || self.invalid.is_some() || self.tolerated_until.is_some() || self.has_withdrawn
     }
 }
 
@@ -69,15 +102,57 @@ pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
         .collect()
 }
 
-/// Returns the time at which the next request expires.
+/// Removes the withdrawn requests from the annotations of pods, so that they remain withdrawn, whatever happens to the
+/// node or to the operator, and so that a repetition is recorded at once. Pods to which the plan writes anyway are left
+/// to the next decision.
+#[must_use]
+pub fn drop_withdrawn(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
+    let has_withdrawn = |pod: &&PodFacts<'_>| {
+        let removal = pod.removal.as_deref();
+        !pod.unread && removal.is_some_and(|removal| removal.has_withdrawn)
+    };
+    let pods: Vec<&PodFacts<'_>> = facts.pods.iter().filter(has_withdrawn).collect();
+    if pods.is_empty() {
+        return Vec::new();
+    }
+    let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
+    let free = pods
+        .into_iter()
+        .filter(|pod| !written.contains(pod.pod.name.as_str()));
+    free.map(|pod| {
+        let left = remaining(pod.pod, facts);
+        Action::WithdrawRequests(PodRef::of(pod.pod), left.map(|left| left.text()))
+    })
+    .collect()
+}
+
+/// Returns the requests of a pod that are neither withdrawn nor expired; `None` without any.
+fn remaining(pod: &Pod, facts: &Facts<'_>) -> Option<RemovalRequests> {
+    let mut requests = RemovalRequests::parse(pod.annotation(REMOVAL_REQUESTED)?).ok()?;
+    requests.drop_expired(facts.now, facts.workload.disruption.request_expiration);
+    let node = PodOnNode::find(pod, facts.view.cluster, facts.now)?;
+    let withdrawn = requests
+        .iter()
+        .filter(|request| node.support(request) == Support::Withdrawn);
+    let withdrawn: Vec<String> = withdrawn.map(|request| request.requester.clone()).collect();
+    for requester in withdrawn {
+        requests.withdraw(&requester);
+    }
+    (!requests.is_empty()).then_some(requests)
+}
+
+/// Returns the time at which the next recorded request expires, or a node requests the removal of a pod because a
+/// toleration ends. Requests of nodes do not expire.
 #[must_use]
 pub fn next_expiration(facts: &Facts<'_>) -> Option<Timestamp> {
     let valid_for = facts.workload.disruption.request_expiration;
     let removals = facts.pods.iter().filter_map(|pod| pod.removal.as_deref());
-    removals
-        .flat_map(Removal::requests)
-        .map(|request| request.expires(valid_for))
-        .min()
+    let times = removals.flat_map(|removal| {
+        let recorded = removal.recorded.iter();
+        let ends = recorded.map(move |request| request.expires(valid_for));
+        ends.chain(removal.tolerated_until)
+    });
+    times.min()
 }
 
 #[cfg(test)]

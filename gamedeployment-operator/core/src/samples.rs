@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use shared_api::hook_run::MetricResult;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
-use crate::cluster::{Cluster, FoundTemplate, Node};
+use crate::cluster::{Cluster, FoundTemplate, Node, NodeDisruption, Taint};
 use crate::decide::decide;
 use crate::gate::Run;
 use crate::plan::{Action, Plan};
@@ -79,6 +79,7 @@ pub(crate) fn view<'a>(
         runs: &[],
         accepted: None,
         write_errors: None,
+        guard_check: None,
         cluster,
     }
 }
@@ -156,13 +157,22 @@ pub(crate) fn revisions() -> Vec<Revision> {
 }
 
 /// A cluster with these node costs, pod names in use, HookRuns that the workload does not own, and possibly one
-/// HookTemplate.
+/// HookTemplate and one node that the watch shows.
 #[derive(Default)]
 pub(crate) struct FakeCluster {
     pub(crate) template: Option<HookTemplateSpec>,
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
     pub(crate) runs: Vec<Run>,
+    pub(crate) node: Option<FakeNode>,
+}
+
+/// The node `node`, on which all pods run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FakeNode {
+    pub(crate) is_announced: bool,
+    pub(crate) schedulable_since: Option<Timestamp>,
+    pub(crate) taints: Vec<Taint>,
 }
 
 impl FakeCluster {
@@ -194,12 +204,25 @@ pub(crate) fn decided_beside(object: &GameDeployment, pods: &[Pod], runs: &[Run]
         runs: others,
         ..FakeCluster::with_hook()
     };
+    decided_in(&cluster, object, pods, runs)
+}
+
+/// Decides like [`decided`], with pods on this node.
+pub(crate) fn decided_on(node: FakeNode, object: &GameDeployment, pods: &[Pod]) -> Plan {
+    let cluster = FakeCluster {
+        node: Some(node),
+        ..FakeCluster::with_hook()
+    };
+    decided_in(&cluster, object, pods, &[])
+}
+
+fn decided_in(cluster: &FakeCluster, object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
     let revisions = revisions();
     let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
     let view = View {
         runs: &runs.iter().collect::<Vec<_>>(),
         accepted: Some("new"),
-        ..view(object, &pods, &revisions, &cluster)
+        ..view(object, &pods, &revisions, cluster)
     };
     decide(&view, now())
 }
@@ -227,6 +250,15 @@ impl Cluster for FakeCluster {
 
     fn node(&self, _: &str) -> Node {
         Node::Ready
+    }
+
+    fn node_disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
+        let node = self.node.as_ref().filter(|_| name == "node")?;
+        Some(NodeDisruption {
+            is_announced: node.is_announced,
+            schedulable_since: node.schedulable_since,
+            taints: &node.taints,
+        })
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

@@ -6,6 +6,7 @@ use shared_api::GameDeployment;
 
 use crate::cluster::Cluster;
 use crate::gate::Run;
+use crate::guard_check::GuardCheck;
 use crate::pod::Pod;
 use crate::revision::Revision;
 
@@ -24,6 +25,8 @@ pub struct View<'a> {
     pub accepted: Option<&'a str>,
     /// Writes that the API server rejected last time, if any.
     pub write_errors: Option<&'a WriteErrors>,
+    /// Result of the last check of the removal guard, if there was one.
+    pub guard_check: Option<&'a GuardCheck>,
     /// Surroundings of the workload.
     pub cluster: &'a dyn Cluster,
 }

@@ -22,7 +22,7 @@ mod template;
 
 pub use amount::Amount;
 pub use canary_step::{Pause, RolloutStep};
-pub use disruption::{Disruption, DisruptionPolicy};
+pub use disruption::{Disruption, DisruptionPolicy, OnCordon};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;

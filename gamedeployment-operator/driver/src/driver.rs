@@ -18,6 +18,7 @@ use shared_api::GameDeployment;
 use crate::NamespacedName;
 use crate::direct_reads::DirectReads;
 use crate::expectations::{self, Expectations, RETRY_DELAY};
+use crate::guard_checks::GuardChecks;
 use crate::index::{ClusterView, Index};
 use crate::input::DriverInput;
 use crate::job::{CallLimits, Effect, Job, JobOutput};
@@ -64,6 +65,7 @@ pub struct Driver {
     /// Workloads whose plan is being carried out.
     jobs: BTreeMap<NamespacedName, Job>,
     pub(crate) reads: DirectReads,
+    pub(crate) guard_checks: GuardChecks,
     /// Requests that record on an unreadable object why it cannot be read.
     reporting_unreadable: BTreeMap<RequestId, NamespacedName>,
     /// Workload whose job each request belongs to.
@@ -93,6 +95,7 @@ impl Driver {
             taken: None,
             jobs: BTreeMap::new(),
             reads: DirectReads::default(),
+            guard_checks: GuardChecks::default(),
             reporting_unreadable: BTreeMap::new(),
             requests: HashMap::new(),
             timers: Timers::default(),
@@ -116,6 +119,9 @@ impl Driver {
                 }
                 if let WatchEvent::Pod(event) = &event {
                     let lost = self.index.lost_pod(event);
+                    if let Some((workload, ..)) = &lost {
+                        self.guard_checks.recheck(workload);
+                    }
                     let lost = lost.map(|(key, object, warning)| {
                         let target = ReconcileTarget {
                             key: key.clone(),
@@ -145,7 +151,7 @@ impl Driver {
                 self.states.remove(&key);
                 self.timers.set(&key, Some(now.elapsed + RETRY_DELAY));
             }
-        } else {
+        } else if let Some(answer) = self.guard_checked(id, answer, now.elapsed) {
             self.found(id, answer, now);
         }
     }
@@ -201,12 +207,15 @@ impl Driver {
             dirty,
             jobs,
             reads,
+            guard_checks,
             timers,
             throttled,
             states,
             ..
         } = self;
-        format!("{expectations:?} {dirty:?} {jobs:?} {reads:?} {timers:?} {throttled:?} {states:?}")
+        format!(
+            "{expectations:?} {dirty:?} {jobs:?} {reads:?} {guard_checks:?} {timers:?} {throttled:?} {states:?}"
+        )
     }
 
     /// Whether every watch has listed once; no decision is made before.
@@ -277,7 +286,9 @@ impl Driver {
         // A retry that is due is in the plan, or its object is unread.
         let again = again.filter(|at| *at > now.elapsed);
         let again = again.into_iter().chain(self.expectations.next_read(&key)).min();
-        self.timers.set(&key, wake.into_iter().chain(again).min());
+        let check = self.check_guard(&key, std::mem::take(&mut plan.guard_check), now.elapsed);
+        self.timers
+            .set(&key, wake.into_iter().chain(again).chain(check).min());
         let is_empty = plan.is_empty();
         if is_empty && !remembers {
             self.states.remove(&key);
@@ -336,6 +347,7 @@ impl Driver {
             runs: &runs,
             accepted: self.accepted.get(key).map(String::as_str),
             write_errors: write_errors.as_ref(),
+            guard_check: self.guard_checks.last(key),
             cluster: &cluster_view,
         };
         decide(&view, now.wall)
@@ -369,6 +381,7 @@ impl Driver {
         self.throttle.forget(&key);
         self.accepted.remove(&key);
         self.states.remove(&key);
+        self.guard_checks.forget(&key);
         self.output.push_back(DriverOutput::WorkloadDeleted(key));
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gamedeployment_core::gate::Run;
+use gamedeployment_core::gate::{PodRef, Run};
 use gamedeployment_core::plan::{Action, RunRef, Warning, WriteKind};
 use gamedeployment_core::pod::Pod;
 use shared_api::reason::WorkloadReason;
@@ -95,6 +95,8 @@ pub enum ApiCall {
     /// Lists the pods of the workload's namespace with this selector, bypassing the cache. Returns an active pod that
     /// the workload controls as [`Response::Object`], or [`Response::Gone`] without one.
     FindPod(String),
+    /// Sends a dry run that removes the guard's label from a pod in this namespace. Returns [`Response::Guarded`].
+    CheckGuard(String, PodRef),
     /// Reads a node, bypassing the cache. Returns [`Response::Node`] or [`RequestError::Gone`].
     ReadNode(String),
     /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns
@@ -126,6 +128,8 @@ pub enum Response {
     Node(NodeFacts),
     /// The object is gone.
     Gone,
+    /// Whether the removal guard denied the removal of its label.
+    Guarded(bool),
     /// Runs that a collection deletion matched.
     Runs(Vec<DeletedRun>),
     /// The call succeeded.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use gamedeployment_core::cluster::Taint;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::revision::Revision;
@@ -159,6 +160,12 @@ pub struct NodeFacts {
     pub ready_since: Option<Timestamp>,
     /// Deletion cost of pods on it.
     pub cost: Option<f64>,
+    /// Whether it is cordoned, or has a taint by which an autoscaler announces its removal.
+    pub is_announced: bool,
+    /// Its taints with the effect `NoExecute`.
+    pub taints: Vec<Taint>,
+    /// Whether the node cannot be parsed. Its earlier cordon and taints then stay.
+    pub is_unreadable: bool,
 }
 
 macro_rules! stored {

@@ -32,6 +32,7 @@ use event_aggregator::EventAggregator;
 
 mod emit;
 mod event_aggregator;
+mod guard_check;
 mod new_pod;
 mod object;
 mod pod;
@@ -82,6 +83,7 @@ impl Caller {
                 let namespace = target.as_ref().map_or("", |target| target.key.0.as_str());
                 self.read_node(namespace, &name).await
             }
+            (ApiCall::CheckGuard(namespace, pod), _) => self.check_guard(&namespace, &pod).await,
             (ApiCall::FindPod(selector), Some(target)) => self.find_pod(&target, &selector).await,
             (ApiCall::Act(action), Some(target)) => self.act(&target, action, until).await,
             (ApiCall::DeleteRuns(runs), Some(target)) => self.delete_runs(&target, &runs).await,
@@ -138,6 +140,7 @@ impl Caller {
             Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
             Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
             Action::SetGuardLabel(pod, is_set) => self.set_guard_label(target, pod, is_set).await,
+            Action::WithdrawRequests(pod, text) => self.withdraw_requests(target, pod, text).await,
             Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,
             Action::Gated(write) => self.gated_write(target, write, until).await,
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,

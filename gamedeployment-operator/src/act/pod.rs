@@ -127,6 +127,17 @@ impl Caller {
         self.patch(target, step, None, (&pod, None), patch).await
     }
 
+    pub(super) async fn withdraw_requests(
+        &self,
+        target: &ReconcileTarget,
+        pod: PodRef,
+        text: Option<String>,
+    ) -> Result<Response, CallError> {
+        let notes = json!({ annotation::REMOVAL_REQUESTED: text });
+        self.annotate(target, "remove withdrawn removal requests", (&pod, None), notes)
+            .await
+    }
+
     pub(super) async fn note_question(
         &self,
         target: &ReconcileTarget,

@@ -45,7 +45,7 @@ type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), 
 type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 
 /// Name, help text and series of every metric.
-const METRICS: [(&str, &str, SeriesFn); 10] = [
+const METRICS: [(&str, &str, SeriesFn); 11] = [
     (
         "pods",
         "Pods by state, as counted in the workload's status; to_update: old pods that are due for an update; \
@@ -85,6 +85,15 @@ const METRICS: [(&str, &str, SeriesFn); 10] = [
         "removal_requested_since_timestamp_seconds",
         "Unix time of the oldest valid removal request; 0 if there is none",
         |report, series| series(&[], since(report.gauges.removals)),
+    ),
+    (
+        "removals_guarded",
+        "1 while the removal guard is in effect for the pods, otherwise 0; only with spec.disruption.policy Ask, once \
+         it has been checked",
+        |report, series| {
+            let mut guarded = report.gauges.guarded.into_iter();
+            guarded.try_for_each(|guarded| series(&[], guarded.into()))
+        },
     ),
     (
         "update_progress_timestamp_seconds",

@@ -1,5 +1,6 @@
 //! Converts API objects; keeps only the fields that are cached.
 
+use gamedeployment_core::cluster::{REMOVAL_TAINTS, Taint};
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
@@ -82,7 +83,10 @@ pub(crate) fn workload(read: Result<GameDeployment, InvalidObject>) -> Workload 
 /// Converts a node. An unreadable node exists, and may not be Ready.
 pub(crate) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
     let Ok(node) = read else {
-        return NodeFacts::default();
+        return NodeFacts {
+            is_unreadable: true,
+            ..NodeFacts::default()
+        };
     };
     let notes = node.metadata.annotations.as_ref();
     let cost = notes.and_then(|notes| notes.get(names::NODE_DELETION_COST));
@@ -92,9 +96,25 @@ pub(crate) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
         .into_iter()
         .flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let spec = node.spec.as_ref();
+    let is_cordoned = spec.is_some_and(|spec| spec.unschedulable == Some(true));
+    let taints = spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let mut keys = taints.iter().map(|taint| taint.key.as_str());
+    let no_execute = taints.iter().filter(|taint| taint.effect == "NoExecute");
     NodeFacts {
         ready_since: ready.and_then(|condition| Some(condition.last_transition_time.as_ref()?.0)),
         cost: cost.and_then(|text| text.trim().parse().ok()),
+        is_announced: is_cordoned || keys.any(|key| REMOVAL_TAINTS.contains(&key)),
+        taints: no_execute.map(taint).collect(),
+        is_unreadable: false,
+    }
+}
+
+fn taint(taint: &api::Taint) -> Taint {
+    Taint {
+        key: taint.key.clone(),
+        value: taint.value.clone().unwrap_or_default(),
+        added: taint.time_added.as_ref().map(|time| time.0),
     }
 }
 
@@ -164,6 +184,51 @@ mod tests {
         for status in ["False", "Unknown"] {
             assert_eq!(since(status, json!(time)), None);
         }
+    }
+
+    #[test]
+    fn a_cordon_and_the_taints_of_autoscalers_announce_a_removal() {
+        let announces = |spec: &serde_json::Value| {
+            let node = json!({ "metadata": { "name": "node" }, "spec": spec });
+            super::node(Ok(serde_json::from_value(node).unwrap())).is_announced
+        };
+        let tainted = |key: &str, effect: &str| json!({ "taints": [{ "key": key, "effect": effect }] });
+        for spec in [
+            json!({ "unschedulable": true }),
+            tainted("ToBeDeletedByClusterAutoscaler", "NoSchedule"),
+            tainted("karpenter.sh/disrupted", "NoSchedule"),
+            tainted("karpenter.sh/disruption", "NoExecute"),
+        ] {
+            assert!(announces(&spec), "{spec}");
+        }
+        for spec in [
+            json!({}),
+            json!({ "unschedulable": false }),
+            tainted("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"),
+            tainted("example.com/gpu", "NoExecute"),
+        ] {
+            assert!(!announces(&spec), "{spec}");
+        }
+    }
+
+    #[test]
+    fn of_the_taints_of_a_node_only_those_that_evict_pods_are_kept() {
+        let node = json!({ "metadata": { "name": "node" }, "spec": { "taints": [
+            { "key": "a", "effect": "NoSchedule" },
+            { "key": "b", "effect": "PreferNoSchedule" },
+            { "key": "c", "effect": "NoExecute", "value": "v", "timeAdded": "2024-05-01T00:00:00Z" },
+            { "key": "d", "effect": "NoExecute" },
+        ] } });
+        let taint = |key: &str, value: &str, added| Taint {
+            key: key.to_owned(),
+            value: value.to_owned(),
+            added,
+        };
+        let added = "2024-05-01T00:00:00Z".parse().unwrap();
+        assert_eq!(
+            super::node(Ok(serde_json::from_value(node).unwrap())).taints,
+            [taint("c", "v", Some(added)), taint("d", "", None)]
+        );
     }
 
     #[test]

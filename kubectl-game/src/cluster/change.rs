@@ -10,7 +10,7 @@ use super::fetch::Kind;
 use super::flags::ClusterConnection;
 
 /// Field manager of our writes.
-const FIELD_MANAGER: &str = "kubectl-game";
+pub(super) const FIELD_MANAGER: &str = "kubectl-game";
 /// Maximum number of attempts per write. The operator updates the status often, but more conflicts in a row
 /// indicate another cause.
 const ATTEMPTS: usize = 5;

@@ -2,6 +2,9 @@
 
 use kube::core::Status;
 
+/// Nodes as used in roles. They are in no namespace.
+pub(super) const NODES: &str = "nodes";
+
 /// Reason why a command failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
@@ -62,10 +65,11 @@ impl RequestInfo<'_> {
     /// Returns the failure for a status from the API server.
     pub(crate) fn refused(&self, status: &Status) -> Failure {
         let Self { verb, resource, .. } = self;
-        let place = self.namespace.map_or_else(
-            || "in all namespaces".to_owned(),
-            |namespace| format!("in namespace {namespace}"),
-        );
+        let place = match self.namespace {
+            Some(namespace) => format!(" in namespace {namespace}"),
+            None if *resource == NODES => String::new(),
+            None => " in all namespaces".to_owned(),
+        };
         match status.code {
             401 => Failure::Other(
                 "the cluster rejected your credentials; log in again, then run the command again".to_owned(),
@@ -77,9 +81,11 @@ impl RequestInfo<'_> {
                     .skip_while(|part| !part.ends_with("User "))
                     .nth(1);
                 let user = user.map_or_else(|| "you are".to_owned(), |user| format!("{user:?} is"));
-                let flag = self
-                    .namespace
-                    .map_or_else(|| "-A".to_owned(), |namespace| format!("-n {namespace}"));
+                let flag = match self.namespace {
+                    Some(namespace) => format!(" -n {namespace}"),
+                    None if *resource == NODES => String::new(),
+                    None => " -A".to_owned(),
+                };
                 // Roles and `kubectl auth can-i` spell a subresource differently.
                 let part = resource.split_once('/').map_or_else(
                     || (*resource).to_owned(),
@@ -87,9 +93,9 @@ impl RequestInfo<'_> {
                 );
                 let role = self.namespace.map_or("ClusterRole", |_| "Role");
                 Failure::Forbidden(format!(
-                    "{user} not allowed to {verb} {resource} {place}; ask an administrator for a {role} that allows \
+                    "{user} not allowed to {verb} {resource}{place}; ask an administrator for a {role} that allows \
                      {verb:?} on {resource}, and for a {role}Binding. To check the permission: kubectl auth can-i \
-                     {verb} {part} {flag}"
+                     {verb} {part}{flag}"
                 ))
             }
             404 if status
@@ -195,6 +201,23 @@ mod tests {
         let message = request.refused(&status(403, words)).to_string();
         assert!(message.contains("for a ClusterRole that allows"), "{message}");
         assert!(message.contains(", and for a ClusterRoleBinding."), "{message}");
+    }
+
+    #[test]
+    fn nodes_are_in_no_namespace() {
+        let request = RequestInfo {
+            resource: NODES,
+            name: Some("node-1"),
+            namespace: None,
+            ..REQUEST
+        };
+        let words =
+            "nodes \"node-1\" is forbidden: User \"jane\" cannot patch resource \"nodes\" in API group \"\"";
+        assert_eq!(
+            request.refused(&status(403, words)).to_string(),
+            "\"jane\" is not allowed to patch nodes; ask an administrator for a ClusterRole that allows \"patch\" on \
+             nodes, and for a ClusterRoleBinding. To check the permission: kubectl auth can-i patch nodes"
+        );
     }
 
     #[test]

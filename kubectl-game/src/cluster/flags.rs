@@ -48,6 +48,8 @@ pub(crate) struct ClusterConnection {
     pub(super) user: Option<String>,
     /// Flags to repeat in suggested commands; starts with a space unless empty.
     pub(crate) flags: String,
+    /// The same without the namespace.
+    pub(crate) cluster_flags: String,
 }
 
 impl Flags {
@@ -72,11 +74,15 @@ impl Flags {
         let client = client
             .with_layer(&MapResponseLayer::new(utf8_body::valid))
             .build();
+        let cluster_flags = self.repeated();
+        let chosen = self.namespace.as_ref();
+        let chosen = chosen.map(|namespace| format!(" -n {}", quoted(namespace)));
         Ok(ClusterConnection {
             client,
             namespace,
             user,
-            flags: self.repeated(),
+            flags: chosen.unwrap_or_default() + &cluster_flags,
+            cluster_flags,
         })
     }
 
@@ -124,10 +130,10 @@ impl Flags {
         }
     }
 
+    /// Returns the flags to repeat, except for the namespace.
     fn repeated(&self) -> String {
         let file = self.kubeconfig.as_ref().map(|path| path.display().to_string());
         let flags = [
-            ("-n", &self.namespace),
             ("--context", &self.context),
             ("--kubeconfig", &file),
             ("--as", &self.as_user),

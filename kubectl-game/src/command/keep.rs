@@ -16,7 +16,7 @@ use super::skip::check_same;
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::removal::{UNGUARDED, author, prospect};
+use crate::view::removal::{NodeRequest, UNGUARDED, author, prospect};
 use crate::why::Next;
 
 /// Withdraws removal requests of a pod.
@@ -52,14 +52,15 @@ impl Keep {
         let requester = self.requester.as_deref();
         let pod: Pod = cluster.get(name).await?;
         // The GameDeployment of a terminating pod may be gone.
-        withdraw(&pod, requester)?;
+        check_not_terminating(&pod)?;
         let game: GameDeployment = cluster.get(&owner_of(&pod)?).await?;
         check_lasting(&pod, &game)?;
         let uid = pod.uid().unwrap_or_default();
+        let of_node = NodeRequest::of(&game, &uid);
         let withdrawal = cluster
             .change(name, |now: &Pod| {
                 check_same(now, &uid)?;
-                withdraw(now, requester)
+                withdraw(now, requester, of_node)
             })
             .await?;
         let answer = withdrawal.answer(&pod, &game, Timestamp::now(), &cluster.flags);
@@ -80,14 +81,25 @@ fn check_lasting(pod: &Pod, game: &GameDeployment) -> Result<(), Failure> {
     )))
 }
 
-/// Returns the patch that withdraws requests, and these requests; or why there is nothing to withdraw.
-fn withdraw(pod: &Pod, requester: Option<&str>) -> Result<(Value, Withdrawal), Failure> {
-    let name = pod.name_any();
-    if pod.metadata.deletion_timestamp.is_some() {
-        return Err(Failure::Refused(format!(
-            "pod {name} is already terminating and can no longer be kept"
-        )));
+/// Fails if the pod is terminating.
+fn check_not_terminating(pod: &Pod) -> Result<(), Failure> {
+    if pod.metadata.deletion_timestamp.is_none() {
+        return Ok(());
     }
+    Err(Failure::Refused(format!(
+        "pod {} is already terminating and can no longer be kept",
+        pod.name_any()
+    )))
+}
+
+/// Returns the patch that withdraws requests, and these requests; or why there is nothing to withdraw.
+fn withdraw(
+    pod: &Pod,
+    requester: Option<&str>,
+    of_node: Option<NodeRequest<'_>>,
+) -> Result<(Value, Withdrawal), Failure> {
+    check_not_terminating(pod)?;
+    let name = pod.name_any();
     let text = pod.annotations().get(REMOVAL_REQUESTED);
     let mut left = match text.map(|text| RemovalRequests::parse(text)) {
         None => RemovalRequests::default(),
@@ -113,7 +125,7 @@ fn withdraw(pod: &Pod, requester: Option<&str>) -> Result<(Value, Withdrawal), F
     let is_withdrawn = |request: &RemovalRequest| left.of(&request.requester).is_none();
     let withdrawn: Vec<RemovalRequest> = before.into_iter().filter(is_withdrawn).collect();
     if withdrawn.is_empty() {
-        return Err(Failure::Refused(nothing(&name, requester, &left)));
+        return Err(Failure::Refused(nothing(&name, requester, &left, of_node)));
     }
     let text = (!left.is_empty()).then(|| left.text());
     Ok((annotate(text), Withdrawal::Requests { withdrawn, left }))
@@ -124,8 +136,22 @@ fn annotate(text: Option<String>) -> Value {
     json!({ "metadata": { "annotations": { REMOVAL_REQUESTED: text } } })
 }
 
-/// Describes that a pod has no request, or none of this requester.
-fn nothing(pod: &str, requester: Option<&str>, present: &RemovalRequests) -> String {
+/// Describes that a pod has no request, or none of this requester, or only that of its node.
+fn nothing(
+    pod: &str,
+    requester: Option<&str>,
+    present: &RemovalRequests,
+    of_node: Option<NodeRequest<'_>>,
+) -> String {
+    if let Some(node) = of_node
+        && (present.is_empty() || requester == Some(node.requester))
+    {
+        return format!(
+            "nothing to withdraw: the removal of pod {pod} is requested by {}. {}",
+            node.author(),
+            how_to_end(node)
+        );
+    }
     match requester.filter(|_| !present.is_empty()) {
         Some(requester) => format!(
             "nothing to withdraw: {requester} has not requested the removal of pod {pod}; requested by {}",
@@ -133,6 +159,14 @@ fn nothing(pod: &str, requester: Option<&str>, present: &RemovalRequests) -> Str
         ),
         None => format!("nothing to withdraw: the removal of pod {pod} has not been requested"),
     }
+}
+
+/// Describes how to end the request of a node.
+fn how_to_end(node: NodeRequest<'_>) -> String {
+    format!(
+        "The request of a node cannot be withdrawn; to end it, {}",
+        node.remedy()
+    )
 }
 
 /// Formats requesters, each with the kind of its request.
@@ -147,6 +181,8 @@ impl Withdrawal {
     /// Returns the message, and the commands to run next.
     fn answer(&self, pod: &Pod, game: &GameDeployment, now: Timestamp, flags: &str) -> Answer {
         let name = pod.name_any();
+        let of_node = NodeRequest::of(game, &pod.uid().unwrap_or_default());
+        let (workload, _) = Workload::examine(game);
         let mut next = vec![Next::new(
             format!("kubectl game why pod/{name}{flags}"),
             "show the state of the pod",
@@ -154,10 +190,15 @@ impl Withdrawal {
         let (withdrawn, left) = match self {
             Self::Requests { withdrawn, left } => (withdrawn, left),
             Self::Unparsed(invalid) => {
-                let message = format!(
+                let mut sentences = vec![format!(
                     "{name}: removed annotation {REMOVAL_REQUESTED}. It had no effect, because it {invalid}."
-                );
-                return Answer { message, next };
+                )];
+                let none = RemovalRequests::default();
+                sentences.extend(still_requested(&none, of_node, &workload));
+                return Answer {
+                    message: sentences.join(" "),
+                    next,
+                };
             }
         };
         let requests = if withdrawn.len() == 1 {
@@ -165,18 +206,18 @@ impl Withdrawal {
         } else {
             "removal requests"
         };
-        let (workload, _) = Workload::examine(game);
         let mut sentences = vec![format!(
             "{name}: withdrew the {requests} of {}.",
             authors(withdrawn.iter())
         )];
         let mut valid = left.clone();
         valid.drop_expired(now, workload.disruption.request_expiration);
+        let still = still_requested(&valid, of_node, &workload);
         match workload.disruption.policy {
             DisruptionPolicy::Unguarded => {
                 sentences.push(format!("Removal requests have no effect, because {UNGUARDED}."));
             }
-            DisruptionPolicy::Ask if valid.is_empty() => {
+            DisruptionPolicy::Ask if still.is_empty() => {
                 sentences.push(
                     "The pod is kept, unless a scale-down, an update or spec.scaleStrategy.podsToDelete selects it."
                         .to_owned(),
@@ -184,17 +225,34 @@ impl Withdrawal {
                 sentences.extend(repeated(withdrawn).map(str::to_owned));
                 next.extend(uncordon(pod, withdrawn, flags));
             }
-            DisruptionPolicy::Ask => sentences.push(format!(
-                "Its removal is still requested by {}, so the pod {}.",
-                authors(valid.iter()),
-                prospect(&workload)
-            )),
+            DisruptionPolicy::Ask => sentences.extend(still),
         }
         Answer {
             message: sentences.join(" "),
             next,
         }
     }
+}
+
+/// Describes who still requests the removal of a pod, and the effect; empty if there is no request.
+fn still_requested(
+    valid: &RemovalRequests,
+    of_node: Option<NodeRequest<'_>>,
+    workload: &Workload,
+) -> Vec<String> {
+    let recorded = Some(authors(valid.iter())).filter(|authors| !authors.is_empty());
+    let node = of_node.map(|node| node.author());
+    let all: Vec<String> = recorded.into_iter().chain(node).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let first = format!(
+        "Its removal is still requested by {}, so the pod {}.",
+        all.join(", "),
+        prospect(workload)
+    );
+    let of_node = of_node.map(|node| format!("{}.", how_to_end(node)));
+    std::iter::once(first).chain(of_node).collect()
 }
 
 /// Returns whether a request has this type.
@@ -207,7 +265,7 @@ fn repeated(withdrawn: &[RemovalRequest]) -> Option<&'static str> {
     if has(withdrawn, RemovalType::Eviction) {
         Some(
             "If the eviction is repeated, for example by a drain that is still running or by an autoscaler, the \
-             removal will be requested again; stop the drain, or uncordon the node.",
+             removal will be requested again; stop the drain and uncordon the node.",
         )
     } else if has(withdrawn, RemovalType::Delete) {
         Some("If the deletion is repeated, the removal will be requested again.")
@@ -232,7 +290,8 @@ fn uncordon(pod: &Pod, withdrawn: &[RemovalRequest], flags: &str) -> Option<Next
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::samples::{self, now, removal_requests};
+    use crate::cluster::Snapshot;
+    use crate::view::samples::{self, now, removal_requests, with_node_request};
 
     const POD: &str = "arena-x7k2p";
     const WHY: &str = "kubectl game why pod/arena-x7k2p -n games  # show the state of the pod";
@@ -246,15 +305,26 @@ mod tests {
     }
 
     fn refused(pod: &Pod, requester: Option<&str>) -> String {
-        withdraw(pod, requester).unwrap_err().to_string()
+        withdraw(pod, requester, None).unwrap_err().to_string()
     }
 
     /// Withdraws requests from a pod of a workload with this policy. Returns the new annotation, the message and the
     /// commands.
     fn kept(pod: &Pod, requester: Option<&str>, policy: &str) -> (Value, String, Vec<String>) {
-        let (patch, withdrawal) = withdraw(pod, requester).unwrap();
-        let mut game = samples::complete().game;
+        kept_from(&samples::complete(), pod, requester, policy)
+    }
+
+    /// Withdraws requests like [`kept`], from a pod of this snapshot.
+    fn kept_from(
+        snapshot: &Snapshot,
+        pod: &Pod,
+        requester: Option<&str>,
+        policy: &str,
+    ) -> (Value, String, Vec<String>) {
+        let mut game = snapshot.game.clone();
         game.spec.disruption = serde_json::from_value(json!({ "policy": policy })).unwrap();
+        let of_node = NodeRequest::of(&game, "u-x7k2p");
+        let (patch, withdrawal) = withdraw(pod, requester, of_node).unwrap();
         let Answer { message, next } = withdrawal.answer(pod, &game, now(), " -n games");
         let next = next.iter().map(ToString::to_string).collect();
         let annotation = patch["metadata"]["annotations"][REMOVAL_REQUESTED].clone();
@@ -274,7 +344,7 @@ mod tests {
             "arena-x7k2p: withdrew the removal requests of system:admin (Eviction), ci (Manual). The pod is kept, \
              unless a scale-down, an update or spec.scaleStrategy.podsToDelete selects it. If the eviction is \
              repeated, for example by a drain that is still running or by an autoscaler, the removal will be requested \
-             again; stop the drain, or uncordon the node."
+             again; stop the drain and uncordon the node."
         );
         let uncordon = "kubectl uncordon node-1 -n games  # if the node must not be drained";
         assert_eq!(next, [WHY, uncordon]);
@@ -344,6 +414,58 @@ mod tests {
             "pod arena-x7k2p cannot be kept, because GameDeployment arena is being deleted; a deletion cannot be \
              cancelled"
         );
+    }
+
+    /// Returns a snapshot whose status lists a request of this type by the pod's node.
+    fn requested_by_node(type_: &str) -> Snapshot {
+        let mut snapshot = with_node_request(samples::complete(), "u-x7k2p", type_);
+        snapshot.game.spec.disruption = serde_json::from_value(json!({ "policy": "Ask" })).unwrap();
+        snapshot
+    }
+
+    #[test]
+    fn the_request_of_a_node_cannot_be_withdrawn() {
+        let cordon = "The request of a node cannot be withdrawn; to end it, uncordon the node and remove the taint \
+                      of the autoscaler, if it has one, or set spec.disruption.onCordon to Ignore";
+        let taint = "The request of a node cannot be withdrawn; to end it, remove the taint from the node";
+        let bare = samples::pod(POD, "arena-7d4b9c", json!({}));
+        let drained = requested(&[("system:admin", RemovalType::Eviction, 60)]);
+        for (type_, remedy) in [("Cordon", cordon), ("Taint", taint)] {
+            let snapshot = requested_by_node(type_);
+            let of_node = NodeRequest::of(&snapshot.game, "u-x7k2p");
+            let author = format!("node/node-1 ({type_})");
+            let alone = format!(
+                "nothing to withdraw: the removal of pod arena-x7k2p is requested by {author}. {remedy}"
+            );
+            assert_eq!(withdraw(&bare, None, of_node).unwrap_err().to_string(), alone);
+            let named = withdraw(&drained, Some("node/node-1"), of_node);
+            assert_eq!(named.unwrap_err().to_string(), alone);
+            let still = format!(
+                "Its removal is still requested by {author}, so the pod will be deleted and replaced once its \
+                 PreDelete hook succeeds. {remedy}."
+            );
+            let (annotation, message, next) = kept_from(&snapshot, &drained, None, "Ask");
+            assert_eq!(annotation, Value::Null);
+            let withdrew = "arena-x7k2p: withdrew the removal request of system:admin (Eviction).";
+            assert_eq!(message, format!("{withdrew} {still}"));
+            assert_eq!(next, [WHY]);
+            let (_, message, _) = kept_from(&snapshot, &annotated("drain"), None, "Ask");
+            assert!(message.ends_with(&format!("column 1. {still}")), "{message}");
+        }
+        let snapshot = requested_by_node("Cordon");
+        let both = requested(&[
+            ("drain", RemovalType::Eviction, 60),
+            ("ci", RemovalType::Manual, 30),
+        ]);
+        let (_, message, _) = kept_from(&snapshot, &both, Some("drain"), "Ask");
+        assert!(
+            message
+                .contains("Its removal is still requested by ci (Manual), node/node-1 (Cordon), so the pod"),
+            "{message}"
+        );
+        // With this policy, the request of the node has no effect, and the status will soon no longer list it.
+        let (_, message, _) = kept_from(&snapshot, &drained, None, "Unguarded");
+        assert!(!message.contains("node/node-1"), "{message}");
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`retry`] | `retry`: retries hooks |
 //! | [`skip`] | `skip`: skips the hooks of one pod |
 //! | [`keep`] | `keep`: withdraws the removal requests of a pod |
+//! | [`drain`] | `drain`: drains a node, with the hooks of its pods |
 //! | [`rollout`] | `pause`, `resume`, `promote` |
 //! | [`abort`] | `abort`: aborts a rollout and rolls its pods back |
 //! | [`template`] | `undo`, `set image` |
@@ -23,6 +24,7 @@
 
 pub(crate) mod abort;
 pub(crate) mod completion;
+pub(crate) mod drain;
 pub(crate) mod exec_hook;
 pub(crate) mod follow;
 pub(crate) mod get;

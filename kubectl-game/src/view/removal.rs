@@ -1,13 +1,16 @@
 //! View of the removal requests of a pod, and whether they have an effect.
 
+use std::fmt;
+
 use gamedeployment_core::deletion;
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::{Disruption, DisruptionPolicy, Workload};
 use jiff::{SignedDuration, Timestamp};
 use redact::printable;
 use serde::Serialize;
+use shared_api::GameDeployment;
 use shared_api::names::pod::REMOVAL_REQUESTED;
-use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
+use shared_api::removal_request::{NodeRequestType, RemovalRequest, RemovalRequests};
 use shared_api::time::Time;
 
 use super::age;
@@ -20,9 +23,10 @@ pub(crate) const UNGUARDED: &str = "spec.disruption.policy is Unguarded";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RemovalView {
-    /// Requests that have not expired, in the order in which they were recorded; none if they cannot be parsed.
+    /// Requests that have not expired, in the order in which they were recorded; none if they cannot be parsed. The
+    /// last one may be that of the pod's node.
     pub(crate) requests: Vec<RequestView>,
-    /// Reason why the requests are ignored.
+    /// Reason why the recorded requests are ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ignored_because: Option<String>,
 }
@@ -35,17 +39,31 @@ pub(crate) struct RequestView {
     pub(crate) requester: String,
     /// Kind of request.
     #[serde(rename = "type")]
-    pub(crate) type_: RemovalType,
+    pub(crate) type_: &'static str,
     /// Time of the first request.
     pub(crate) request_time: Timestamp,
     /// Time of the last repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) renew_time: Option<Timestamp>,
-    /// Time at which the request expires.
-    pub(crate) expiration_time: Timestamp,
+    /// Time at which the request expires; `None` for requests of nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) expiration_time: Option<Timestamp>,
     /// Whether a repetition extends the request.
     #[serde(skip)]
     is_extended: bool,
+    /// Kind of request, if it is one of the pod's node.
+    #[serde(skip)]
+    pub(crate) of_node: Option<NodeRequestType>,
+}
+
+/// Removal request of a pod's node, as the status of the workload lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NodeRequest<'g> {
+    /// Requester: the node.
+    pub(crate) requester: &'g str,
+    /// Kind of request.
+    pub(crate) type_: NodeRequestType,
+    request_time: Timestamp,
 }
 
 impl RemovalView {
@@ -53,13 +71,18 @@ impl RemovalView {
     /// and so are those for pods of a workload that is being deleted: all of them are deleted.
     pub(crate) fn of(snapshot: &Snapshot, pod: &Pod) -> Option<Self> {
         let is_moot = !pod.is_active() || deletion::is_requested(&snapshot.game);
-        let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| !is_moot)?;
+        let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| !is_moot);
+        let of_node = NodeRequest::of(&snapshot.game, &pod.uid).filter(|_| !is_moot);
+        if text.is_none() && of_node.is_none() {
+            return None;
+        }
         let (workload, _) = Workload::examine(&snapshot.game);
         let Disruption {
             policy,
             request_expiration,
+            on_cordon: _,
         } = workload.disruption;
-        let parsed = RemovalRequests::parse(text);
+        let parsed = text.map_or_else(|| Ok(RemovalRequests::default()), RemovalRequests::parse);
         let ignored_because = match (policy, &parsed) {
             (DisruptionPolicy::Unguarded, _) => Some(UNGUARDED.to_owned()),
             (DisruptionPolicy::Ask, Err(invalid)) => Some(format!(
@@ -69,20 +92,69 @@ impl RemovalView {
             (DisruptionPolicy::Ask, Ok(_)) => None,
         };
         let is_invalid = parsed.is_err();
-        let mut requests = parsed.unwrap_or_default();
-        requests.drop_expired(snapshot.now, request_expiration);
-        (is_invalid || !requests.is_empty()).then(|| Self {
-            requests: requests
-                .iter()
-                .map(|request| RequestView::of(request, request_expiration))
-                .collect(),
+        let mut recorded = parsed.unwrap_or_default();
+        recorded.drop_expired(snapshot.now, request_expiration);
+        let recorded = recorded
+            .iter()
+            .map(|request| RequestView::of(request, request_expiration));
+        let requests: Vec<RequestView> = recorded.chain(of_node.map(RequestView::from_node)).collect();
+        (is_invalid || !requests.is_empty()).then_some(Self {
+            requests,
             ignored_because,
         })
     }
 
     /// Returns whether the pod is deleted because of the requests.
     pub(crate) fn is_effective(&self) -> bool {
-        self.ignored_because.is_none() && !self.requests.is_empty()
+        let has_recorded = self.recorded().next().is_some();
+        self.of_node().is_some() || self.ignored_because.is_none() && has_recorded
+    }
+
+    /// Returns the requests that can be withdrawn.
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = &RequestView> {
+        self.requests.iter().filter(|request| request.of_node.is_none())
+    }
+
+    /// Returns the kind of request of the pod's node, if there is one.
+    pub(crate) fn of_node(&self) -> Option<NodeRequestType> {
+        self.requests.iter().find_map(|request| request.of_node)
+    }
+}
+
+impl<'g> NodeRequest<'g> {
+    /// Returns the request of the node of a pod with this UID. With the policy `Unguarded`, such a request has no
+    /// effect, and the status will soon no longer list it.
+    pub(crate) fn of(game: &'g GameDeployment, pod_uid: &str) -> Option<Self> {
+        let mut listed = game.status.iter().flat_map(|status| &status.removal_requests);
+        let request = listed.find_map(|entry| {
+            let type_ = NodeRequestType::named(&entry.type_)?;
+            (entry.pod_uid == pod_uid).then(|| Self {
+                requester: &entry.requester,
+                type_,
+                request_time: entry.request_time.timestamp(),
+            })
+        })?;
+        let (workload, _) = Workload::examine(game);
+        match workload.disruption.policy {
+            DisruptionPolicy::Unguarded => None,
+            DisruptionPolicy::Ask => Some(request),
+        }
+    }
+
+    /// Formats the node with the kind of request.
+    pub(crate) fn author(&self) -> String {
+        author(self.requester, self.type_.as_str())
+    }
+
+    /// Returns how to end the request.
+    pub(crate) fn remedy(&self) -> &'static str {
+        match self.type_ {
+            NodeRequestType::Cordon => {
+                "uncordon the node and remove the taint of the autoscaler, if it has one, or set \
+                 spec.disruption.onCordon to Ignore"
+            }
+            NodeRequestType::Taint => "remove the taint from the node",
+        }
     }
 }
 
@@ -90,11 +162,24 @@ impl RequestView {
     fn of(request: &RemovalRequest, valid_for: SignedDuration) -> Self {
         Self {
             requester: request.requester.clone(),
-            type_: request.type_,
+            type_: request.type_.as_str(),
             request_time: request.request_time.timestamp(),
             renew_time: request.renew_time.map(Time::timestamp),
-            expiration_time: request.expires(valid_for),
+            expiration_time: Some(request.expires(valid_for)),
             is_extended: request.expiration_time.is_none(),
+            of_node: None,
+        }
+    }
+
+    fn from_node(request: NodeRequest<'_>) -> Self {
+        Self {
+            requester: request.requester.to_owned(),
+            type_: request.type_.as_str(),
+            request_time: request.request_time,
+            renew_time: None,
+            expiration_time: None,
+            is_extended: false,
+            of_node: Some(request.type_),
         }
     }
 
@@ -112,16 +197,26 @@ impl RequestView {
         }
     }
 
-    /// Describes when the request expires.
-    pub(crate) fn expiration(&self, now: Timestamp) -> String {
-        let left = age::between(now, self.expiration_time);
-        let unless = if self.is_extended { " unless repeated" } else { "" };
-        format!("expires in {left}{unless}")
+    /// Describes when the request ends.
+    pub(crate) fn end(&self, now: Timestamp) -> String {
+        match (self.of_node, self.expiration_time) {
+            (Some(NodeRequestType::Cordon), _) => {
+                "valid while the node is cordoned or an autoscaler is removing it".to_owned()
+            }
+            (Some(NodeRequestType::Taint), _) => {
+                "valid while the node has a NoExecute taint that the pod does not tolerate".to_owned()
+            }
+            (None, expires) => {
+                let left = age::between(now, expires.unwrap_or(now));
+                let unless = if self.is_extended { " unless repeated" } else { "" };
+                format!("expires in {left}{unless}")
+            }
+        }
     }
 }
 
 /// Formats a requester with the kind of request: `system:admin (Eviction)`.
-pub(crate) fn author(requester: &str, type_: RemovalType) -> String {
+pub(crate) fn author(requester: &str, type_: impl fmt::Display) -> String {
     format!("{} ({type_})", printable(requester))
 }
 
@@ -138,9 +233,10 @@ pub(crate) fn prospect(workload: &Workload) -> &'static str {
 mod tests {
     use kube::ResourceExt;
     use serde_json::json;
+    use shared_api::removal_request::RemovalType;
 
     use super::*;
-    use crate::view::samples::{self, now, removal_requests, with_removal};
+    use crate::view::samples::{self, now, removal_requests, with_node_request, with_removal};
 
     const POD: &str = "arena-b4n8c";
 
@@ -169,7 +265,7 @@ mod tests {
             request[field] = json!(time);
             let text = json!({ "v": 1, "requests": [request] }).to_string();
             let request = read("Ask", text).unwrap().requests.remove(0);
-            (request.author(), request.age(now()), request.expiration(now()))
+            (request.author(), request.age(now()), request.end(now()))
         };
         let shown = |age: &str, expiration: &str| {
             let author = "ci  (Manual)".to_owned();
@@ -229,6 +325,46 @@ mod tests {
         };
         assert!(has_view(&requested));
         assert!(!has_view(&samples::being_deleted(requested, true)));
+    }
+
+    #[test]
+    fn the_request_of_a_node_is_read_from_the_status() {
+        let read = |policy: &str, text: Option<&str>, uid: &str| {
+            let annotation = text.unwrap_or_default().to_owned();
+            let mut snapshot = with_removal(samples::complete(), policy, POD, annotation);
+            let mut pods = snapshot.pods.iter_mut();
+            let pod = pods.find(|pod| pod.name_any() == POD).unwrap();
+            if text.is_none() {
+                pod.metadata.annotations = None;
+            }
+            let pod = Pod::read(pod);
+            RemovalView::of(&with_node_request(snapshot, uid, "Cordon"), &pod)
+        };
+        let view = read("Ask", None, "u-b4n8c").unwrap();
+        assert!(view.is_effective());
+        assert_eq!(
+            serde_json::to_value(&view).unwrap(),
+            json!({ "requests": [{
+                "requester": "node/node-1", "type": "Cordon", "requestTime": "2026-01-02T09:57:00Z"
+            }] })
+        );
+        assert_eq!(
+            view.requests[0].end(now()),
+            "valid while the node is cordoned or an autoscaler is removing it"
+        );
+        assert_eq!(read("Ask", None, "u-before"), None, "another pod of this name");
+        assert_eq!(read("Unguarded", None, "u-b4n8c"), None);
+        // An annotation that cannot be parsed is ignored, but not the node.
+        let beside = read("Ask", Some("drain"), "u-b4n8c").unwrap();
+        assert!(beside.is_effective() && beside.ignored_because.is_some());
+        let made = removal_requests(&[("drain", RemovalType::Eviction, 60)]);
+        let both = read("Ask", Some(&made), "u-b4n8c").unwrap();
+        let authors: Vec<String> = both.requests.iter().map(RequestView::author).collect();
+        assert_eq!(authors, ["drain (Eviction)", "node/node-1 (Cordon)"]);
+        assert_eq!(
+            (both.recorded().count(), both.of_node()),
+            (1, Some(NodeRequestType::Cordon))
+        );
     }
 
     #[test]

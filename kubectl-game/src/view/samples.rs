@@ -465,6 +465,16 @@ pub(crate) fn with_removal(mut snapshot: Snapshot, policy: &str, pod: &str, text
     snapshot
 }
 
+/// Adds a removal request of this type, by the node of the pod with this UID, to the status of a snapshot's workload.
+pub(crate) fn with_node_request(mut snapshot: Snapshot, pod_uid: &str, type_: &str) -> Snapshot {
+    let status = snapshot.game.status.get_or_insert_default();
+    status.removal_requests.push(read(json!({
+        "podName": "arena", "podUID": pod_uid, "requester": "node/node-1", "type": type_,
+        "requestTime": "2026-01-02T09:57:00Z"
+    })));
+    snapshot
+}
+
 /// Formats the removal requests of these requesters, made this many seconds ago.
 pub(crate) fn removal_requests(made: &[(&str, RemovalType, i64)]) -> String {
     let mut requests = RemovalRequests::default();

@@ -51,6 +51,11 @@ pub(crate) fn unresolved(status: &GameDeploymentStatus) -> Option<&Condition> {
     condition(status, WorkloadCondition::HooksResolved).filter(|found| found.status == "False")
 }
 
+/// Returns the condition `RemovalsGuarded`, unless it is True. It is absent with the policy `Unguarded`.
+pub(crate) fn unguarded(status: &GameDeploymentStatus) -> Option<&Condition> {
+    condition(status, WorkloadCondition::RemovalsGuarded).filter(|found| found.status != "True")
+}
+
 /// Returns the rollback of the rollout to the update revision, if that rollout is aborted.
 pub(crate) fn rollback(status: &GameDeploymentStatus) -> Option<&RollbackStatus> {
     let rollback = status.rollback.as_ref()?;

@@ -12,7 +12,7 @@ use super::pods::{self, NotStarting};
 use super::remedy::{self, About, Remedy};
 use super::{Explanation, capitalized, partition, removal, sentence, template};
 use crate::cluster::Snapshot;
-use crate::view::state::{condition, held, unresolved, unseen};
+use crate::view::state::{condition, held, unguarded, unresolved, unseen};
 use crate::view::status_of;
 use crate::view::waits::{causes, is_about};
 
@@ -165,7 +165,11 @@ fn progress(
         let is_waiting = status.hook_pending_replicas > 0;
         let text = if is_waiting {
             format!("{name} is waiting for hooks. {}", capitalized(&message))
-        } else if !is_quiet || too_few(status).is_some() || unresolved(status).is_some() {
+        } else if !is_quiet
+            || too_few(status).is_some()
+            || unresolved(status).is_some()
+            || unguarded(status).is_some()
+        {
             format!("The rollout of {name} is complete: {message}")
         } else {
             format!("{name} is not waiting: {message}")
@@ -218,6 +222,14 @@ fn explain_settings(
         let headline = format!("{name} has a hook that cannot run");
         let template = template::only(&snapshot.game);
         explain_condition(snapshot, answer, found, &headline, template);
+    }
+    if let Some(found) = unguarded(status) {
+        let headline = if found.status == "False" {
+            format!("{name} is not protected by the removal guard")
+        } else {
+            format!("it is unknown whether {name} is protected by the removal guard")
+        };
+        explain_condition(snapshot, answer, found, &headline, None);
     }
     if let Some(found) = held(status, WorkloadCondition::SpecWarning) {
         let headline = format!("{name} has a setting that should be changed");

@@ -5,6 +5,8 @@ use gamedeployment_core::pod::Pod;
 use kube::ResourceExt;
 use shared_api::GameDeployment;
 use shared_api::names::hook_run_label::LIFECYCLE_HOOK;
+use shared_api::names::namespace::REMOVAL_GUARD_ENABLED;
+use shared_api::names::pod::REMOVAL_GUARD;
 use shared_api::names::workload::INDEX_RANGE;
 use shared_api::reason::WorkloadReason;
 
@@ -64,8 +66,12 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::LifecycleHookFailed
         | WorkloadReason::AbortRejected
         | WorkloadReason::HookVolumesIgnored
+        | WorkloadReason::RemovalsGuarded
+        | WorkloadReason::RemovalRequestExpired
         | WorkloadReason::PodLostUngated
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
+        WorkloadReason::RemovalsNotGuarded => not_guarded(snapshot),
+        WorkloadReason::GuardNotChecked => guard_not_checked(snapshot),
         WorkloadReason::MinimumPodsUnavailable => pods::unavailable(snapshot, about),
         WorkloadReason::RollingOut | WorkloadReason::Scaling => {
             say("Continues automatically. No action needed.", [watch(snapshot)])
@@ -157,6 +163,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::WriteFailed
         | WorkloadReason::RevisionNotRecorded
         | WorkloadReason::PodsEndAtOnce
+        | WorkloadReason::RemovalsNotGuarded
         | WorkloadReason::PausedInManifest
         | WorkloadReason::InvalidSpec => true,
         WorkloadReason::PausedByCanaryPauseStep => waits_for_promotion(game),
@@ -188,6 +195,9 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated
         | WorkloadReason::HookSkipped
+        | WorkloadReason::RemovalsGuarded
+        | WorkloadReason::GuardNotChecked
+        | WorkloadReason::RemovalRequestExpired
         | WorkloadReason::PodLostUngated
         | WorkloadReason::PromotedDespiteFailure => false,
     }
@@ -213,6 +223,50 @@ pub(super) fn on_pod(snapshot: &Snapshot, about: About<'_>, concerns: fn(&Pod) -
 
 fn find(snapshot: &Snapshot, concerns: fn(&Pod) -> bool) -> Option<Pod> {
     snapshot.pods.iter().map(Pod::read).find(concerns)
+}
+
+/// Returns the remedy for a removal guard that is not in effect, or a missing hook.
+fn not_guarded(snapshot: &Snapshot) -> Remedy {
+    let strategy = snapshot.game.spec.pre_delete_update_strategy.as_ref();
+    if strategy.is_none_or(|strategy| strategy.hook.is_none()) {
+        return say("", [edit(snapshot, "set spec.preDeleteUpdateStrategy.hook")]);
+    }
+    let namespace = snapshot.game.namespace().unwrap_or_default();
+    say(
+        "The guard is checked again within a minute.",
+        [
+            Next::new(
+                format!(
+                    "kubectl get validatingwebhookconfigurations -l \
+                     app.kubernetes.io/name=hookgate-admission{}",
+                    snapshot.flags
+                ),
+                "check that hookgate-admission is installed",
+            ),
+            Next::new(
+                format!(
+                    "kubectl label namespace {namespace} {REMOVAL_GUARD}={REMOVAL_GUARD_ENABLED} --overwrite{}",
+                    snapshot.flags
+                ),
+                "enable the removal guard for the namespace",
+            ),
+        ],
+    )
+}
+
+/// Returns the remedy for a failed check of the removal guard.
+fn guard_not_checked(snapshot: &Snapshot) -> Remedy {
+    say(
+        "The check is repeated every minute.",
+        // `-A` has precedence over a namespace in the flags.
+        [Next::new(
+            format!(
+                "kubectl get deploy,pods -A -l app.kubernetes.io/name=hookgate-admission{}",
+                snapshot.flags
+            ),
+            "check that hookgate-admission is running",
+        )],
+    )
 }
 
 fn waiting_for_deletion(snapshot: &Snapshot, about: About<'_>) -> Remedy {

@@ -1,10 +1,11 @@
-//! Explains removal requests: who made them, when they expire, what they lead to, and how to withdraw them.
+//! Explains removal requests: who made them, when they end, what they lead to, and how to withdraw them.
 
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
+use shared_api::removal_request::NodeRequestType;
 
 use super::Explanation;
-use super::next::{keep, look};
+use super::next::{Next, keep, look, quoted};
 use crate::cluster::Snapshot;
 use crate::view::removal::{RemovalView, prospect};
 use crate::view::waits::some;
@@ -21,9 +22,10 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
         return;
     };
     for request in &removal.requests {
-        let effect = match &removal.ignored_because {
+        let because = removal.ignored_because.as_ref();
+        let effect = match because.filter(|_| request.of_node.is_none()) {
             Some(because) => format!("ignored, because {because}"),
-            None => request.expiration(snapshot.now),
+            None => request.end(snapshot.now),
         };
         answer.say(&format!(
             "Removal requested by {} {}; {effect}.",
@@ -31,24 +33,53 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
             request.age(snapshot.now)
         ));
     }
-    match &removal.ignored_because {
-        Some(because) if removal.requests.is_empty() => {
-            answer.say(&format!("Its removal requests are ignored, because {because}."));
-            answer.add_before_skips(keep(snapshot, &pod.name, CLEAR));
-        }
-        Some(_) => {}
-        None => {
-            let (workload, _) = Workload::examine(&snapshot.game);
-            let is_only = removal.requests.len() == 1;
-            let end = if is_only {
-                "the request expires or is withdrawn"
-            } else {
-                "all requests expire or are withdrawn"
-            };
-            answer.say(&format!("The pod {}. It is kept if {end}.", prospect(&workload)));
-            answer.add_before_skips(keep(snapshot, &pod.name, withdraw(is_only)));
-        }
+    let recorded = removal.recorded().count();
+    if let Some(because) = removal.ignored_because.as_ref().filter(|_| recorded == 0) {
+        let which = removal.of_node().map_or("", |_| "recorded ");
+        answer.say(&format!(
+            "Its {which}removal requests are ignored, because {because}."
+        ));
+        answer.add_before_skips(keep(snapshot, &pod.name, CLEAR));
     }
+    if !removal.is_effective() {
+        return;
+    }
+    let (workload, _) = Workload::examine(&snapshot.game);
+    let end = end(recorded, removal.of_node());
+    answer.say(&format!("The pod {}. It is kept if {end}.", prospect(&workload)));
+    if let Some(next) = removal.of_node().and_then(|type_| release(snapshot, pod, type_)) {
+        answer.add_before_skips(next);
+    }
+    if recorded > 0 {
+        answer.add_before_skips(keep(snapshot, &pod.name, withdraw(recorded == 1)));
+    }
+}
+
+/// Describes when a pod is kept that has this many recorded requests, and possibly one of its node.
+fn end(recorded: usize, of_node: Option<NodeRequestType>) -> String {
+    let node = of_node.map(|type_| match type_ {
+        NodeRequestType::Cordon => {
+            "the node is uncordoned and has no taint of an autoscaler, or spec.disruption.onCordon is set to Ignore"
+        }
+        NodeRequestType::Taint => "the taint is removed from the node",
+    });
+    match (node, recorded) {
+        (None, 1) => "the request expires or is withdrawn".to_owned(),
+        (None, _) => "all requests expire or are withdrawn".to_owned(),
+        (Some(node), 0) => node.to_owned(),
+        (Some(node), 1) => format!("{node}; the other request must also expire or be withdrawn"),
+        (Some(node), _) => format!("{node}; all other requests must also expire or be withdrawn"),
+    }
+}
+
+/// Builds the command that ends the request of a pod's node, or shows its cause.
+fn release(snapshot: &Snapshot, pod: &Pod, type_: NodeRequestType) -> Option<Next> {
+    let (node, flags) = (quoted(pod.node.as_deref()?), &snapshot.flags);
+    let (command, purpose) = match type_ {
+        NodeRequestType::Cordon => ("uncordon", "if the node must not be drained"),
+        NodeRequestType::Taint => ("describe node", "show its taints"),
+    };
+    Some(Next::new(format!("kubectl {command} {node}{flags}"), purpose))
 }
 
 /// Explains the requests of all pods.
@@ -84,8 +115,9 @@ fn explain_effective(snapshot: &Snapshot, pods: &[Requested], answer: &mut Expla
     if let Some(first) = names.first() {
         let is_only = names.len() == 1;
         answer.add_before_skips(look(snapshot, first, is_only));
-        if is_only {
-            answer.add_before_skips(keep(snapshot, first, withdraw(count == 1)));
+        let recorded = pods.iter().flat_map(|(_, removal)| removal.recorded()).count();
+        if is_only && recorded > 0 {
+            answer.add_before_skips(keep(snapshot, first, withdraw(recorded == 1)));
         }
     }
 }
@@ -139,7 +171,7 @@ mod tests {
     use shared_api::removal_request::RemovalType;
 
     use super::*;
-    use crate::view::samples::{self, removal_requests, with_removal};
+    use crate::view::samples::{self, removal_requests, with_node_request, with_removal};
 
     const WAITING: &str = "arena-x7k2p";
     const OTHER: &str = "arena-b4n8c";
@@ -232,6 +264,81 @@ mod tests {
             ]
         );
         assert_eq!(explanation.next, []);
+    }
+
+    #[test]
+    fn the_request_of_a_node_ends_with_its_cause() {
+        let guarded = |text: Option<String>| {
+            let is_bare = text.is_none();
+            let mut snapshot = with_removal(samples::complete(), "Ask", OTHER, text.unwrap_or_default());
+            let mut pods = snapshot.pods.iter_mut();
+            let pod = pods.find(|pod| pod.name_any() == OTHER).unwrap();
+            if is_bare {
+                pod.metadata.annotations = None;
+            }
+            snapshot
+        };
+        let cordoned = with_node_request(guarded(None), "u-b4n8c", "Cordon");
+        let (paragraphs, next) = of_pod(&cordoned, OTHER);
+        assert_eq!(
+            paragraphs,
+            [
+                "Removal requested by node/node-1 (Cordon) 3m ago; valid while the node is cordoned or an autoscaler \
+                 is removing it.",
+                "The pod will be deleted and replaced once its PreDelete hook succeeds. It is kept if the node is \
+                 uncordoned and has no taint of an autoscaler, or spec.disruption.onCordon is set to Ignore."
+            ]
+        );
+        assert_eq!(
+            next.last().unwrap(),
+            "kubectl uncordon node-1  # if the node must not be drained"
+        );
+        let game = crate::why::game(&cordoned);
+        assert!(
+            game.text().contains(
+                "Removal requested of pod arena-b4n8c by node/node-1 (Cordon) 3m ago. The pod will be"
+            ),
+            "{game:?}"
+        );
+        assert_eq!(game.commands(), ["kubectl game why pod/arena-b4n8c"]);
+        let tainted = with_node_request(guarded(Some(drained())), "u-b4n8c", "Taint");
+        let (paragraphs, next) = of_pod(&tainted, OTHER);
+        assert_eq!(
+            paragraphs,
+            [
+                "Removal requested by system:admin (Eviction) 3m ago; expires in 12m unless repeated.",
+                "Removal requested by node/node-1 (Taint) 3m ago; valid while the node has a NoExecute taint that the \
+                 pod does not tolerate.",
+                "The pod will be deleted and replaced once its PreDelete hook succeeds. It is kept if the taint is \
+                 removed from the node; the other request must also expire or be withdrawn."
+            ]
+        );
+        assert_eq!(
+            next[next.len() - 2..],
+            [
+                "kubectl describe node node-1  # show its taints",
+                "kubectl game keep pod/arena-b4n8c  # withdraw the removal request"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_annotation_that_cannot_be_parsed_does_not_hide_the_request_of_the_node() {
+        let snapshot = with_removal(samples::complete(), "Ask", OTHER, "drain".to_owned());
+        let snapshot = with_node_request(snapshot, "u-b4n8c", "Cordon");
+        let (paragraphs, _) = of_pod(&snapshot, OTHER);
+        assert!(
+            paragraphs[0].starts_with("Removal requested by node/node-1 (Cordon) 3m ago; valid while"),
+            "{paragraphs:?}"
+        );
+        assert!(
+            paragraphs[1].starts_with("Its recorded removal requests are ignored, because annotation"),
+            "{paragraphs:?}"
+        );
+        assert!(
+            paragraphs[2].ends_with("of an autoscaler, or spec.disruption.onCordon is set to Ignore."),
+            "{paragraphs:?}"
+        );
     }
 
     #[test]

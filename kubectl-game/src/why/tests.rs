@@ -32,6 +32,7 @@ fn every_reason_of_the_documents_has_an_answer() {
         }
         conditions += 1;
         let kind = [
+            "RemovalsGuarded",
             "HooksResolved",
             "InvalidSpec",
             "ScaleBlocked",
@@ -42,23 +43,29 @@ fn every_reason_of_the_documents_has_an_answer() {
         .into_iter()
         .find(|kind| about.contains(kind))
         .unwrap_or("ScaleBlocked");
-        let turns_false = ["Available", "Progressing", "HooksResolved"].contains(&kind);
-        let status = if turns_false && about.contains("False") {
-            "False"
-        } else {
-            "True"
-        };
+        let turns_false = ["Available", "Progressing", "HooksResolved", "RemovalsGuarded"].contains(&kind);
+        let others = ["False", "Unknown"].into_iter();
+        let status = others
+            .filter(|_| turns_false)
+            .find(|status| about.contains(status));
+        let status = status.unwrap_or("True");
         let snapshot = samples::with_condition(kind, status, &reason, "the words of the operator");
         let answer = super::game(&snapshot);
         // These conditions need no explanation when they are True.
-        let plain = ["Available", "HooksResolved"].contains(&kind);
-        let content = ["MinimumPodsAvailable", "RolloutComplete", "HooksResolved"].contains(&reason.as_str());
+        let plain = ["Available", "HooksResolved", "RemovalsGuarded"].contains(&kind);
+        let content = [
+            "MinimumPodsAvailable",
+            "RolloutComplete",
+            "HooksResolved",
+            "RemovalsGuarded",
+        ]
+        .contains(&reason.as_str());
         assert_eq!(
             answer.next.is_empty() && !plain,
             content && !plain,
             "{reason}: {answer:?}"
         );
-        if !plain || status == "False" {
+        if !plain || status != "True" {
             assert!(
                 answer.text().contains("he words of the operator"),
                 "{reason}: {answer:?}"

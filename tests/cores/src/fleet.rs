@@ -133,6 +133,7 @@ impl Fleet {
             runs: &runs,
             accepted: None,
             write_errors: None,
+            guard_check: None,
             cluster: &self.around,
         };
         with(&view, self.now)

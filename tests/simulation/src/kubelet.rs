@@ -9,8 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntr
 use serde_json::json;
 use shared_api::names::pod::IN_PLACE_READY;
 
-use crate::objects::PodObject;
+use crate::objects::{NodeObject, PodObject};
 use crate::server::whole;
+use crate::taints::accepts;
 use crate::world::World;
 
 /// Real state of a container.
@@ -340,11 +341,12 @@ impl World {
         })
     }
 
-    /// Binds a pod to a Ready node, as the scheduler does.
+    /// Binds a pod to a node that accepts it, as the scheduler does. If there is none, an autoscaler adds one.
     fn bind(&mut self, pod: &PodObject, number: u64) -> bool {
-        let ready: Vec<_> = self.server.nodes.iter().filter(|node| node.ready).collect();
-        let at = usize::try_from(number).unwrap() % ready.len().max(1);
-        let node = match ready.get(at) {
+        let fits = |node: &&Rc<NodeObject>| accepts(node, &pod.api);
+        let fitting: Vec<_> = self.server.nodes.iter().filter(fits).collect();
+        let at = usize::try_from(number).unwrap() % fitting.len().max(1);
+        let node = match fitting.get(at) {
             Some(node) => node.id.name.clone(),
             None => self.server.add_node(self.now),
         };

@@ -8,6 +8,7 @@
 //! | [`process`] | operators' processes: crashes, pauses, leases, fences; [`network`]: requests in flight |
 //! | [`hooks`] | driver of hook-operator in this world; [`games`]: driver of gamedeployment-operator |
 //! | [`kubelet`] | containers; [`nodes`]: silent kubelets; [`endpoint`]: responses to [`questions`] |
+//! | [`taints`] | where pods are scheduled, and how long they may stay |
 //! | [`people`] | users' actions; [`forger`]: HookRuns that measure something else; [`removals`]: removal requests |
 //! | [`referee`] | invariants of every step |
 //! | [`settle`] | end of all faults: everything converges and stays |
@@ -48,6 +49,7 @@ pub mod server;
 pub mod settle;
 pub mod setup;
 pub mod story;
+pub mod taints;
 pub mod totals;
 pub mod unrecorded;
 pub mod world;

@@ -43,7 +43,7 @@ impl InFlightRequest {
             Self::ReadRun(..) => false,
             Self::Games(request, _) => !matches!(
                 request.call,
-                ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_)
+                ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_) | ApiCall::CheckGuard(..)
             ),
             Self::Record(..) | Self::DeleteRun(..) => true,
         }

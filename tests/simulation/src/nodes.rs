@@ -130,7 +130,7 @@ impl World {
         self.foreign += 1;
     }
 
-    fn pods_on(&self, node: &str) -> Vec<Rc<PodObject>> {
+    pub(crate) fn pods_on(&self, node: &str) -> Vec<Rc<PodObject>> {
         let pods = self.server.pods.iter();
         pods.filter(|pod| pod.read.node.as_deref() == Some(node))
             .cloned()

@@ -1,8 +1,10 @@
 //! API objects in one version each, with the form that the operators keep of them, parsed once.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use gamedeployment_core::cluster::Taint;
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::Revision;
@@ -99,7 +101,7 @@ pub struct TemplateObject {
     pub spec: HookTemplateSpec,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeObject {
     pub id: Identity,
     /// Time of its last registration.
@@ -108,6 +110,12 @@ pub struct NodeObject {
     pub ready: bool,
     /// Time of that condition's last transition.
     pub transition: Timestamp,
+    /// Whether it is cordoned.
+    pub cordoned: bool,
+    /// Whether it has the taint by which an autoscaler announces its removal.
+    pub doomed: bool,
+    /// Taints with the effect `NoExecute`, by key, and the time at which each was added, if its client set that.
+    pub taints: BTreeMap<&'static str, Option<Timestamp>>,
 }
 
 object!(PodObject);
@@ -120,10 +128,28 @@ object!(NodeObject);
 impl NodeObject {
     /// Returns the facts that gamedeployment-operator keeps of it.
     pub fn facts(&self) -> NodeFacts {
+        let taint = |(key, added): (&&str, &Option<Timestamp>)| Taint {
+            key: (*key).to_owned(),
+            value: String::new(),
+            added: *added,
+        };
         NodeFacts {
             ready_since: self.ready.then_some(self.transition),
             cost: None,
+            is_announced: self.is_announced(),
+            taints: self.taints.iter().map(taint).collect(),
+            is_unreadable: false,
         }
+    }
+
+    /// Whether it is cordoned, or an autoscaler has announced its removal.
+    pub fn is_announced(&self) -> bool {
+        self.cordoned || self.doomed
+    }
+
+    /// Whether it is neither announced nor tainted.
+    pub fn is_free(&self) -> bool {
+        !self.is_announced() && self.taints.is_empty()
     }
 }
 

@@ -16,7 +16,8 @@ use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, disruption, make_valid, steps, strategy_of, template, timeout, workload,
+    BETWEEN, Look, NAMES, amount, disruption, make_valid, steps, strategy_of, template, timeout, tolerate,
+    workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -33,7 +34,7 @@ impl World {
         if self.is_deleting() && dice.u8(..4) == 0 {
             return self.touch_deletion(dice);
         }
-        match dice.u8(..46) {
+        match dice.u8(..50) {
             0..=7 => {
                 let replicas = dice.i32(0..5);
                 self.edit(
@@ -104,15 +105,18 @@ impl World {
                 self.server.quota = quota;
                 self.tell(|| format!("the quota is {quota:?}"));
             }
-            _ => self.touch_requests(dice),
+            43..=45 => self.touch_requests(dice),
+            _ => self.touch_node(dice),
         }
     }
 
     /// Edits the workload.
     pub fn edit(&mut self, change: impl FnOnce(&mut GameDeploymentSpec), words: impl FnOnce() -> String) {
+        let code = self.code;
         let _ = self.server.patch_workload(FLEET, None, None, |object| {
             change(&mut object.spec);
             make_valid(&mut object.spec);
+            tolerate(&mut object.spec, code);
         });
         self.foreign += 1;
         self.tell(|| format!("somebody sets {}", words()));

@@ -1,5 +1,5 @@
 //! Removal requests: people record, repeat and withdraw them, in place of the webhook; and a scenario that follows
-//! three of them to their end.
+//! three of them to their end. Nodes request removals as well.
 
 use std::rc::Rc;
 
@@ -17,6 +17,8 @@ use crate::objects::PodObject;
 use crate::referee::{has_requests, requests_of};
 use crate::setup::strategy_of;
 use crate::world::{FLEET, World};
+
+mod of_nodes;
 
 /// Users that request removals.
 const REQUESTERS: [&str; 3] = [
@@ -185,6 +187,7 @@ impl World {
             spec.disruption = Some(Disruption {
                 policy: Some("Ask".to_owned()),
                 request_expiration_seconds: Some(VALID_FOR),
+                on_cordon: None,
             });
         };
         self.edit(guarded, || "at least three guarded pods".to_owned());

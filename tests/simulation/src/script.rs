@@ -156,7 +156,10 @@ impl Script {
             let is_wanted = |what: &InFlightRequest| match what {
                 InFlightRequest::Games(request, _) => match &request.call {
                     ApiCall::Act(action) => wanted(action),
-                    ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_) => true,
+                    ApiCall::Read(..)
+                    | ApiCall::ReadNode(_)
+                    | ApiCall::FindPod(_)
+                    | ApiCall::CheckGuard(..) => true,
                     _ => false,
                 },
                 _ => true,

@@ -37,6 +37,7 @@ impl World {
     /// Ends all faults; users tend to whatever needs them.
     pub fn settle(&mut self) {
         self.repair();
+        self.give_up_a_node();
         let mut dice = Rng::with_seed(1);
         self.dismiss_behaviours(Behaviour::YES);
         self.come_to_rest(&mut dice, true);
@@ -57,6 +58,11 @@ impl World {
             self.live_on_while_removals_are_requested(&mut dice);
             self.come_to_rest(&mut dice, true);
             self.check_end();
+            if self.watches_nodes {
+                self.live_on_while_nodes_are_cordoned(&mut dice);
+                self.come_to_rest(&mut dice, true);
+                self.check_end();
+            }
         }
         self.totals.converged += 1;
     }
@@ -71,6 +77,8 @@ impl World {
         if one_pod {
             self.edit(|spec| spec.replicas = Some(5), || "replicas 5".to_owned());
             self.come_to_rest(&mut dice, true);
+        } else {
+            self.give_up_a_node();
         }
         let pods: Vec<_> = self.server.pods.iter().cloned().collect();
         for (at, pod) in pods
@@ -190,6 +198,7 @@ impl World {
             machine.pulled_at = self.now;
         }
         self.end_silences();
+        self.release_nodes();
         while self.server.nodes.len() < 2 {
             self.server.add_node(self.now);
         }
@@ -304,8 +313,9 @@ impl World {
 
     /// Whether a leader of gamedeployment-operator has work at a later time.
     fn wakes_soon(&self) -> bool {
+        let object = self.server.workloads.get(FLEET).map(|object| &*object.api);
         let leader = self.processes.iter().find_map(|process| match &process.work {
-            Work::Games(games) => Some(games.is_synced() && games.wakes()),
+            Work::Games(games) => Some(games.is_synced() && games.wakes(object, self.now)),
             _ => None,
         });
         leader.unwrap_or(true)

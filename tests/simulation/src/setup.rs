@@ -11,6 +11,8 @@ use shared_api::game_deployment::{
 use shared_api::metric::Metric;
 use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
 
+use crate::taints::MAINTENANCE;
+
 pub const NAMES: [&str; 4] = ["pre-delete", "pre-inplace", "post-inplace", "canary"];
 
 /// Appearance of the pods.
@@ -174,7 +176,25 @@ pub fn disruption(code: u8) -> Option<Disruption> {
     Some(Disruption {
         policy: Some(policy.to_owned()),
         request_expiration_seconds: seconds,
+        // Without the policy, it has no effect.
+        on_cordon: code.is_multiple_of(2).then(|| "Ask".to_owned()),
     })
+}
+
+/// Gives the template the tolerations of the pods of this world. In almost half of the worlds there are some: for one
+/// taint, for some time or without limit, or for all taints.
+pub fn tolerate(spec: &mut GameDeploymentSpec, code: [u8; 8]) {
+    let toleration = match code[3] / 12 % 6 {
+        0..=2 => return,
+        3 => json!({
+            "key": MAINTENANCE, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 40,
+        }),
+        4 => json!({ "key": MAINTENANCE, "operator": "Exists", "effect": "NoExecute" }),
+        _ => json!({ "operator": "Exists" }),
+    };
+    let mut template = spec.template.value();
+    template["spec"]["tolerations"] = json!([toleration]);
+    spec.template = template.into();
 }
 
 /// Builds a workload from any bytes.
@@ -234,6 +254,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
         },
     );
     make_valid(&mut object.spec);
+    tolerate(&mut object.spec, code);
     object.metadata.namespace = Some("games".to_owned());
     object.metadata.uid = Some("gd-uid".to_owned());
     object.metadata.generation = Some(1);

@@ -83,6 +83,7 @@ impl World {
         for name in NAMES {
             world.server.put_template(name, question(dice.u8(..), url(name)));
         }
+        world.server.guards = endpoint_seed.is_multiple_of(2);
         world.server.create_workload(workload(code), EPOCH);
         world
     }

@@ -47,7 +47,9 @@ fn no_promise_is_broken_in_any_world() {
                 std::process::exit(1);
             }
         }
-        if totals.steps >= wanted {
+        // The rarest events happen in one of a hundred worlds.
+        let is_complete = totals.all().into_iter().all(|(_, count)| count > 0);
+        if totals.steps >= wanted && (is_complete || totals.steps >= 2 * wanted) {
             break;
         }
     }

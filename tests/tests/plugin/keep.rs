@@ -80,7 +80,7 @@ async fn a_pod_is_kept_once_all_its_requests_are_withdrawn() {
     let all = plugin.ok(&format!("keep pod/{pod}")).await;
     let withdrawn = "withdrew the removal request of system:admin (Eviction). The pod is kept";
     assert_has(&all, &format!("{pod}: {withdrawn}"));
-    assert_has(&all, "stop the drain, or uncordon the node.");
+    assert_has(&all, "stop the drain and uncordon the node.");
     assert_eq!(annotation_of(&fleet, pod).await, None);
     fleet.settled(2).await;
     let why = plugin.obeys(next(&all)).await;

@@ -8,6 +8,7 @@
 //! | `undo` | rollbacks with canary steps: after a complete rollout, in the middle of one, and while paused |
 //! | `skip` | one pod that bypasses its hook |
 //! | `keep` | a pod whose removal requests are withdrawn |
+//! | `drain` | a node whose pods leave once their hooks succeed |
 //! | `lists` | tables, `-o`, HookRuns |
 //! | `exec_hook` | actions in containers, followed until they are complete |
 //! | `hook_operator_stopped` | a HookRun without measurements |
@@ -22,6 +23,7 @@
 
 mod abort;
 mod captures;
+mod drain;
 mod exec_hook;
 mod hook_operator_stopped;
 mod keep;

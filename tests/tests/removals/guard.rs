@@ -1,12 +1,8 @@
-//! The removal guard with both operators: `kubectl drain`, evictions, deletions, and the emergency exit.
+//! The removal guard with both operators: `kubectl drain`, deletions, and the emergency exit.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use futures::future::join_all;
-use k8s_openapi::api::core::v1::Pod;
-use kube::Client;
-use kube::api::{Api, EvictParams};
 use operator_tests::fleet::GAME;
 use serde_json::json;
 use test_kit::eventually;
@@ -50,58 +46,6 @@ async fn a_drain_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_matche
         .map(|pod| pod.node)
         .collect();
     assert_eq!(nodes, BTreeSet::from([Some(other)]));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn evictions_in_a_loop_by_three_clients_end_no_match() {
-    let guarded = Guarded::new("evictions").await;
-    let before = guarded.launch(6, json!({ "maxUnavailable": 6 })).await;
-    guarded.fleet.nodes.every_pod().set_players(1);
-    let clients: Vec<(&str, Api<Pod>)> = ["ann", "bob", "eve"]
-        .map(|user| (user, pods_as(&guarded, user)))
-        .into();
-    let evict_all = async |rounds: usize| {
-        let calls = clients.iter().map(|(_, pods)| async {
-            for _ in 0..rounds {
-                for pod in &before {
-                    let evicted = pods.evict(pod, &EvictParams::default()).await;
-                    match evicted {
-                        Err(kube::Error::Api(status)) if status.code == 429 || status.code == 404 => {}
-                        // The API server creates a pod's eviction only if the guard allows it.
-                        other => panic!("{pod}: {other:?}"),
-                    }
-                }
-            }
-        });
-        join_all(calls).await;
-    };
-    evict_all(10).await;
-    for pod in &before {
-        let mut requesters = guarded.requesters(pod).await;
-        requesters.sort_unstable();
-        assert_eq!(requesters, ["ann", "bob", "eve"]);
-    }
-    assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
-    let idle = before.first().unwrap();
-    guarded.fleet.nodes.pod(idle).set_players(0);
-    guarded.await_replaced(&BTreeSet::from([idle.clone()]), 6).await;
-    guarded.fleet.nodes.every_pod().set_players(0);
-    guarded.await_replaced(&before, 6).await;
-    guarded.fleet.settled(6).await;
-    guarded
-        .fleet
-        .until_pods(|pods| before.iter().all(|pod| !pods.contains_key(pod)))
-        .await;
-    evict_all(1).await;
-    guarded.assert_ended_once(&before);
-}
-
-fn pods_as(guarded: &Guarded, user: &str) -> Api<Pod> {
-    let mut config = guarded.fleet.control_plane.config();
-    config.auth_info.impersonate = Some(user.to_owned());
-    config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
-    config.default_retry = false;
-    Api::namespaced(Client::try_from(config).unwrap(), &guarded.fleet.namespace)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
+use kube::api::{Api, PostParams};
 use operator_tests::fleet::{Fleet, GAME, game, hooked, until_empty};
 use operator_tests::identity::WORKLOADS_USER;
 use operator_tests::{SOON, merge};
@@ -26,8 +29,35 @@ pub(crate) struct Guarded {
     pub(crate) replica: Option<Replica>,
 }
 
+/// Returns a workload of guarded pods, with these changes to its spec.
+pub(crate) fn guarded_game(replicas: usize, changes: Value) -> Value {
+    let mut spec = hooked("empty");
+    merge(&mut spec, json!({ "disruption": { "policy": "Ask" } }));
+    merge(&mut spec, changes);
+    game(replicas, spec)
+}
+
+/// Creates an Eviction. Returns the code of the response.
+pub(crate) async fn evict(pods: &Api<Pod>, eviction: &Value) -> u16 {
+    let pod = eviction["metadata"]["name"].as_str().unwrap();
+    let params = PostParams::default();
+    let evicted = pods.create_subresource::<Value, Value>("eviction", pod, &params, eviction);
+    match evicted.await {
+        Ok(_) => 201,
+        Err(kube::Error::Api(status)) => status.code,
+        Err(other) => panic!("{pod}: {other}"),
+    }
+}
+
 impl Guarded {
     pub(crate) async fn new(name: &str) -> Self {
+        let guarded = Self::without_label(name).await;
+        guarded.label_namespace("Enabled");
+        guarded
+    }
+
+    /// Returns a fleet whose namespace does not enable the guard.
+    pub(crate) async fn without_label(name: &str) -> Self {
         let options = Options {
             nodes: 2,
             ..Options::default()
@@ -36,8 +66,6 @@ impl Guarded {
         let (installation, replica) =
             Installation::with_removal_guard(fleet.control_plane, WORKLOADS_USER).await;
         installation.watch_over(&fleet.namespace).await;
-        let label = format!("{REMOVAL_GUARD}=Enabled");
-        installation.must(&["label", "namespace", &fleet.namespace, &label], "");
         fleet.hook("empty", until_empty()).await;
         Self {
             fleet,
@@ -48,14 +76,15 @@ impl Guarded {
 
     /// Runs a workload of guarded pods on the first node, and waits until the API server calls the guard.
     pub(crate) async fn launch(&self, replicas: usize, strategy: Value) -> BTreeSet<String> {
+        self.launch_with(replicas, json!({ "updateStrategy": strategy }))
+            .await
+    }
+
+    /// Runs a workload like [`Guarded::launch`], with these changes to its spec.
+    pub(crate) async fn launch_with(&self, replicas: usize, changes: Value) -> BTreeSet<String> {
         let [first, second] = self.nodes();
         assert!(self.kubectl(&["cordon", &second]).0);
-        let mut spec = hooked("empty");
-        merge(
-            &mut spec,
-            json!({ "disruption": { "policy": "Ask" }, "updateStrategy": strategy }),
-        );
-        self.fleet.launch(&game(replicas, spec)).await;
+        self.fleet.launch(&guarded_game(replicas, changes)).await;
         assert!(self.kubectl(&["uncordon", &second]).0);
         let pods = self.fleet.nodes.pods();
         assert!(pods.iter().all(|pod| pod.node.as_deref() == Some(first.as_str())));
@@ -83,6 +112,27 @@ impl Guarded {
             self.fleet.nodes.pod(pod).set_players(2);
         }
         (busy, pods.iter().skip(count).cloned().collect())
+    }
+
+    /// Returns the names of the ready pods on a node.
+    pub(crate) fn pods_on(&self, node: &str) -> BTreeSet<String> {
+        let pods = self.fleet.nodes.pods().into_iter();
+        let found = pods.filter(|pod| pod.node.as_deref() == Some(node) && pod.ready && !pod.terminating);
+        found.map(|pod| pod.name).collect()
+    }
+
+    /// Returns a client of another administrator, which does not retry denied requests.
+    pub(crate) fn client_as(&self, user: &str) -> Client {
+        let mut config = self.fleet.control_plane.config();
+        config.auth_info.impersonate = Some(user.to_owned());
+        config.auth_info.impersonate_groups = Some(vec!["system:masters".to_owned()]);
+        config.default_retry = false;
+        Client::try_from(config).unwrap()
+    }
+
+    /// Returns the API of pods, for a client as in [`Guarded::client_as`].
+    pub(crate) fn pods_as(&self, user: &str) -> Api<Pod> {
+        Api::namespaced(self.client_as(user), &self.fleet.namespace)
     }
 
     /// Runs kubectl in the namespace. Returns whether it succeeded, and both outputs.
@@ -117,7 +167,12 @@ impl Guarded {
 
     /// Disables the guard for the namespace.
     pub(crate) fn disable(&self) {
-        let label = format!("{REMOVAL_GUARD}=Disabled");
+        self.label_namespace("Disabled");
+    }
+
+    /// Sets the namespace's label.
+    pub(crate) fn label_namespace(&self, value: &str) {
+        let label = format!("{REMOVAL_GUARD}={value}");
         let namespace = &self.fleet.namespace;
         let _ = self
             .fleet
@@ -150,6 +205,41 @@ impl Guarded {
             .map(|text| RemovalRequests::parse(text).unwrap());
         let requests = requests.unwrap_or_default();
         requests.iter().map(|request| request.requester.clone()).collect()
+    }
+
+    /// Waits until `status.removalRequests` lists exactly these requests, each with its pod, type and requester.
+    pub(crate) async fn await_requests(&self, wanted: &[(&str, &str, &str)]) {
+        self.fleet
+            .until(|status| {
+                let listed = status.removal_requests.iter();
+                let listed = listed.map(|one| (&*one.pod_name, &*one.type_, &*one.requester));
+                listed.eq(wanted.iter().copied())
+            })
+            .await;
+    }
+
+    /// Returns the number of requests that the webhook has reviewed, with all these labels of the metric.
+    pub(crate) async fn count_reviews(&self, labels: &[&str]) -> u64 {
+        let replica = self.replica.as_ref().unwrap();
+        replica.metric("hookgate_admission_requests_total", labels).await
+    }
+
+    /// Requests the deletion of an idle pod, and checks that it is replaced and that no other pod ends. `ended`: pods
+    /// that ended before; the pod is added.
+    pub(crate) async fn replace(&self, pod: &str, ended: &mut BTreeSet<String>, replicas: usize) {
+        assert!(!self.kubectl(&["delete", "pod", pod, "--wait=false"]).0);
+        ended.insert(pod.to_owned());
+        self.await_replaced(ended, replicas).await;
+        self.fleet.settled(replicas).await;
+        self.assert_ended_once(ended);
+    }
+
+    /// Ends the match on a pod, and checks that the pod is kept: another one is replaced after this.
+    pub(crate) async fn assert_kept(&self, pod: &str, ended: &mut BTreeSet<String>, replicas: usize) {
+        self.fleet.nodes.pod(pod).set_players(0);
+        let names = self.fleet.names().await;
+        let other = names.iter().find(|name| *name != pod).unwrap();
+        self.replace(other, ended, replicas).await;
     }
 
     /// Checks that the containers of these pods ended once, and no others.

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod autoscalers;
+mod condition;
 mod deletion;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/deploy.rs"]
@@ -13,6 +15,8 @@ mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/installation.rs"]
 mod installation;
+mod nodes;
+mod rate;
 
 use test_kit::ControlPlane;
 

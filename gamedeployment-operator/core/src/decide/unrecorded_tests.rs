@@ -23,6 +23,7 @@ fn plan(
     let around = FakeCluster::default();
     let view = View {
         write_errors,
+        guard_check: None,
         ..view(object, &pods, &revisions, &around)
     };
     decide(&view, "2024-06-01T00:00:00Z".parse().unwrap())

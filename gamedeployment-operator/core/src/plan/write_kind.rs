@@ -53,6 +53,8 @@ pub enum WriteKind {
     ClearSelection,
     /// Sets or removes the label of guarded pods.
     SetGuardLabel,
+    /// Removes withdrawn removal requests from a pod.
+    WithdrawRequests,
     /// Updates a pod in place.
     WriteUpdate,
 }
@@ -85,6 +87,7 @@ impl WriteKind {
             Self::DryRunPod => "try_pod",
             Self::ClearSelection => "unmark_pod",
             Self::SetGuardLabel => "label_pod",
+            Self::WithdrawRequests => "withdraw_requests",
             Self::WriteUpdate => "update_pod",
         }
     }
@@ -105,6 +108,7 @@ impl Action {
             Self::RecordSelection(..) => WriteKind::RecordSelection,
             Self::ClearSelection(_) => WriteKind::ClearSelection,
             Self::SetGuardLabel(..) => WriteKind::SetGuardLabel,
+            Self::WithdrawRequests(..) => WriteKind::WithdrawRequests,
             Self::NoteQuestion(..) => WriteKind::NoteQuestion,
             Self::Gated(GatedWrite::DeletePod(_)) => WriteKind::DeletePod,
             Self::Gated(GatedWrite::SetNotReady(..)) => WriteKind::SetNotReady,
@@ -144,6 +148,7 @@ impl Action {
             )
             | Self::SetReady(..)
             | Self::SetGuardLabel(..)
+            | Self::WithdrawRequests(..)
             | Self::DeleteRun(_)
             | Self::TerminateRun(_)
             | Self::ResetRetry(_)
@@ -165,6 +170,7 @@ impl Action {
             | Self::RecordSelection(pod, _)
             | Self::ClearSelection(pod)
             | Self::SetGuardLabel(pod, _)
+            | Self::WithdrawRequests(pod, _)
             | Self::NoteQuestion(pod, _)
             | Self::SetReady(pod, _) => Some(&pod.name),
             Self::Gated(write) => Some(&write.pod().name),

@@ -5,8 +5,9 @@ use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{RemovalRequests, RemovalType};
 
 use super::*;
+use crate::cluster::Taint;
 use crate::plan::Plan;
-use crate::samples::{decided, names, now, object, pod, pod_to_delete};
+use crate::samples::{FakeNode, decided, decided_on, names, now, object, pod, pod_to_delete};
 
 const ANNOTATION: &str = "/metadata/annotations/tkex.tencent.com~1removal-requested";
 const LABEL: &str = "/metadata/labels/tkex.tencent.com~1removal-guard";
@@ -171,7 +172,7 @@ fn a_scale_down_deletes_a_pod_with_a_request_instead_of_another() {
 }
 
 #[test]
-fn an_unknown_policy_or_expiration_makes_the_spec_invalid() {
+fn an_unknown_policy_expiration_or_effect_of_cordons_makes_the_spec_invalid() {
     for (path, value, message) in [
         (
             "/spec/disruption/policy",
@@ -183,9 +184,21 @@ fn an_unknown_policy_or_expiration_makes_the_spec_invalid() {
             json!(59),
             "spec.disruption.requestExpirationSeconds: 59 must be between 60 and 86400, or unset",
         ),
+        (
+            "/spec/disruption/onCordon",
+            json!("Delete"),
+            "spec.disruption.onCordon: \"Delete\" must be one of Ignore, Ask",
+        ),
     ] {
         let problems = Workload::read(&asks(&[(path, value)])).unwrap_err();
         assert_eq!(problems[0].to_string(), message);
+    }
+    for valid in [
+        // The policy can be changed without another field.
+        json!({ "policy": "Unguarded", "onCordon": "Ask" }),
+        json!({ "policy": "Ask", "onCordon": "Ask" }),
+    ] {
+        assert!(Workload::read(&asks(&[("/spec/disruption", valid)])).is_ok());
     }
 }
 
@@ -238,4 +251,343 @@ fn a_busy_pod_with_a_request_leaves_the_slots_to_the_update() {
     assert_eq!(selected(&decided(&object(&[]), &pods, &[])), 1);
     let named = object(&[("/spec/scaleStrategy/podsToDelete", json!(["a"]))]);
     assert_eq!(selected(&decided(&named, &pods, &[])), 0);
+}
+
+const TAINT_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
+const ON_CORDON: &str = "/spec/disruption/onCordon";
+
+/// Returns a taint that was added this many seconds ago.
+fn taint(added: Option<i64>) -> Taint {
+    Taint {
+        key: "maintenance".to_owned(),
+        value: String::new(),
+        added: added.map(seconds_ago),
+    }
+}
+
+fn tainted(taints: &[Taint]) -> FakeNode {
+    FakeNode {
+        taints: taints.to_vec(),
+        ..FakeNode::default()
+    }
+}
+
+fn cordoned() -> FakeNode {
+    FakeNode {
+        is_announced: true,
+        ..FakeNode::default()
+    }
+}
+
+fn uncordoned(ago: i64) -> FakeNode {
+    FakeNode {
+        schedulable_since: Some(seconds_ago(ago)),
+        ..FakeNode::default()
+    }
+}
+
+/// Returns a guarded pod with these tolerations and this annotation.
+fn tolerating(tolerations: &Value, requests: Option<String>) -> Pod {
+    let mut over = vec![
+        (REVISION, json!("new")),
+        (LABEL, json!("Ask")),
+        ("/spec/tolerations", tolerations.clone()),
+    ];
+    over.extend(requests.map(|text| (ANNOTATION, json!(text))));
+    pod("a", &over)
+}
+
+fn guarded() -> Pod {
+    tolerating(&json!([]), None)
+}
+
+/// Formats a request of this type that was made that many seconds ago.
+fn request(requester: &str, type_: RemovalType, ago: i64) -> String {
+    let mut requests = RemovalRequests::default();
+    requests.record(requester, type_, seconds_ago(ago)).unwrap();
+    requests.text()
+}
+
+/// Returns the requests that the status lists: requester, type and age in seconds.
+fn listed(plan: &Plan) -> Vec<(String, String, i64)> {
+    let entries = status(plan).removal_requests.iter();
+    let listed = entries.map(|entry| {
+        let age = now().as_second() - entry.request_time.timestamp().as_second();
+        (entry.requester.clone(), entry.type_.clone(), age)
+    });
+    listed.collect()
+}
+
+fn entry(requester: &str, type_: &str, age: i64) -> (String, String, i64) {
+    (requester.to_owned(), type_.to_owned(), age)
+}
+
+#[test]
+fn a_taint_requests_the_removal_of_pods_that_do_not_tolerate_it() {
+    let none = json!([]);
+    let a_minute = json!([{ "operator": "Exists", "tolerationSeconds": 60 }]);
+    let always = json!([{ "operator": "Exists" }]);
+    let tolerated_until = |ago: i64| (None, Some(seconds_ago(ago)));
+    for (tolerations, added, (age, wake)) in [
+        (&none, Some(20), (Some(20), None)),
+        (&none, None, (Some(0), None)),
+        (&a_minute, Some(59), tolerated_until(-1)),
+        (&a_minute, Some(60), (Some(60), None)),
+        (&a_minute, None, (None, None)),
+        (&always, Some(1000), (None, None)),
+        (&always, None, (None, None)),
+    ] {
+        let pods = [tolerating(tolerations, None)];
+        let one = asks(&[("/spec/replicas", json!(1))]);
+        let plan = decided_on(tainted(&[taint(added)]), &one, &pods);
+        let requests: Vec<_> = age
+            .into_iter()
+            .map(|age| entry("node/node", "Taint", age))
+            .collect();
+        assert_eq!(listed(&plan), requests, "{tolerations} {added:?}");
+        let actions: &[&str] = if age.is_some() { &["mark_pod"] } else { &[] };
+        assert_eq!(names(&plan), actions, "{tolerations} {added:?}");
+        assert_eq!(plan.wake, wake, "{tolerations} {added:?}");
+    }
+}
+
+#[test]
+fn each_taint_has_its_own_time() {
+    let pod = tolerating(&json!([{ "operator": "Exists", "tolerationSeconds": 60 }]), None);
+    let decided = |taints: &[Taint]| {
+        let one = asks(&[("/spec/replicas", json!(1))]);
+        decided_on(tainted(taints), &one, std::slice::from_ref(&pod))
+    };
+    let waiting = decided(&[taint(Some(10)), taint(None), taint(Some(30))]);
+    assert_eq!((listed(&waiting), waiting.wake), (vec![], Some(seconds_ago(-30))));
+    let requested = decided(&[taint(Some(10)), taint(Some(70)), taint(Some(80))]);
+    assert_eq!(listed(&requested), [entry("node/node", "Taint", 80)]);
+    assert_eq!(requested.wake, None);
+}
+
+#[test]
+fn a_deletion_by_a_taint_controller_counts_while_the_taint_exists() {
+    let none = json!([]);
+    let an_hour = json!([{ "operator": "Exists", "tolerationSeconds": 3600 }]);
+    let always = json!([{ "operator": "Exists" }]);
+    let recorded = || vec![entry(TAINT_CONTROLLER, "Delete", 10)];
+    for (node, tolerations, wanted) in [
+        // The watch does not show the node.
+        (None, &none, recorded()),
+        (Some(tainted(&[])), &none, vec![]),
+        (Some(tainted(&[taint(Some(20))])), &always, vec![]),
+        // At the end of the hour, the node requests the removal itself.
+        (Some(tainted(&[taint(Some(20))])), &an_hour, vec![]),
+        (Some(tainted(&[taint(None)])), &an_hour, recorded()),
+        (
+            Some(tainted(&[taint(Some(20))])),
+            &none,
+            vec![entry("node/node", "Taint", 20)],
+        ),
+    ] {
+        let text = request(TAINT_CONTROLLER, RemovalType::Delete, 10);
+        let pods = [tolerating(tolerations, Some(text))];
+        let one = asks(&[("/spec/replicas", json!(1))]);
+        let case = format!("{node:?} {tolerations}");
+        let plan = match node {
+            Some(shown) => decided_on(shown, &one, &pods),
+            None => decided(&one, &pods, &[]),
+        };
+        assert_eq!(listed(&plan), wanted, "{case}");
+        let written = names(&plan).contains(&"withdraw_requests");
+        assert_eq!(written, wanted.is_empty(), "{case}");
+    }
+}
+
+#[test]
+fn other_deletions_do_not_depend_on_taints() {
+    for (requester, type_, name) in [
+        ("jane", RemovalType::Delete, "Delete"),
+        (TAINT_CONTROLLER, RemovalType::Manual, "Manual"),
+    ] {
+        let pods = [tolerating(&json!([]), Some(request(requester, type_, 10)))];
+        let one = asks(&[("/spec/replicas", json!(1))]);
+        let plan = decided_on(tainted(&[]), &one, &pods);
+        assert_eq!(listed(&plan), [entry(requester, name, 10)]);
+        let plan = decided_on(tainted(&[taint(Some(20))]), &one, &pods);
+        assert_eq!(
+            listed(&plan),
+            [entry("node/node", "Taint", 20), entry(requester, name, 10)]
+        );
+    }
+}
+
+#[test]
+fn a_cordon_requests_the_removal_only_if_the_spec_says_so() {
+    let ask = || asks(&[(ON_CORDON, json!("Ask"))]);
+    let pods = [guarded(), other()];
+    let plan = decided_on(cordoned(), &ask(), &pods);
+    let both = [entry("node/node", "Cordon", 0), entry("node/node", "Cordon", 0)];
+    assert_eq!(listed(&plan), both);
+    assert_eq!(status(&plan).removal_pending_replicas, 2);
+    assert_eq!(names(&plan), ["mark_pod", "mark_pod"]);
+    assert_eq!(plan.wake, None, "it does not expire");
+    for (node, object) in [
+        (cordoned(), asks(&[])),
+        (cordoned(), asks(&[(ON_CORDON, json!("Ignore"))])),
+        (uncordoned(10), ask()),
+        (FakeNode::default(), ask()),
+    ] {
+        let plan = decided_on(node.clone(), &object, &pods);
+        assert_eq!((listed(&plan), names(&plan)), (vec![], vec![]), "{node:?}");
+    }
+    let unwatched = decided(&ask(), &pods, &[]);
+    assert_eq!(listed(&unwatched), []);
+}
+
+#[test]
+fn a_pod_has_one_request_of_its_node() {
+    let node = FakeNode {
+        taints: vec![taint(Some(20))],
+        ..cordoned()
+    };
+    let one = asks(&[(ON_CORDON, json!("Ask")), ("/spec/replicas", json!(1))]);
+    let plan = decided_on(node, &one, &[guarded()]);
+    assert_eq!(listed(&plan), [entry("node/node", "Taint", 20)]);
+    // Anybody who may patch pods can choose the requester, and the API server rejects a list with two equal keys.
+    let forged = request("node/node", RemovalType::Manual, 10);
+    let pods = [tolerating(&json!([]), Some(forged))];
+    let plan = decided_on(cordoned(), &one, &pods);
+    assert_eq!(listed(&plan), [entry("node/node", "Cordon", 0)]);
+    let plan = decided_on(FakeNode::default(), &one, &pods);
+    assert_eq!(listed(&plan), [entry("node/node", "Manual", 10)]);
+}
+
+#[test]
+fn the_status_keeps_the_time_since_which_a_node_requests_the_removal() {
+    let known = |uid: &str, type_: &str| {
+        let entry = json!({
+            "podName": "a", "podUID": uid, "requester": "node/node", "type": type_,
+            "requestTime": "2024-05-31T23:59:00Z",
+        });
+        asks(&[
+            (ON_CORDON, json!("Ask")),
+            ("/spec/replicas", json!(1)),
+            ("/status", json!({ "removalRequests": [entry] })),
+        ])
+    };
+    let age = |node: FakeNode, object: &GameDeployment| {
+        let plan = decided_on(node, object, &[guarded()]);
+        let [(_, _, age)] = listed(&plan)[..] else {
+            panic!("{:#?}", status(&plan).removal_requests);
+        };
+        let since = plan.gauges.unwrap().removals.since;
+        assert_eq!(since, Some(seconds_ago(age)));
+        age
+    };
+    assert_eq!(age(cordoned(), &known("uid-a", "Cordon")), 60);
+    assert_eq!(age(cordoned(), &known("uid-before", "Cordon")), 0);
+    assert_eq!(age(cordoned(), &known("uid-a", "Taint")), 0);
+    let unknown = || tainted(&[taint(None)]);
+    assert_eq!(age(unknown(), &known("uid-a", "Taint")), 60);
+    assert_eq!(age(unknown(), &known("uid-a", "Cordon")), 0);
+    assert_eq!(age(tainted(&[taint(Some(7))]), &known("uid-a", "Taint")), 7);
+}
+
+#[test]
+fn evictions_before_an_uncordon_are_ignored() {
+    let mut repeated = RemovalRequests::parse(&request("drain", RemovalType::Eviction, 100)).unwrap();
+    let repetition = repeated.record("drain", RemovalType::Eviction, seconds_ago(40));
+    repetition.unwrap();
+    let once = |type_, ago| request("drain", type_, ago);
+    for (text, node, is_valid) in [
+        (once(RemovalType::Eviction, 100), uncordoned(50), false),
+        (once(RemovalType::Eviction, 51), uncordoned(50), false),
+        (once(RemovalType::Eviction, 50), uncordoned(50), true),
+        (once(RemovalType::Eviction, 40), uncordoned(50), true),
+        (repeated.text(), uncordoned(50), true),
+        (repeated.text(), uncordoned(30), false),
+        (once(RemovalType::Delete, 100), uncordoned(50), true),
+        (once(RemovalType::Manual, 100), uncordoned(50), true),
+        // The node is cordoned again, or this process has not seen the change.
+        (once(RemovalType::Eviction, 100), cordoned(), true),
+        (once(RemovalType::Eviction, 100), FakeNode::default(), true),
+    ] {
+        let case = format!("{text} {node:?}");
+        let pods = [tolerating(&json!([]), Some(text))];
+        let plan = decided_on(node, &asks(&[("/spec/replicas", json!(1))]), &pods);
+        assert_eq!(listed(&plan).len(), usize::from(is_valid), "{case}");
+        let action = if is_valid { "mark_pod" } else { "withdraw_requests" };
+        assert_eq!(names(&plan), [action], "{case}");
+        assert_eq!(
+            plan.wake.is_some(),
+            is_valid,
+            "{case}: only valid requests expire"
+        );
+    }
+}
+
+#[test]
+fn only_withdrawn_and_expired_requests_are_removed() {
+    let mut all = RemovalRequests::default();
+    for (requester, type_, ago) in [
+        ("expired", RemovalType::Delete, 901),
+        ("drain", RemovalType::Eviction, 100),
+        (TAINT_CONTROLLER, RemovalType::Delete, 100),
+        ("jane", RemovalType::Delete, 100),
+    ] {
+        all.record(requester, type_, seconds_ago(ago)).unwrap();
+    }
+    let left = |text: String| {
+        let pods = [tolerating(&json!([]), Some(text)), other()];
+        let plan = decided_on(uncordoned(50), &asks(&[]), &pods);
+        let written = plan.actions.into_iter().find_map(|action| match action {
+            Action::WithdrawRequests(pod, text) => Some((pod.name, text)),
+            _ => None,
+        });
+        let (name, text) = written.unwrap();
+        assert_eq!(name, "a");
+        text
+    };
+    // Marked for deletion because of the remaining request, it is written to by the next decision.
+    let mut jane = RemovalRequests::parse(&all.text()).unwrap();
+    jane.withdraw("jane");
+    assert_eq!(left(jane.text()), None);
+    let mut selected = pod_to_delete("a");
+    let marks = [(key(REVISION), "new".to_owned()), (key(LABEL), "Ask".to_owned())];
+    selected.labels.extend(marks);
+    selected
+        .annotations
+        .insert(REMOVAL_REQUESTED.to_owned(), all.text());
+    let plan = decided_on(uncordoned(50), &asks(&[]), &[selected, other()]);
+    let text = plan.actions.iter().find_map(|action| match action {
+        Action::WithdrawRequests(_, text) => text.clone(),
+        _ => None,
+    });
+    let remaining = RemovalRequests::parse(&text.unwrap()).unwrap();
+    let requesters: Vec<&str> = remaining
+        .iter()
+        .map(|request| request.requester.as_str())
+        .collect();
+    assert_eq!(requesters, ["jane"]);
+}
+
+#[test]
+fn an_annotation_that_cannot_be_parsed_does_not_hide_the_request_of_the_node() {
+    let one = asks(&[(ON_CORDON, json!("Ask")), ("/spec/replicas", json!(1))]);
+    let pods = [tolerating(&json!([]), Some("{\"v\":2}".to_owned()))];
+    let plan = decided_on(cordoned(), &one, &pods);
+    assert_eq!(listed(&plan), [entry("node/node", "Cordon", 0)]);
+    let mut conditions = status(&plan).conditions.iter();
+    let progressing = conditions.find(|condition| condition.type_ == "Progressing");
+    let message = &progressing.unwrap().message;
+    assert!(
+        message.contains("; the removal requests of pod a are ignored"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_node_requests_nothing_without_the_policy() {
+    let object = asks(&[("/spec/disruption/policy", json!("Unguarded"))]);
+    let node = FakeNode {
+        taints: vec![taint(Some(20))],
+        ..cordoned()
+    };
+    assert_eq!(listed(&decided_on(node, &object, &[guarded(), other()])), []);
 }

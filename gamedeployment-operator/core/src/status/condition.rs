@@ -85,12 +85,17 @@ impl<'a> Conditions<'a> {
 
     /// Keeps a condition unchanged.
     pub(super) fn keep(&mut self, kind: WorkloadCondition) {
-        self.new.extend(
-            self.known
-                .iter()
-                .find(|known| known.type_ == kind.as_str())
-                .cloned(),
-        );
+        self.new.extend(self.known(kind).cloned());
+    }
+
+    /// Returns a condition of the new status.
+    pub(super) fn new_condition(&self, kind: WorkloadCondition) -> Option<&Condition> {
+        self.new.iter().find(|new| new.type_ == kind.as_str())
+    }
+
+    /// Returns a condition of the old status.
+    pub(super) fn known(&self, kind: WorkloadCondition) -> Option<&Condition> {
+        self.known.iter().find(|known| known.type_ == kind.as_str())
     }
 
     pub(super) fn finish(self) -> Vec<Condition> {
@@ -135,9 +140,10 @@ pub(super) fn is_bad(condition: &Condition) -> bool {
         WorkloadCondition::InvalidSpec,
         WorkloadCondition::SpecWarning,
     ];
-    let unresolved =
-        condition.status == "False" && condition.type_ == WorkloadCondition::HooksResolved.as_str();
-    unresolved || condition.status == "True" && bad.iter().any(|kind| kind.as_str() == condition.type_)
+    let is = |kind: WorkloadCondition| condition.type_ == kind.as_str();
+    let unresolved = condition.status == "False" && is(WorkloadCondition::HooksResolved);
+    let unguarded = condition.status != "True" && is(WorkloadCondition::RemovalsGuarded);
+    unresolved || unguarded || condition.status == "True" && bad.into_iter().any(is)
 }
 
 #[cfg(test)]

@@ -22,7 +22,6 @@ use crate::plural::{form, pods, pods_are};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::recreate::{self, Recreate};
-use crate::removal::Removal;
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::user_text::{bounded, cut};
@@ -328,9 +327,9 @@ fn kept_runs(facts: &Facts<'_>) -> String {
 
 /// Formats the removal requests that are ignored because they cannot be parsed.
 fn invalid_requests(facts: &Facts<'_>) -> String {
-    let invalid = facts.pods.iter().filter_map(|pod| match pod.removal.as_deref()? {
-        Removal::Invalid(invalid) => Some((pod.pod.name.as_str(), invalid)),
-        Removal::Requested(_) => None,
+    let invalid = facts.pods.iter().filter_map(|pod| {
+        let removal = pod.removal.as_deref()?;
+        Some((pod.pod.name.as_str(), removal.invalid.as_ref()?))
     });
     let mut invalid: Vec<_> = invalid.collect();
     invalid.sort_unstable_by_key(|(pod, _)| *pod);

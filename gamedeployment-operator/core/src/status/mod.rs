@@ -3,6 +3,7 @@
 //! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
+use shared_api::game_deployment::RolloutTimer;
 use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
@@ -28,6 +29,8 @@ use crate::workload::{Selector, UpdateType};
 
 mod condition;
 mod ended;
+mod expired;
+mod guarded;
 mod lifecycle_hooks;
 mod messages;
 mod name_list;
@@ -114,15 +117,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         waiting.count() > 0,
         findings.rollback.record.is_some(),
     );
-    let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, facts.now);
-    messages::available(facts, &mut conditions);
-    messages::hooks_resolved(facts, &mut conditions);
-    messages::progressing(facts, findings, &waiting, timer.as_ref(), &mut conditions);
-    messages::scale_blocked(facts, findings, &waiting, &mut conditions);
-    messages::update_blocked(facts, findings, &waiting, &mut conditions);
-    lifecycle_hooks::succeeded(findings, &mut conditions);
-    unrecorded::invalid_spec(facts, &mut conditions);
-    messages::spec_warning(facts, &mut conditions);
+    let conditions = conditions(facts, findings, &waiting, &old, timer.as_ref());
     let whole = is_whole(facts, findings);
     let recreating_revision = findings
         .recreate
@@ -155,7 +150,8 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     if let Some(canary) = &mut canary {
         canary.revision.clone_from(&current);
     }
-    let gauges = gauges(facts, findings, &waiting);
+    let mut gauges = gauges(facts, findings, &waiting);
+    gauges.guarded = guarded::gauge(&conditions);
     let status = GameDeploymentStatus {
         observed_generation: view.object.metadata.generation,
         // Derived from the conditions later.
@@ -189,6 +185,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         removal_requests: removals::entries(facts, findings, &waiting),
     };
     let mut warnings = waiting.warnings(workload, &old);
+    warnings.extend(expired::warnings(facts, findings, &old));
     let (status, news) = conclude(old, status, |kind| waiting.gets_own_event(kind));
     warnings.extend(news);
     warnings.extend(findings.canary.promoted.clone());
@@ -203,6 +200,27 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     }
 }
 
+/// Returns the conditions of the new status.
+fn conditions<'c>(
+    facts: &Facts<'_>,
+    findings: &Findings<'_>,
+    waiting: &Waiting<'_>,
+    old: &'c GameDeploymentStatus,
+    timer: Option<&RolloutTimer>,
+) -> Conditions<'c> {
+    let mut conditions = Conditions::new(&old.conditions, facts.view.object.metadata.generation, facts.now);
+    messages::available(facts, &mut conditions);
+    messages::hooks_resolved(facts, &mut conditions);
+    messages::progressing(facts, findings, waiting, timer, &mut conditions);
+    messages::scale_blocked(facts, findings, waiting, &mut conditions);
+    messages::update_blocked(facts, findings, waiting, &mut conditions);
+    lifecycle_hooks::succeeded(findings, &mut conditions);
+    guarded::removals_guarded(facts, &mut conditions);
+    unrecorded::invalid_spec(facts, &mut conditions);
+    messages::spec_warning(facts, &mut conditions);
+    conditions
+}
+
 /// Computes the metrics.
 fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> Gauges {
     let workload = facts.workload;
@@ -211,6 +229,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         chosen: PodGroup::default(),
         ending: findings.ending,
         removals: removals::group(facts),
+        guarded: None,
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

@@ -1,25 +1,92 @@
 //! Removal requests in the status.
 
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
 use shared_api::game_deployment::RemovalRequestStatus;
-use shared_api::removal_request::RemovalRequest;
+use shared_api::removal_request::NodeRequestType;
+use shared_api::time::Time;
 
 use super::Findings;
 use super::waiting::Waiting;
 use crate::facts::{Facts, PodFacts};
 use crate::plan::PodGroup;
-use crate::removal::Removal;
 
 /// Maximum number of entries in the status; `removalPendingReplicas` counts all pods.
 const MAX_ENTRIES: usize = 100;
 
+/// A valid request.
+struct Request<'f, 'a> {
+    time: Time,
+    pod: &'f PodFacts<'a>,
+    requester: &'f str,
+    type_: &'static str,
+}
+
+impl Request<'_, '_> {
+    fn order(&self) -> (Time, &str, &str) {
+        (self.time, self.pod.pod.name.as_str(), self.requester)
+    }
+}
+
+/// Times of the requests of nodes in the last status: nothing else records when a node was cordoned.
+struct FirstTimes<'f> {
+    /// By the UID of the pod and the type of the request.
+    listed: BTreeMap<(&'f str, &'f str), Time>,
+    now: Timestamp,
+}
+
+impl<'f> FirstTimes<'f> {
+    fn read(facts: &'f Facts<'_>) -> Self {
+        let status = facts.view.object.status.as_ref();
+        let entries = status.into_iter().flat_map(|status| &status.removal_requests);
+        let of_nodes = entries.filter(|entry| NodeRequestType::named(&entry.type_).is_some());
+        let time = |entry: &'f RemovalRequestStatus| {
+            ((entry.pod_uid.as_str(), entry.type_.as_str()), entry.request_time)
+        };
+        Self {
+            listed: of_nodes.map(time).collect(),
+            now: facts.now,
+        }
+    }
+
+    fn of(&self, pod: &PodFacts<'_>, type_: NodeRequestType) -> Time {
+        let listed = self.listed.get(&(pod.pod.uid.as_str(), type_.as_str()));
+        listed.copied().unwrap_or_else(|| Time::from(self.now))
+    }
+}
+
+/// Returns the valid requests of a pod.
+fn of_pod<'f, 'a>(pod: &'f PodFacts<'a>, first: &FirstTimes<'_>) -> Vec<Request<'f, 'a>> {
+    let Some(removal) = pod.removal.as_deref() else {
+        return Vec::new();
+    };
+    let recorded = removal.recorded.iter().map(|request| Request {
+        time: request.request_time,
+        pod,
+        requester: &request.requester,
+        type_: request.type_.as_str(),
+    });
+    let by_node = removal.by_node.as_ref().map(|request| Request {
+        time: request
+            .since
+            .map_or_else(|| first.of(pod, request.type_), Time::from),
+        pod,
+        requester: &request.requester,
+        type_: request.type_.as_str(),
+    });
+    recorded.chain(by_node).collect()
+}
+
 /// Returns the pods with a valid request, and the time of the oldest one.
 pub(super) fn group(facts: &Facts<'_>) -> PodGroup {
+    let first = FirstTimes::read(facts);
     let mut group = PodGroup::default();
-    for removal in facts.pods.iter().filter_map(|pod| pod.removal.as_deref()) {
-        let requests = removal.requests().iter();
-        let first = requests.map(|request| request.request_time.timestamp()).min();
-        if first.is_some() {
-            group.join(first);
+    for pod in &facts.pods {
+        let requests = of_pod(pod, &first);
+        let oldest = requests.iter().map(|request| request.time.timestamp()).min();
+        if oldest.is_some() {
+            group.join(oldest);
         }
     }
     group
@@ -31,21 +98,18 @@ pub(super) fn entries(
     findings: &Findings<'_>,
     waiting: &Waiting<'_>,
 ) -> Vec<RemovalRequestStatus> {
-    let mut requests: Vec<_> = (facts.pods.iter())
-        .flat_map(|pod| {
-            let requests = pod.removal.as_deref().map_or(&[][..], Removal::requests);
-            requests.iter().map(move |request| (pod, request))
-        })
-        .collect();
-    requests.sort_by_key(|(pod, request)| (request.request_time, &pod.pod.name, &request.requester));
+    let first = FirstTimes::read(facts);
+    let pods = facts.pods.iter();
+    let mut requests: Vec<_> = pods.flat_map(|pod| of_pod(pod, &first)).collect();
+    requests.sort_by(|one, other| one.order().cmp(&other.order()));
     requests.truncate(MAX_ENTRIES);
-    let entry = |(pod, request): (&PodFacts<'_>, &RemovalRequest)| RemovalRequestStatus {
-        pod_name: pod.pod.name.clone(),
-        pod_uid: pod.pod.uid.clone(),
-        requester: request.requester.clone(),
-        type_: request.type_.as_str().to_owned(),
-        request_time: request.request_time,
-        message: message(pod, findings, waiting),
+    let entry = |request: Request<'_, '_>| RemovalRequestStatus {
+        pod_name: request.pod.pod.name.clone(),
+        pod_uid: request.pod.pod.uid.clone(),
+        requester: request.requester.to_owned(),
+        type_: request.type_.to_owned(),
+        request_time: request.time,
+        message: message(request.pod, findings, waiting),
     };
     requests.into_iter().map(entry).collect()
 }

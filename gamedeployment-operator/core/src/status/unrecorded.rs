@@ -24,6 +24,7 @@ pub fn refuse(view: &View<'_>, problems: &[FieldError], now: Timestamp) -> Statu
     let old = view.object.status.clone().unwrap_or_default();
     let mut conditions = Conditions::new(&old.conditions, view.object.metadata.generation, now);
     conditions.keep(WorkloadCondition::Available);
+    conditions.keep(WorkloadCondition::RemovalsGuarded);
     let unscaled = view.write_errors.and_then(|errors| errors.scaling.clone());
     let mut stopped = |kind, reason, see: String, message| {
         conditions.set(WorkloadCondition::Progressing, false, reason, see);

@@ -13,6 +13,8 @@ pub struct Disruption {
     pub policy: DisruptionPolicy,
     /// Time after its last repetition at which a removal request expires.
     pub request_expiration: SignedDuration,
+    /// Effect of a cordon of a pod's node.
+    pub on_cordon: OnCordon,
 }
 
 /// Effect of a removal request.
@@ -21,6 +23,15 @@ pub enum DisruptionPolicy {
     /// None: others may delete the pods, and requests are ignored.
     Unguarded,
     /// The pod's hook runs; once it has succeeded, the pod is deleted and replaced.
+    Ask,
+}
+
+/// Effect of a cordon of a pod's node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCordon {
+    /// None.
+    Ignore,
+    /// The node requests the removal of the pod as long as it is cordoned.
     Ask,
 }
 
@@ -54,5 +65,19 @@ pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disru
     Disruption {
         policy,
         request_expiration: SignedDuration::from_secs(i64::from(seconds)),
+        on_cordon: read_on_cordon(spec, problems),
+    }
+}
+
+fn read_on_cordon(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> OnCordon {
+    let found = spec.and_then(|spec| spec.on_cordon.as_deref());
+    match found.unwrap_or_default() {
+        "" | "Ignore" => OnCordon::Ignore,
+        "Ask" => OnCordon::Ask,
+        other => {
+            let remedy = "must be one of Ignore, Ask";
+            problems.push(FieldError::new("spec.disruption.onCordon", other, remedy));
+            OnCordon::Ignore
+        }
     }
 }

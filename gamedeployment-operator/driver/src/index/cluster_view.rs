@@ -1,6 +1,6 @@
 //! Answers the core's questions about a workload's surroundings from the index.
 
-use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
+use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node, NodeDisruption};
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use jiff::{SignedDuration, Timestamp};
@@ -60,6 +60,10 @@ impl Cluster for ClusterView<'_> {
 
     fn node_ready_since(&self, name: &str) -> Option<Timestamp> {
         self.index.nodes.ready_since(name)
+    }
+
+    fn node_disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
+        self.index.nodes.disruption(name)
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

@@ -7,12 +7,13 @@
 //! its transition. Only a node that the watch shows for the first time is believed the time in its condition,
 //! which comes from the node's clock.
 //!
-//! All times are monotonic: a wait that seems to be over because the wall clock was set would open gates.
+//! These times are monotonic: a wait that seems to be over because the wall clock was set would open gates. Only the
+//! end of a cordon is in wall time, because it is compared with the times of removal requests.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use gamedeployment_core::cluster::Node;
+use gamedeployment_core::cluster::{Node, NodeDisruption};
 use gamedeployment_core::gate::NODE_SETTLE_TIME;
 use jiff::{SignedDuration, Timestamp};
 use runtime_core::clock::Now;
@@ -40,6 +41,9 @@ struct ShownNode {
     facts: NodeFacts,
     /// Time since which its transition to Ready is known; `None` if that was long ago.
     ready_known: Option<Duration>,
+    /// Time at which this process saw that it was no longer cordoned or about to be removed. `None` if it is, or if
+    /// this process has not seen that change.
+    schedulable_since: Option<Timestamp>,
 }
 
 impl Nodes {
@@ -51,6 +55,16 @@ impl Nodes {
     /// Deletion cost of pods on this node.
     pub(super) fn cost(&self, name: &str) -> Option<f64> {
         self.shown.get(name)?.facts.cost
+    }
+
+    /// Returns the state of a node that decides whether its pods must leave it; `None` if the watch does not show it.
+    pub(super) fn disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
+        let node = self.shown.get(name)?;
+        Some(NodeDisruption {
+            is_announced: node.facts.is_announced,
+            schedulable_since: node.schedulable_since,
+            taints: &node.facts.taints,
+        })
     }
 
     /// Names of the nodes that the watch shows, in any order.
@@ -151,8 +165,12 @@ impl Nodes {
 }
 
 impl ShownNode {
-    /// Takes over from the node as shown before when its transition to Ready became known.
-    fn new(facts: NodeFacts, known: Option<&Self>, now: Now) -> Self {
+    /// Takes over from the node as shown before when its transition to Ready became known, and when its cordon ended.
+    fn new(mut facts: NodeFacts, known: Option<&Self>, now: Now) -> Self {
+        if let Some(known) = known.filter(|_| facts.is_unreadable) {
+            facts.is_announced = known.facts.is_announced;
+            facts.taints.clone_from(&known.facts.taints);
+        }
         let ready_known = match known {
             Some(known) if known.facts.ready_since == facts.ready_since => known.ready_known,
             // This process sees the transition, whatever the node's clock says.
@@ -162,13 +180,24 @@ impl ShownNode {
                 (!facts.ready_since.is_some_and(long_ago)).then_some(now.monotonic)
             }
         };
-        Self { facts, ready_known }
+        let schedulable_since = match known {
+            Some(known) if known.facts.is_announced => Some(now.wall),
+            Some(known) => known.schedulable_since,
+            None => None,
+        };
+        Self {
+            schedulable_since: schedulable_since.filter(|_| !facts.is_announced),
+            facts,
+            ready_known,
+        }
     }
 
     /// Whether the change of its facts concerns the pods on it. A later transition to Ready only takes time.
     fn differs(&self, new: &NodeFacts) -> bool {
-        let of = |facts: &NodeFacts| (facts.ready_since.is_some(), facts.cost);
-        of(&self.facts) != of(new)
+        let known = &self.facts;
+        known.ready_since.is_some() != new.ready_since.is_some()
+            || known.cost != new.cost
+            || !new.is_unreadable && (known.is_announced, &known.taints) != (new.is_announced, &new.taints)
     }
 
     /// Returns the state of a node whose condition Ready is True.
@@ -187,6 +216,7 @@ impl ShownNode {
 
 #[cfg(test)]
 mod tests {
+    use gamedeployment_core::cluster::Taint;
     use jiff::SignedDuration;
 
     use super::*;
@@ -209,7 +239,7 @@ mod tests {
     fn ready_since(second: i64) -> NodeFacts {
         NodeFacts {
             ready_since: Some(start() + SignedDuration::from_secs(second)),
-            cost: None,
+            ..NodeFacts::default()
         }
     }
 
@@ -368,5 +398,89 @@ mod tests {
         // Nodes without bound pods are dropped.
         nodes.bound_to(std::iter::empty(), at(210));
         assert_eq!(nodes.state("one", at(900)), Node::Unsure);
+    }
+
+    fn cordoned() -> NodeFacts {
+        NodeFacts {
+            is_announced: true,
+            ..ready()
+        }
+    }
+
+    /// Shows the node `one` at this second. Returns whether its pods are decided on anew.
+    fn show(nodes: &mut Nodes, facts: NodeFacts, second: u64) -> bool {
+        let changed = nodes.apply_event(Event::Apply(key("one"), facts), time(second));
+        changed == ["one"]
+    }
+
+    /// Returns whether the node `one` is cordoned, and the second since which it no longer is.
+    fn cordon(nodes: &Nodes) -> (bool, Option<i64>) {
+        let disruption = nodes.disruption("one").unwrap();
+        let since = disruption.schedulable_since;
+        let second = since.map(|since| since.duration_since(start()).as_secs());
+        (disruption.is_announced, second)
+    }
+
+    #[test]
+    fn the_end_of_a_cordon_is_known_until_the_next_one() {
+        let mut nodes = listed(&["one"]);
+        assert_eq!(nodes.disruption("another"), None);
+        assert_eq!(cordon(&nodes), (false, None));
+        assert!(show(&mut nodes, cordoned(), 10));
+        assert_eq!(cordon(&nodes), (true, None));
+        assert!(!show(&mut nodes, cordoned(), 15));
+        assert!(show(&mut nodes, ready(), 20));
+        assert_eq!(cordon(&nodes), (false, Some(20)));
+        // Neither a heartbeat nor a new list is an uncordon.
+        assert!(!show(&mut nodes, ready(), 30));
+        nodes.apply_event(Event::Init, time(40));
+        nodes.apply_event(Event::InitApply(key("one"), ready()), time(40));
+        nodes.apply_event(Event::InitDone, time(40));
+        assert_eq!(cordon(&nodes), (false, Some(20)));
+        assert!(show(&mut nodes, cordoned(), 50));
+        assert_eq!(cordon(&nodes), (true, None));
+        assert!(show(&mut nodes, ready(), 60));
+        assert_eq!(cordon(&nodes), (false, Some(60)));
+    }
+
+    #[test]
+    fn a_node_that_registers_anew_was_not_uncordoned() {
+        let mut nodes = listed(&[]);
+        assert!(show(&mut nodes, cordoned(), 10));
+        nodes.apply_event(deleted("one"), time(20));
+        assert_eq!(nodes.disruption("one"), None);
+        assert!(show(&mut nodes, ready(), 30));
+        assert_eq!(cordon(&nodes), (false, None));
+    }
+
+    #[test]
+    fn an_uncordon_while_the_watch_is_interrupted_is_seen_afterwards() {
+        let mut nodes = listed(&["one"]);
+        show(&mut nodes, cordoned(), 10);
+        nodes.apply_event(Event::Init, time(40));
+        let changed = nodes.apply_event(Event::InitApply(key("one"), ready()), time(40));
+        assert_eq!(changed, ["one"]);
+        assert_eq!(cordon(&nodes), (false, Some(40)));
+    }
+
+    #[test]
+    fn pods_are_decided_on_anew_when_a_taint_of_their_node_changes() {
+        let mut nodes = listed(&["one"]);
+        let taint = Taint {
+            key: "maintenance".to_owned(),
+            value: String::new(),
+            added: None,
+        };
+        let tainted = || NodeFacts {
+            taints: vec![taint.clone()],
+            ..ready()
+        };
+        assert!(show(&mut nodes, tainted(), 10));
+        assert!(!show(&mut nodes, tainted(), 20));
+        assert_eq!(
+            nodes.disruption("one").unwrap().taints,
+            std::slice::from_ref(&taint)
+        );
+        assert!(show(&mut nodes, ready(), 30));
     }
 }

@@ -76,6 +76,7 @@ impl Target {
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
             | Action::SetGuardLabel(at, _)
+            | Action::WithdrawRequests(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
             Action::Gated(write) => target(ObjectKind::Pod, &write.pod().name, Some(&write.pod().uid)),

@@ -139,6 +139,7 @@ impl Job {
             warnings,
             granted: _,
             gauges: _,
+            guard_check: _,
         } = plan;
         let (mut changes, mut removals, mut creations) = (VecDeque::new(), Vec::new(), VecDeque::new());
         for action in actions {
@@ -155,6 +156,7 @@ impl Job {
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
                 | Action::SetGuardLabel(..)
+                | Action::WithdrawRequests(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)
                 | Action::SetReady(..)

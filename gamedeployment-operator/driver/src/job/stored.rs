@@ -44,6 +44,8 @@ pub(super) enum ExpectedPod {
     Selection(Option<String>),
     /// Whether the guard label is set.
     Guard(bool),
+    /// Annotation `removal-requested`.
+    Requests(Option<String>),
     /// Annotation `hook-question`.
     Question(String),
     /// Annotation `confirmed-revision`.
@@ -90,6 +92,7 @@ impl Expected {
             Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
             Action::ClearSelection(_) => ExpectedPod::Selection(None),
             Action::SetGuardLabel(_, is_set) => ExpectedPod::Guard(*is_set),
+            Action::WithdrawRequests(_, text) => ExpectedPod::Requests(text.clone()),
             Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
             Action::SetReady(..) => ExpectedPod::Ready(true),
@@ -175,6 +178,7 @@ impl ExpectedPod {
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
             Self::Guard(is_set) => pod.guard_label() == is_set.then_some(annotation::REMOVAL_GUARD_ASK),
+            Self::Requests(text) => pod.annotation(annotation::REMOVAL_REQUESTED) == text.as_deref(),
             Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
             Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),

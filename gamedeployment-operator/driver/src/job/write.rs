@@ -77,6 +77,7 @@ impl SentWrite {
             | Action::RecordSelection(..)
             | Action::ClearSelection(_)
             | Action::SetGuardLabel(..)
+            | Action::WithdrawRequests(..)
             | Action::NoteQuestion(..)
             | Action::Gated(_)
             | Action::SetReady(..)
@@ -171,6 +172,7 @@ impl Write {
             | Action::RecordSelection(..)
             | Action::ClearSelection(_)
             | Action::SetGuardLabel(..)
+            | Action::WithdrawRequests(..)
             | Action::NoteQuestion(..)
             | Action::SetReady(..)
             | Action::CreateRun(_)
@@ -286,9 +288,16 @@ impl Write {
             (_, Ok(Response::Gone)) | (SentWrite::Deletion, Err(RequestError::Gone)) => {
                 NextCall::End(Ok(gone()))
             }
-            (_, Ok(Response::Foreign | Response::Node(_) | Response::Done | Response::Runs(_))) => {
-                NextCall::End(Ok(Effect::Nothing))
-            }
+            (
+                _,
+                Ok(
+                    Response::Foreign
+                    | Response::Node(_)
+                    | Response::Guarded(_)
+                    | Response::Done
+                    | Response::Runs(_),
+                ),
+            ) => NextCall::End(Ok(Effect::Nothing)),
             // Pod names are deterministic: an earlier attempt created the same pod and its answer was lost.
             (SentWrite::Pod, Err(RequestError::Conflict)) => {
                 self.step = WriteState::ReadsPod;
@@ -396,6 +405,7 @@ fn event_of(action: &Action) -> Option<(WorkloadReason, String)> {
         | Action::RecordSelection(..)
         | Action::ClearSelection(_)
         | Action::SetGuardLabel(..)
+        | Action::WithdrawRequests(..)
         | Action::NoteQuestion(..)
         | Action::SetReady(..)
         | Action::DeleteRun(_)

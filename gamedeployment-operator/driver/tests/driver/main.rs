@@ -3,6 +3,7 @@
 
 mod clock;
 mod deletion;
+mod guard_check;
 mod kit;
 mod not_stored;
 mod reads;

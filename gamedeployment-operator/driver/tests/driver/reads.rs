@@ -211,7 +211,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
 fn a_node_is_read_before_a_pod_that_never_started_goes() {
     let ready_since = |second| NodeFacts {
         ready_since: Some(at(0).wall - SignedDuration::from_secs(second)),
-        cost: None,
+        ..NodeFacts::default()
     };
     let ready = ready_since(3600);
     let unknown = || RequestError::Unknown("no answer".to_owned());
@@ -281,7 +281,7 @@ fn a_pod_that_never_started_goes_a_minute_after_its_node_became_ready() {
     let ready = NodeFacts {
         // Its clock is far behind.
         ready_since: Some(at(10).wall - SignedDuration::from_hours(1)),
-        cost: None,
+        ..NodeFacts::default()
     };
     let (mut second, mut version, mut read_at, mut deleted_at) = (1, 100, None, None);
     let mut pod = pod_that_never_started("7", &json!({}));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
 use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, ObjectKind, RequestError, Response};
@@ -39,6 +40,10 @@ pub(crate) struct Server {
     /// Objects that the driver reported as unread.
     pub(crate) unread: Vec<String>,
     pub(crate) deleted: Vec<String>,
+    /// Response to checks of the removal guard.
+    pub(crate) guarded: Result<bool, RequestError>,
+    /// Seconds at which the removal guard was checked.
+    pub(crate) checks: Vec<u64>,
 }
 
 impl Server {
@@ -59,6 +64,8 @@ impl Server {
             reads: Vec::new(),
             unread: Vec::new(),
             deleted: Vec::new(),
+            guarded: Ok(true),
+            checks: Vec::new(),
         }
     }
 
@@ -135,6 +142,7 @@ impl Server {
                 let workload = Workload::new(self.fleet.clone());
                 Ok(Response::Object(Object::Workload(key("fleet"), workload)))
             }
+            ApiCall::CheckGuard(_, at) => self.check_guard(at, second),
             ApiCall::FindPod(_) => {
                 self.lists += 1;
                 if !self.shows_pods {
@@ -164,6 +172,15 @@ impl Server {
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    fn check_guard(&mut self, at: &PodRef, second: u64) -> Result<Response, RequestError> {
+        self.checks.push(second);
+        let pod = self.pods.get(&at.name).ok_or(RequestError::Gone)?;
+        if pod.resource_version != at.resource_version {
+            return Err(RequestError::Conflict);
+        }
+        self.guarded.clone().map(Response::Guarded)
     }
 
     /// Plays these seconds.

@@ -19,7 +19,7 @@ use super::patch::patch;
 use super::watches::{revision, workload};
 use crate::network::{pod_of, version_of};
 use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key, remove_finalizer};
-use crate::server::{Deleted, Refusal, Server};
+use crate::server::{Deleted, Refusal, Server, check};
 use crate::setup::strategy_of;
 
 fn of_pod(pod: &Rc<PodObject>) -> Response {
@@ -47,6 +47,11 @@ pub fn perform(
 ) -> Result<Response, RequestError> {
     let done = match (call, seen) {
         (ApiCall::Read(kind, (_, name)), _) => read(server, *kind, name),
+        (ApiCall::CheckGuard(_, at), _) => {
+            let pod = server.pods.get(&at.name);
+            let pod = check(pod, Some(&at.uid), Some(&at.resource_version));
+            pod.map(|_| Response::Guarded(server.guards))
+        }
         (ApiCall::FindPod(selector), Some(seen)) => Ok(find_pod(server, selector, seen.uid())),
         (ApiCall::ReadNode(node), _) => {
             let found = server.nodes.get(node);

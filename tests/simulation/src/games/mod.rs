@@ -1,6 +1,7 @@
 //! A gamedeployment-operator process: the operator's own driver between this world's watches and network.
 
 mod calls;
+mod nodes;
 mod patch;
 mod watches;
 
@@ -10,12 +11,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
+use gamedeployment_core::guard_check;
 use gamedeployment_core::plan::{Action, Plan};
 use gamedeployment_core::revision::Revision;
+use gamedeployment_core::workload::Workload;
 use gamedeployment_driver::index::Index;
 use gamedeployment_driver::request::{
     ApiCall, Decided, DriverOutput, Object, ReconcileTarget, Request, RequestError, RequestId, Response,
 };
+use gamedeployment_driver::watch_event::WatchEvent;
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use jiff::Timestamp;
 use runtime_core::clock::Now;
@@ -27,6 +31,7 @@ use crate::process::clock;
 use crate::server::Server;
 
 pub use calls::perform;
+pub use nodes::{KnownNode, KnownNodes};
 use watches::Watches;
 pub use watches::{KINDS, Shown};
 
@@ -41,6 +46,8 @@ pub struct Seen {
     pub refused: Vec<Run>,
     /// Number of the workload's active pods in the cache.
     pub active: usize,
+    /// Nodes as the watch had shown them.
+    pub nodes: Rc<KnownNodes>,
     /// Whether the caches were up to date.
     pub fresh: bool,
     /// Number of changes by anyone but the operators until then.
@@ -68,6 +75,7 @@ pub struct Games {
     watches: Watches,
     /// Start of the current uninterrupted watch of nodes.
     nodes_watched: Option<Timestamp>,
+    nodes: Rc<KnownNodes>,
     /// Inputs of the decision that is being carried out.
     seen: Option<Rc<Seen>>,
     /// Names of the pods written since the decision; the empty name stands for the workload.
@@ -88,6 +96,7 @@ impl Games {
             driver: Driver::new(watches_nodes, limits),
             watches: Watches::default(),
             nodes_watched: None,
+            nodes: Rc::default(),
             seen: None,
             written: BTreeSet::new(),
             asked: false,
@@ -134,6 +143,9 @@ impl Games {
             self.nodes_watched = Some(now);
         }
         for news in news {
+            if let WatchEvent::Node(event) = &news {
+                Rc::make_mut(&mut self.nodes).learn(event, now);
+            }
             self.driver.handle(DriverInput::Watch(news), now_of(now));
         }
         shown
@@ -175,9 +187,17 @@ impl Games {
         self.driver.is_synced()
     }
 
-    /// Whether there will be work at some time without further input.
-    pub fn wakes(&self) -> bool {
+    /// Whether there will be work at some time without further input. Checks of the removal guard do not count, because
+    /// there is always another one.
+    pub fn wakes(&self, object: Option<&GameDeployment>, now: Timestamp) -> bool {
+        let checked = object.filter(|object| guard_check::is_expected(&Workload::examine(object).0));
         self.driver.deadline().is_some()
+            && checked.is_none_or(|object| self.decide(object, now).wake.is_some())
+    }
+
+    /// Returns the nodes as the watch has shown them.
+    pub fn nodes(&self) -> &Rc<KnownNodes> {
+        &self.nodes
     }
 
     /// Returns the plan for the current state.
@@ -217,7 +237,7 @@ impl Games {
         self.asked = true;
         let writes = !matches!(
             request.call,
-            ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_)
+            ApiCall::Read(..) | ApiCall::ReadNode(_) | ApiCall::FindPod(_) | ApiCall::CheckGuard(..)
         );
         self.under_way.insert(request.id, writes);
         assert!(

@@ -29,6 +29,12 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
                 None => labels.remove(names::REMOVAL_GUARD),
             };
         }
+        Action::WithdrawRequests(_, Some(text)) => {
+            notes.insert(names::REMOVAL_REQUESTED.to_owned(), text.clone());
+        }
+        Action::WithdrawRequests(_, None) => {
+            notes.remove(names::REMOVAL_REQUESTED);
+        }
         Action::RecordSelection(_, text) => {
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());

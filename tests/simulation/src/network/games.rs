@@ -9,7 +9,10 @@ use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
 use crate::objects::{PodObject, is_deleting};
-use crate::referee::{Acted, Room, check_rollback, is_on_request, is_requested, takes_back};
+use crate::referee::{
+    Acted, Room, ValidRequest, check_rollback, is_requested, new_requests_of_nodes, requests_behind,
+    takes_back,
+};
 use crate::world::World;
 
 impl World {
@@ -25,6 +28,9 @@ impl World {
             match (call, &answer) {
                 (ApiCall::WriteStatus(status), Ok(_)) => {
                     self.tell(|| "the status of the workload is written".to_owned());
+                    if let Some(seen) = seen {
+                        self.totals.requests_of_nodes += new_requests_of_nodes(seen, status);
+                    }
                     // A deletion ends every rollout.
                     let lasts = |seen: &&Seen| seen.object().metadata.deletion_timestamp.is_none();
                     if let Some(seen) = seen.filter(lasts) {
@@ -180,7 +186,9 @@ impl World {
             node_since,
             unreported,
         };
-        self.totals.requested += u64::from(is_on_request(action, &acted));
+        let requests = requests_behind(action, &acted);
+        self.totals.requested += u64::from(!requests.is_empty());
+        self.totals.requested_by_nodes += u64::from(requests.iter().any(ValidRequest::is_of_node));
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }
 }
@@ -211,6 +219,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetGuardLabel(at, _)
+        | Action::WithdrawRequests(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => Some(&at.name),
         Action::Gated(write) => Some(&write.pod().name),
@@ -226,6 +235,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetGuardLabel(at, _)
+        | Action::WithdrawRequests(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => at,
         Action::Gated(write) => write.pod(),

@@ -162,6 +162,7 @@ impl Referee {
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
             | Action::SetGuardLabel(at, _)
+            | Action::WithdrawRequests(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => {
                 carries(at);

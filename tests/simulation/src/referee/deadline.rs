@@ -61,7 +61,11 @@ pub(super) fn check_exceeded(action: &Action, seen: &Seen) {
     let strategy = object.spec.update_strategy.as_ref();
     let is_recreate = strategy.is_some_and(|strategy| strategy.type_.as_deref() == Some("Recreate"));
     let goes_on = match action {
-        Action::Gated(GatedWrite::DeletePod(delete)) => delete.recreates(),
+        // A surplus pod may have been selected for a recreation before: then the hook of the update runs for it.
+        Action::Gated(GatedWrite::DeletePod(delete)) => {
+            let replicas = usize::try_from(object.spec.replicas.unwrap_or(1)).unwrap_or(0);
+            delete.recreates() && seen.active <= replicas
+        }
         // Without old pods there is nothing else to create.
         Action::CreatePod(_) if is_recreate => false,
         _ => gets(action).is_some_and(|to| targets(seen).contains(&to)),

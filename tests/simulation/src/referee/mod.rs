@@ -43,7 +43,9 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
-pub use removal::{has_requests, is_on_request, is_requested, requests_of};
+pub use removal::{
+    ValidRequest, has_requests, is_requested, new_requests_of_nodes, requests_behind, requests_of,
+};
 pub use rollback::{check_rollback, takes_back};
 
 /// Write that took effect, with the state just before it.

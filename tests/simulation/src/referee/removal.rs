@@ -5,23 +5,32 @@
 //! and a write carries the version of the pod that its decision is based on, so that a request is judged as of the
 //! decision: one that expires before the write arrives breaks no promise, and one that has been withdrawn lets the
 //! write fail.
+//!
+//! Nodes are judged as the watch of the process had shown them at the decision. This includes the time at which it has
+//! seen a node being uncordoned: a process that starts later knows nothing of that, and counts the evictions before it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use gamedeployment_core::cluster::Taint;
+use gamedeployment_core::guard_check;
 use gamedeployment_core::plan::{Action, GatedWrite};
-use gamedeployment_core::workload::Workload;
+use gamedeployment_core::workload::{DisruptionPolicy, Workload};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as api;
 use shared_api::names::pod as names;
-use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests};
+use shared_api::removal_request::{
+    InvalidRequests, RemovalRequest, RemovalRequests, RemovalType, TAINT_CONTROLLERS,
+};
 use shared_api::time::Time;
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use super::Acted;
 use super::deletion::adjust;
-use crate::games::Seen;
-use crate::objects::{PodObject, is_deleting};
+use crate::games::{KnownNode, KnownNodes, Seen};
+use crate::objects::{NodeObject, PodObject, is_deleting};
+use crate::process::Work;
+use crate::taints::{Tolerance, tolerance, tolerates_all};
 use crate::world::{FLEET, World};
 
 /// Seconds for which a request is valid by default, as documented.
@@ -41,30 +50,138 @@ pub fn has_requests(spec: &GameDeploymentSpec) -> bool {
     disruption.is_some_and(|disruption| disruption.policy.as_deref() == Some("Ask"))
 }
 
-/// Returns the requests of a pod that are valid at this time.
-fn valid_requests(pod: &api::Pod, spec: &GameDeploymentSpec, at: Timestamp) -> Vec<RemovalRequest> {
-    let Some(Ok(requests)) = requests_of(pod).filter(|_| has_requests(spec)) else {
-        return Vec::new();
+/// Types of the requests of nodes.
+const TYPES_OF_NODES: [&str; 2] = ["Taint", "Cordon"];
+
+/// Valid request, as the status lists it.
+#[derive(Debug)]
+pub struct ValidRequest {
+    requester: String,
+    type_: &'static str,
+    /// Time of the request; `None` if only the operator knows since when there is one.
+    time: Option<Timestamp>,
+}
+
+impl ValidRequest {
+    /// Whether the pod's node requests the removal.
+    pub fn is_of_node(&self) -> bool {
+        TYPES_OF_NODES.contains(&self.type_)
+    }
+}
+
+/// Whether a pod may not stay on a node because of a taint, or no longer. If the taint has no time, nobody knows when a
+/// limited toleration ends.
+fn has_to_leave(pod: &api::Pod, taint: &Taint, at: Timestamp) -> bool {
+    match tolerance(pod, &taint.key) {
+        Tolerance::Never => true,
+        Tolerance::For(time) => {
+            let created = pod.metadata.creation_timestamp.as_ref().unwrap().0;
+            taint.added.is_some_and(|added| added.max(created) + time <= at)
+        }
+        Tolerance::Always => false,
+    }
+}
+
+/// Returns the request of a pod's node. A pod that the scheduler would place on a cordoned node stays there.
+fn request_of_node(
+    pod: &api::Pod,
+    spec: &GameDeploymentSpec,
+    (name, node): (&str, &KnownNode),
+    at: Timestamp,
+) -> Option<ValidRequest> {
+    let request = |type_, time| ValidRequest {
+        requester: format!("node/{name}"),
+        type_,
+        time,
     };
+    let taints = node.facts.taints.iter();
+    let ended: Vec<_> = taints.filter(|taint| has_to_leave(pod, taint, at)).collect();
+    if !ended.is_empty() {
+        let added = ended.iter().filter_map(|taint| taint.added).min();
+        return Some(request("Taint", added));
+    }
+    let disruption = spec.disruption.as_ref();
+    let asks = disruption.is_some_and(|disruption| disruption.on_cordon.as_deref() == Some("Ask"));
+    (asks && node.facts.is_announced && !tolerates_all(pod)).then(|| request("Cordon", None))
+}
+
+/// Whether the cause of a recorded request still exists, as far as the node shows. A deletion because of a taint ends
+/// with the taint, and the request of the node takes its place.
+fn is_supported(request: &RemovalRequest, pod: &api::Pod, node: &KnownNode, at: Timestamp) -> bool {
+    let taints = &node.facts.taints;
+    match request.type_ {
+        RemovalType::Eviction => {
+            let repeated = request.renew_time.unwrap_or(request.request_time);
+            node.released
+                .is_none_or(|released| repeated.timestamp() >= released)
+        }
+        RemovalType::Delete if TAINT_CONTROLLERS.contains(&request.requester.as_str()) => {
+            let has_unknown_end = |taint: &Taint| {
+                taint.added.is_none() && matches!(tolerance(pod, &taint.key), Tolerance::For(_))
+            };
+            taints.iter().any(has_unknown_end) && !taints.iter().any(|taint| has_to_leave(pod, taint, at))
+        }
+        RemovalType::Delete | RemovalType::Manual => true,
+    }
+}
+
+/// Returns the requests of a pod that are valid at this time.
+fn valid_requests(
+    pod: &api::Pod,
+    spec: &GameDeploymentSpec,
+    nodes: &KnownNodes,
+    at: Timestamp,
+) -> Vec<ValidRequest> {
+    if !has_requests(spec) {
+        return Vec::new();
+    }
+    let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    let node = name.and_then(|name| Some((name, nodes.get(name)?)));
     let disruption = spec.disruption.as_ref();
     let seconds = disruption.and_then(|disruption| disruption.request_expiration_seconds);
     let valid_for = SignedDuration::from_secs(seconds.unwrap_or(VALID_FOR).into());
     let is_valid = |request: &&RemovalRequest| {
         let repeated = request.renew_time.unwrap_or(request.request_time);
         let implied = repeated.timestamp() + valid_for;
-        at < request.expiration_time.map_or(implied, Time::timestamp)
+        let is_expired = at >= request.expiration_time.map_or(implied, Time::timestamp);
+        !is_expired && node.is_none_or(|(_, node)| is_supported(request, pod, node, at))
     };
-    requests.iter().filter(is_valid).cloned().collect()
+    let recorded = requests_of(pod).and_then(Result::ok).unwrap_or_default();
+    let recorded = recorded.iter().filter(is_valid).map(|request| ValidRequest {
+        requester: request.requester.clone(),
+        type_: request.type_.as_str(),
+        time: Some(request.request_time.timestamp()),
+    });
+    let by_node = node.and_then(|node| request_of_node(pod, spec, node, at));
+    recorded.chain(by_node).collect()
 }
 
 /// Whether a pod has a valid request.
-pub(super) fn has_valid_request(pod: &PodObject, spec: &GameDeploymentSpec, at: Timestamp) -> bool {
-    !valid_requests(&pod.api, spec, at).is_empty()
+pub(super) fn has_valid_request(
+    pod: &PodObject,
+    spec: &GameDeploymentSpec,
+    nodes: &KnownNodes,
+    at: Timestamp,
+) -> bool {
+    !valid_requests(&pod.api, spec, nodes, at).is_empty()
 }
 
 /// Whether the removal of a pod was requested when the operator decided. The pod has the version that it knew.
 pub fn is_requested(pod: &PodObject, seen: &Seen) -> bool {
-    has_valid_request(pod, &seen.object().spec, seen.at)
+    has_valid_request(pod, &seen.object().spec, &seen.nodes, seen.at)
+}
+
+/// Returns the number of requests of nodes that a status lists and the one before it does not.
+pub fn new_requests_of_nodes(seen: &Seen, status: &GameDeploymentStatus) -> u64 {
+    let of_nodes = |status: &GameDeploymentStatus| -> BTreeSet<(String, String)> {
+        let entries = status.removal_requests.iter();
+        let entries = entries.filter(|entry| TYPES_OF_NODES.contains(&entry.type_.as_str()));
+        entries
+            .map(|entry| (entry.pod_uid.clone(), entry.type_.clone()))
+            .collect()
+    };
+    let before = seen.object().status.as_ref().map(of_nodes).unwrap_or_default();
+    of_nodes(status).difference(&before).count() as u64
 }
 
 /// Whether `podsToDelete` named a pod when the operator decided.
@@ -79,11 +196,15 @@ pub(super) fn is_named(pod: &PodObject, seen: &Seen) -> bool {
     is_listed(pod, seen) || is_requested(pod, seen)
 }
 
-/// Whether a write deletes a pod whose removal is requested.
-pub fn is_on_request(action: &Action, acted: &Acted<'_>) -> bool {
+/// Returns the valid requests of a pod that a write deletes and replaces; none for any other write.
+pub fn requests_behind(action: &Action, acted: &Acted<'_>) -> Vec<ValidRequest> {
     let deletes = matches!(action, Action::Gated(GatedWrite::DeletePod(delete)) if !delete.recreates());
-    let mut pods = acted.before.iter();
-    deletes && pods.any(|pod| pod.read.is_active() && is_requested(pod, acted.seen))
+    let before = acted.before.as_ref();
+    let Some(pod) = before.filter(|pod| deletes && pod.read.is_active()) else {
+        return Vec::new();
+    };
+    let seen = acted.seen;
+    valid_requests(&pod.api, &seen.object().spec, &seen.nodes, seen.at)
 }
 
 /// Checks that a pod is selected for deletion and deleted for a reason: there were too many pods, `podsToDelete` named
@@ -117,11 +238,29 @@ pub(super) fn check_reason(action: &Action, acted: &Acted<'_>) {
 }
 
 /// Formats an entry for a comparison.
-fn entry(pod: &str, uid: &str, requester: &str, type_: &str, time: Time) -> String {
-    format!("{pod} {uid} {requester} {type_} {}", time.timestamp())
+fn entry(pod: &str, uid: &str, requester: &str, type_: &str) -> String {
+    format!("{pod} {uid} {requester} {type_}")
 }
 
 impl World {
+    /// Returns the nodes as the leader knows them while nothing happens: as they are.
+    pub(super) fn nodes_at_rest(&self) -> Rc<KnownNodes> {
+        let leader = self.processes.iter().find_map(|process| match &process.work {
+            Work::Games(games) => Some(games.nodes().clone()),
+            Work::None | Work::Hooks(_) => None,
+        });
+        let nodes = leader.unwrap_or_default();
+        let is_known = |node: &Rc<NodeObject>| {
+            let known = nodes.get(&node.id.name);
+            known.is_some_and(|known| known.facts == node.facts())
+        };
+        assert!(
+            !self.watches_nodes || self.server.nodes.iter().all(is_known),
+            "the watch of nodes is late: {nodes:#?}"
+        );
+        nodes
+    }
+
     /// Checks, while nothing happens, that the status lists exactly the valid requests, that pods carry the label of
     /// their policy, and that no pod stays selected for a request that is not valid any more.
     pub fn check_removals(&self) {
@@ -136,15 +275,16 @@ impl World {
         let own =
             |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
-        let (mut valid, mut pending, mut unnamed) = (BTreeSet::new(), 0, 0);
+        let nodes = self.nodes_at_rest();
+        let (mut valid, mut pending, mut unnamed) = (BTreeMap::new(), 0, 0);
         let label = has_requests(spec).then_some(names::REMOVAL_GUARD_ASK);
         for pod in &pods {
-            let requests = valid_requests(&pod.api, spec, self.now);
+            let requests = valid_requests(&pod.api, spec, &nodes, self.now);
             let (name, uid) = (&pod.id.name, &pod.id.uid);
             pending += i32::from(!requests.is_empty());
             valid.extend(requests.iter().map(|request| {
-                let type_ = request.type_.as_str();
-                entry(name, uid, &request.requester, type_, request.request_time)
+                let key = entry(name, uid, &request.requester, request.type_);
+                (key, request.time)
             }));
             assert_eq!(
                 pod.read.labels.get(names::REMOVAL_GUARD).map(String::as_str),
@@ -167,21 +307,39 @@ impl World {
             self.describe()
         );
         let listed = status.removal_requests.iter().map(|known| {
-            let (requester, type_) = (&known.requester, &known.type_);
-            entry(
-                &known.pod_name,
-                &known.pod_uid,
-                requester,
-                type_,
-                known.request_time,
-            )
+            let key = entry(&known.pod_name, &known.pod_uid, &known.requester, &known.type_);
+            (key, known.request_time.timestamp())
         });
-        let listed: BTreeSet<String> = listed.collect();
+        let listed: BTreeMap<String, Timestamp> = listed.collect();
+        let is_valid = |(key, time): (&String, &Timestamp)| {
+            let known: Option<&Option<Timestamp>> = valid.get(key);
+            known.is_some_and(|known| known.map_or(*time <= self.now, |known| known == *time))
+        };
         assert!(
-            listed.is_subset(&valid) && listed.len() == valid.len().min(LISTED),
+            listed.iter().all(is_valid) && listed.len() == valid.len().min(LISTED),
             "listed: {listed:#?}, valid: {valid:#?}"
         );
         assert_eq!(status.removal_pending_replicas, pending, "{status:#?}");
+        self.check_guard(&wanted, &status);
+    }
+
+    /// Checks that the status does not report a guard that is not in effect, or the reverse.
+    fn check_guard(&self, wanted: &Workload, status: &GameDeploymentStatus) {
+        let mut conditions = status.conditions.iter();
+        let found = conditions.find(|known| known.type_ == "RemovalsGuarded");
+        let is_guarded = self.server.guards && guard_check::is_expected(wanted);
+        match found.map(|found| (found.status.as_str(), found.reason.as_str())) {
+            Some(("True", "RemovalsGuarded")) => assert!(is_guarded, "{status:#?}"),
+            Some(("False", "RemovalsNotGuarded")) => assert!(!is_guarded, "{status:#?}"),
+            Some(("Unknown", "GuardNotChecked")) => {}
+            None => assert!(
+                wanted.disruption.policy == DisruptionPolicy::Unguarded
+                    || status.replicas == 0
+                    || self.is_deleting(),
+                "{status:#?}"
+            ),
+            Some(other) => panic!("{other:?}: {status:#?}"),
+        }
     }
 
     /// Whether the update still has to change pods of a revision, or leaves them at it.

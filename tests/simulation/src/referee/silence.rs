@@ -119,9 +119,11 @@ impl World {
         ];
         let is_old = |pod: &&&Rc<PodObject>| self.is_old(status, pod.read.revision());
         let old: Vec<_> = pods.iter().filter(is_old).collect();
-        let object = self.server.workloads.get(FLEET).unwrap();
+        let spec = &self.server.workloads.get(FLEET).unwrap().api.spec;
+        let nodes = self.nodes_at_rest();
         let is_named = |pod: &PodObject| {
-            wanted.pods_to_delete.contains(&pod.id.name) || has_valid_request(pod, &object.api.spec, self.now)
+            let is_requested = has_valid_request(pod, spec, &nodes, self.now);
+            is_requested || wanted.pods_to_delete.contains(&pod.id.name)
         };
         let named = old.iter().filter(|pod| is_named(pod)).count();
         // Surplus pods may be selected for a recreation: then the hook of the update is theirs.

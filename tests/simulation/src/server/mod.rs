@@ -89,6 +89,8 @@ pub struct Server {
     /// Maximum number of pods; `None` for no limit.
     pub quota: Option<usize>,
     pub refuses: Refuses,
+    /// Whether the removal guard is in effect.
+    pub guards: bool,
     /// Number of requests refused because of `refuses`.
     pub denied: usize,
     pub alters: Alters,
@@ -191,7 +193,7 @@ pub fn whole(at: Timestamp) -> Timestamp {
 }
 
 /// Checks UID and version preconditions of a write.
-fn check<T: Object>(
+pub fn check<T: Object>(
     object: Option<&Rc<T>>,
     uid: Option<&str>,
     version: Option<&str>,

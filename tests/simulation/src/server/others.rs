@@ -1,5 +1,6 @@
 //! Writes to HookRuns, ControllerRevisions, workloads, templates and nodes.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use gamedeployment_core::plan::NewRevision;
@@ -10,9 +11,7 @@ use k8s_openapi::apimachinery::pkg::runtime::RawExtension;
 use shared_api::{GameDeployment, HookRun, HookRunStatus, HookTemplateSpec};
 
 use super::{Refusal, Server, check, whole};
-use crate::objects::{
-    Identity, NodeObject, Object, RevisionObject, RunObject, TemplateObject, WorkloadObject,
-};
+use crate::objects::{Identity, NodeObject, RevisionObject, RunObject, TemplateObject, WorkloadObject};
 
 impl Server {
     pub fn create_run(&mut self, run: &HookRun, now: Timestamp) -> Result<Rc<RunObject>, Refusal> {
@@ -245,41 +244,41 @@ impl Server {
             since: now,
             ready: true,
             transition: whole(now),
+            cordoned: false,
+            doomed: false,
+            taints: BTreeMap::new(),
         }));
+    }
+
+    /// Changes a node. Returns whether that changed it.
+    pub fn change_node(&mut self, name: &str, change: impl FnOnce(&mut NodeObject)) -> bool {
+        let Some(known) = self.nodes.get(name).cloned() else {
+            return false;
+        };
+        let mut node = NodeObject::clone(&known);
+        change(&mut node);
+        if node == *known {
+            return false;
+        }
+        node.id.version = self.number().to_string();
+        self.nodes.put(Rc::new(node));
+        true
     }
 
     /// Sets the condition Ready of a node. Returns whether that changed it.
     pub fn set_node_ready(&mut self, name: &str, ready: bool, now: Timestamp) -> bool {
-        let Some(known) = self.nodes.get(name).filter(|known| known.ready != ready).cloned() else {
-            return false;
-        };
-        let version = self.number().to_string();
-        let id = Identity {
-            version,
-            ..known.id.clone()
-        };
-        self.nodes.put(Rc::new(NodeObject {
-            id,
-            since: known.since,
-            ready,
-            transition: whole(now),
-        }));
-        true
+        self.change_node(name, |node| {
+            if node.ready != ready {
+                (node.ready, node.transition) = (ready, whole(now));
+            }
+        })
     }
 
     pub fn remove_node(&mut self, name: &str) {
         if let Some(known) = self.nodes.get(name).cloned() {
-            let version = self.number().to_string();
-            let id = Identity {
-                version,
-                ..known.id().clone()
-            };
-            self.nodes.remove(Rc::new(NodeObject {
-                id,
-                since: known.since,
-                ready: known.ready,
-                transition: known.transition,
-            }));
+            let mut last = NodeObject::clone(&known);
+            last.id.version = self.number().to_string();
+            self.nodes.remove(Rc::new(last));
         }
     }
 }

@@ -146,6 +146,7 @@ impl World {
             revisions,
             refused,
             active,
+            nodes: games.nodes().clone(),
             fresh,
             foreign: self.foreign,
             at: self.now,

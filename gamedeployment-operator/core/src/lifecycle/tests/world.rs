@@ -151,6 +151,7 @@ impl World {
             runs: &runs,
             accepted,
             write_errors: self.write_errors.as_ref(),
+            guard_check: None,
             cluster: &self.cluster,
         };
         let mut plan = decide(&view, self.now);
@@ -253,7 +254,10 @@ impl World {
                 strategy.paused = Some(true);
             }
             Action::DeleteRevision(revision) => self.revisions.retain(|known| known.name != revision.name),
-            Action::RecordSelection(..) | Action::ClearSelection(_) | Action::SetGuardLabel(..) => {}
+            Action::RecordSelection(..)
+            | Action::ClearSelection(_)
+            | Action::SetGuardLabel(..)
+            | Action::WithdrawRequests(..) => {}
             other => panic!("{other:?}"),
         }
     }
