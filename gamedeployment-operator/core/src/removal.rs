@@ -119,14 +119,15 @@ pub fn drop_withdrawn(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
     let free = pods
         .into_iter()
         .filter(|pod| !written.contains(pod.pod.name.as_str()));
-    free.map(|pod| {
-        let left = remaining(pod.pod, facts);
-        Action::WithdrawRequests(PodRef::of(pod.pod), left.map(|left| left.text()))
+    free.filter_map(|pod| {
+        let left = remaining(pod.pod, facts)?;
+        let text = (!left.is_empty()).then(|| left.text());
+        Some(Action::WithdrawRequests(PodRef::of(pod.pod), text))
     })
     .collect()
 }
 
-/// Returns the requests of a pod that are neither withdrawn nor expired; `None` without any.
+/// Returns the requests of a pod that are neither withdrawn nor expired; `None` if that is unknown.
 fn remaining(pod: &Pod, facts: &Facts<'_>) -> Option<RemovalRequests> {
     let mut requests = RemovalRequests::parse(pod.annotation(REMOVAL_REQUESTED)?).ok()?;
     requests.drop_expired(facts.now, facts.workload.disruption.request_expiration);
@@ -138,7 +139,7 @@ fn remaining(pod: &Pod, facts: &Facts<'_>) -> Option<RemovalRequests> {
     for requester in withdrawn {
         requests.withdraw(&requester);
     }
-    (!requests.is_empty()).then_some(requests)
+    Some(requests)
 }
 
 /// Returns the time at which the next recorded request expires, or a node requests the removal of a pod because a

@@ -41,7 +41,7 @@ enum Next {
     #[default]
     Now,
     /// Under way.
-    Pending,
+    Pending(RequestId),
     /// At this time.
     At(Duration),
 }
@@ -56,7 +56,9 @@ impl GuardChecks {
     pub(crate) fn recheck(&mut self, workload: &NamespacedName) {
         if let Some(checked) = self.workloads.get_mut(workload) {
             match checked.next {
-                Next::Now | Next::Pending => {}
+                // The next attempt follows soon.
+                Next::At(_) if checked.attempts > 0 => {}
+                Next::Now | Next::Pending(_) => {}
                 Next::At(_) => checked.next = Next::Now,
             }
         }
@@ -86,13 +88,13 @@ impl Driver {
         };
         let checked = self.guard_checks.workloads.entry(workload.clone()).or_default();
         match checked.next {
-            Next::Pending => return None,
+            Next::Pending(_) => return None,
             Next::At(time) if time > now => return Some(time),
             Next::Now | Next::At(_) => {}
         }
         let pod = pods.swap_remove(checked.attempts % pods.len());
-        checked.next = Next::Pending;
         self.ids += 1;
+        checked.next = Next::Pending(self.ids);
         self.guard_checks.under_way.insert(self.ids, workload.clone());
         self.output.push_back(DriverOutput::Send(Request {
             id: self.ids,
@@ -114,6 +116,11 @@ impl Driver {
             return Some(response);
         };
         let checked = self.guard_checks.workloads.get_mut(&workload)?;
+        match checked.next {
+            Next::Pending(pending) if pending == id => {}
+            // The results were dropped meanwhile.
+            Next::Pending(_) | Next::Now | Next::At(_) => return None,
+        }
         let error = match response {
             Ok(Response::Guarded(is_guarded)) => {
                 let (result, again) = if is_guarded {

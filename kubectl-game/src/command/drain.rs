@@ -9,7 +9,7 @@ use kube::ResourceExt;
 
 use super::status::time;
 use super::{DONE, Outcome, complain};
-use crate::cluster::{ClusterConnection, Failure, Flags, quoted};
+use crate::cluster::{ClusterConnection, Failure, Flags, interrupted, quoted};
 
 mod plan;
 mod progress;
@@ -100,10 +100,16 @@ impl Drain {
         let (cluster, node) = (drainer.cluster, drainer.node);
         let mut progress = Progress::default();
         progress.take(plan);
-        let emptied = drainer.until_empty(&mut progress);
-        let emptied = match self.timeout.filter(|timeout| !timeout.is_zero()) {
-            None => Some(emptied.await),
-            Some(timeout) => tokio::time::timeout(timeout, emptied).await.ok(),
+        let emptied = async {
+            let emptied = drainer.until_empty(&mut progress);
+            match self.timeout.filter(|timeout| !timeout.is_zero()) {
+                None => Some(emptied.await),
+                Some(timeout) => tokio::time::timeout(timeout, emptied).await.ok(),
+            }
+        };
+        let emptied = tokio::select! {
+            emptied = emptied => emptied,
+            () = interrupted() => Some(Err(Failure::Other("interrupted".to_owned()))),
         };
         match emptied {
             Some(Ok(skipped)) => {

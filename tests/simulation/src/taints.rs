@@ -15,7 +15,7 @@ pub const RECLAIMED: &str = "example.com/reclaimed";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tolerance {
     Never,
-    /// This long after the taint was added, or after the pod was created there.
+    /// This long after the taint was added, or after the pod was started there.
     For(SignedDuration),
     Always,
 }

@@ -66,12 +66,12 @@ impl Tolerations {
     }
 
     /// Returns how long a pod tolerates a taint. The first toleration that matches the taint decides, as in the
-    /// controllers that delete pods because of taints. A pod that was created after the taint tolerates it from then
+    /// controllers that delete pods because of taints. A pod that was started after the taint tolerates it from then
     /// on: the scheduler may have placed it there.
-    pub fn of(&self, taint: &Taint, created: Option<Timestamp>) -> Tolerance {
+    pub fn of(&self, taint: &Taint, started: Option<Timestamp>) -> Tolerance {
         let since = taint
             .added
-            .map(|added| created.map_or(added, |created| created.max(added)));
+            .map(|added| started.map_or(added, |started| started.max(added)));
         match &self.0 {
             None if DEFAULT_KEYS.contains(&taint.key.as_str()) => limited(DEFAULT_SECONDS, since),
             None => Tolerance::None,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_that_was_created_after_the_taint_tolerates_it_from_then_on() {
+    fn a_pod_that_was_started_after_the_taint_tolerates_it_from_then_on() {
         let tolerations = tolerations(&json!([default("maintenance", 60)]));
         let taint = Taint {
             key: "maintenance".to_owned(),

@@ -120,7 +120,7 @@ impl TaintEffect {
     fn of(taints: &[Taint], pod: &Pod, now: Timestamp) -> Self {
         let mut effect = Self::default();
         for taint in taints {
-            let evicts = match pod.tolerations.of(taint, pod.created) {
+            let evicts = match pod.tolerations.of(taint, pod.started.or(pod.created)) {
                 Tolerance::Unlimited => false,
                 Tolerance::Unknown => {
                     effect.has_unknown_end = true;

@@ -62,6 +62,8 @@ pub(super) enum Treatment {
 pub(super) enum Objection {
     /// It belongs to a `GameDeployment`, and no hook would run first.
     Unguarded { game: String, because: &'static str },
+    /// It was guarded by a `GameDeployment` that no longer owns it.
+    Orphaned,
     /// Nothing would create it again.
     WithoutController,
     /// Its data would be lost.
@@ -212,7 +214,10 @@ fn treat(pod: &Pod, games: &OwningGames, before: Option<&BTreeSet<String>>) -> (
         });
         return (treatment, objection.into_iter().collect());
     }
-    let lost = controller.is_none().then_some(Objection::WithoutController);
+    let lost = controller.is_none().then(|| match facts.guard_label() {
+        None => Objection::WithoutController,
+        Some(_) => Objection::Orphaned,
+    });
     let storage = has_local_storage(pod).then_some(Objection::LocalStorage);
     (Treatment::Evict, lost.into_iter().chain(storage).collect())
 }
@@ -226,7 +231,7 @@ fn has_local_storage(pod: &Pod) -> bool {
 impl Objection {
     fn is_permitted(&self, permits: Permits) -> bool {
         match self {
-            Self::Unguarded { .. } => permits.evict_unguarded,
+            Self::Unguarded { .. } | Self::Orphaned => permits.evict_unguarded,
             Self::WithoutController => permits.force,
             Self::LocalStorage => permits.delete_emptydir_data,
         }
@@ -238,6 +243,11 @@ impl Objection {
             Self::Unguarded { game, because } => format!(
                 "{count} of GameDeployment {game}: {because}; or evict them with --evict-unguarded, which disconnects \
                  their players: {names}"
+            ),
+            Self::Orphaned => format!(
+                "{count} whose GameDeployment no longer owns {them}, so no hook would run; apply it again, so that it \
+                 adopts {them}; or evict {them} with --evict-unguarded, which disconnects players: {names}",
+                them = if pods.len() == 1 { "it" } else { "them" }
             ),
             Self::WithoutController => format!(
                 "{count} without a controller, which nothing would create again; evict them with --force: {names}"

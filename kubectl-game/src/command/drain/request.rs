@@ -44,8 +44,12 @@ pub(super) fn record(
             )));
         }
     };
-    requests.drop_expired(now, valid_for);
-    let recorded = requests.record(requester, RemovalType::Manual, now);
+    let record = |requests: &mut RemovalRequests| requests.record(requester, RemovalType::Manual, now);
+    // By the clock of this machine, so only if there is no room otherwise.
+    let recorded = record(&mut requests).or_else(|_| {
+        requests.drop_expired(now, valid_for);
+        record(&mut requests)
+    });
     recorded.map_err(|too_many| Failure::Refused(too_many.to_string()))?;
     Ok(annotate(Some(requests.text())))
 }
@@ -143,7 +147,12 @@ mod tests {
         ]);
         assert_eq!(recorded(&both), [jane.clone(), joe]);
         let late = requested(&[("joe", RemovalType::Eviction, 900)]);
-        assert_eq!(recorded(&late), [jane]);
+        assert_eq!(
+            recorded(&late),
+            [("joe".to_owned(), RemovalType::Eviction), jane.clone()]
+        );
+        let full = ["a", "b", "c", "d", "e", "f", "g", "h"].map(|user| (user, RemovalType::Eviction, 900));
+        assert_eq!(recorded(&requested(&full)), [jane]);
     }
 
     #[test]

@@ -13,15 +13,20 @@ use tokio::time::{Instant, sleep};
 
 use super::plan::{Permits, Plan, PlannedPod, depends_on_game};
 use super::progress::{PodState, Progress, Step, next_step};
-use super::request;
 use super::workload::{OwningGame, OwningGames, game_of};
+use super::{is_cordoned, request};
 use crate::cluster::{ClusterConnection, Eviction, Failure, ListResult};
 use crate::command::skip::check_same;
 use crate::command::{complain, print_lines};
 use crate::draw::text::clean;
 
 /// Time between two looks at the node.
-const POLL: Duration = Duration::from_secs(1);
+const POLL: Duration = Duration::from_secs(2);
+/// Time after which a look is abandoned: a connection may have been lost silently.
+const LOOK_TIMEOUT: Duration = Duration::from_mins(2);
+/// Number of looks, one after the other, that must find no pod. The scheduler may place one more pod on a node that
+/// was cordoned a moment ago.
+const EMPTY_LOOKS: usize = 2;
 /// Time after which a denied eviction is repeated, as by `kubectl drain`.
 const DENIED: Duration = Duration::from_secs(5);
 
@@ -99,10 +104,18 @@ impl Drainer<'_> {
         let mut before: Option<BTreeSet<String>> = None;
         let mut denied = BTreeMap::new();
         let mut trouble = None;
+        let mut empty_looks = 0;
         loop {
-            match self.look(before.as_ref(), progress, &mut denied).await {
-                Ok(plan) if plan.leaving().next().is_none() => return Ok(plan.skipped()),
+            let look = self.look(before.as_ref(), progress, &mut denied);
+            let look = tokio::time::timeout(LOOK_TIMEOUT, look).await;
+            let seconds = LOOK_TIMEOUT.as_secs();
+            match look.unwrap_or_else(|_| Err(Failure::Other(format!("no response within {seconds}s")))) {
                 Ok(plan) => {
+                    let is_empty = plan.leaving().next().is_none();
+                    empty_looks = if is_empty { empty_looks + 1 } else { 0 };
+                    if empty_looks >= EMPTY_LOOKS {
+                        return Ok(plan.skipped());
+                    }
                     before.get_or_insert_with(|| plan.uids());
                     trouble = None;
                 }
@@ -126,9 +139,19 @@ impl Drainer<'_> {
         progress: &mut Progress,
         denied: &mut BTreeMap<String, Instant>,
     ) -> Result<Plan, Failure> {
+        let node = self.node;
+        match self.cluster.node(node).await {
+            Ok(found) if !is_cordoned(&found) => {
+                return Err(Failure::Refused(format!(
+                    "node/{node} has been uncordoned, so the drain has stopped"
+                )));
+            }
+            // Its pods may still exist for a while.
+            Ok(_) | Err(Failure::NotFound(_)) => {}
+            Err(failure) => return Err(failure),
+        }
         let (plan, games) = self.survey(before).await?;
         show(progress.take(&plan));
-        let node = self.node;
         self.check(&plan, &format!("the drain of node/{node} has stopped"))?;
         for pod in plan.leaving() {
             let now = Instant::now();

@@ -75,8 +75,10 @@ fn has_to_leave(pod: &api::Pod, taint: &Taint, at: Timestamp) -> bool {
     match tolerance(pod, &taint.key) {
         Tolerance::Never => true,
         Tolerance::For(time) => {
-            let created = pod.metadata.creation_timestamp.as_ref().unwrap().0;
-            taint.added.is_some_and(|added| added.max(created) + time <= at)
+            let status = pod.status.as_ref();
+            let started = status.and_then(|status| status.start_time.as_ref());
+            let started = started.or(pod.metadata.creation_timestamp.as_ref()).unwrap().0;
+            taint.added.is_some_and(|added| added.max(started) + time <= at)
         }
         Tolerance::Always => false,
     }

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::Toleration;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
+use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
 
 use super::*;
 use crate::command::drain::workload::OwningGame;
@@ -55,6 +56,12 @@ fn with_empty_dir(mut pod: Pod) -> Pod {
 pub(in crate::command::drain) fn terminating(mut pod: Pod) -> Pod {
     let at = k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(samples::now());
     pod.metadata.deletion_timestamp = Some(at);
+    pod
+}
+
+fn labelled(mut pod: Pod) -> Pod {
+    let label = (REMOVAL_GUARD.to_owned(), REMOVAL_GUARD_ASK.to_owned());
+    pod.metadata.labels.get_or_insert_default().extend([label]);
     pod
 }
 
@@ -148,6 +155,13 @@ fn pods_are_treated_as_by_kubectl_drain_except_for_those_of_game_deployments() {
             vec!["--delete-emptydir-data"],
         ),
         (pod("p", Value::Null), &ask, Evict, vec!["--force"]),
+        // A GameDeployment may adopt it.
+        (
+            labelled(pod("p", Value::Null)),
+            &ask,
+            Evict,
+            vec!["--evict-unguarded"],
+        ),
         (
             with_empty_dir(pod("p", Value::Null)),
             &ask,
