@@ -17,8 +17,8 @@ use shared_api::names::GROUP;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_GUARDED_CAUSE, REMOVAL_REQUESTED};
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{
-    DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequest, RemovalRequests, RemovalType,
-    TAINT_CONTROLLERS, TooManyRequests,
+    DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequests, RemovalType, TAINT_CONTROLLERS,
+    TooManyRequests,
 };
 
 use crate::review::{AdmissionDecision, AdmissionRequest, DenialCause};
@@ -30,9 +30,6 @@ pub mod namespace;
 pub mod recent;
 pub mod record;
 
-/// The repetition of a request is recorded only after this part of its validity. A drain repeats its evictions every
-/// 5 s.
-const RENEWED_AFTER: i32 = 4;
 /// Time for which the requests of [`TAINT_CONTROLLERS`] are valid.
 const VALID_FOR_TAINTS: SignedDuration = SignedDuration::from_hours(24);
 /// Cause of the denial of an update that removes the label [`REMOVAL_GUARD`].
@@ -491,11 +488,13 @@ impl Removal {
         now: Timestamp,
         valid_for: SignedDuration,
     ) -> Result<Option<String>, Recording> {
-        let mut requests = to_extend(pod)?;
+        let newer =
+            |newer: InvalidRequests| Recording::Failed(format!("annotation {REMOVAL_REQUESTED} {newer}"));
+        let mut requests = RemovalRequests::to_extend(pod.requests()).map_err(newer)?;
         requests.drop_expired(now, valid_for);
         let validity = self.validity(valid_for);
         let known = requests.of(&self.requester);
-        if known.is_some_and(|known| !is_due(known, now, validity)) {
+        if known.is_some_and(|known| !known.is_repetition_due(now, validity)) {
             return Ok(None);
         }
         let recorded = if self.is_by_taint_controller() {
@@ -564,29 +563,6 @@ impl Removal {
             }
         }
     }
-}
-
-/// Returns the requests of a pod to which one is added. An annotation that cannot be parsed is replaced, but one of a
-/// newer version is not.
-fn to_extend(pod: &GuardedPod) -> Result<RemovalRequests, Recording> {
-    let Some(text) = pod.requests() else {
-        return Ok(RemovalRequests::default());
-    };
-    match RemovalRequests::parse(text) {
-        Ok(requests) => Ok(requests),
-        Err(InvalidRequests::TooLong(_) | InvalidRequests::Form(_) | InvalidRequests::Time(_)) => {
-            Ok(RemovalRequests::default())
-        }
-        Err(newer @ InvalidRequests::Version(_)) => Err(Recording::Failed(format!(
-            "annotation {REMOVAL_REQUESTED} {newer}"
-        ))),
-    }
-}
-
-/// Returns whether the repetition of a request is recorded.
-fn is_due(known: &RemovalRequest, now: Timestamp, validity: SignedDuration) -> bool {
-    let last = known.renew_time.unwrap_or(known.request_time).timestamp();
-    now.duration_since(last) >= validity / RENEWED_AFTER
 }
 
 /// Formats a duration in hours, minutes or seconds: the largest unit that divides it, from two units on.

@@ -20,6 +20,8 @@ use crate::time::Time;
 const VERSION: u32 = 1;
 /// Seconds for which a request is valid after its last repetition, unless `requestExpirationSeconds` is set.
 pub const DEFAULT_EXPIRATION_SECONDS: i32 = 900;
+/// The repetition of a request is recorded only after this part of its validity.
+const RENEWED_AFTER: i32 = 4;
 /// Maximum number of requests for a pod.
 pub const MAX_REQUESTS: usize = 8;
 /// Maximum length of the annotation in bytes.
@@ -129,6 +131,13 @@ impl RemovalRequest {
         self.renew_time.unwrap_or(self.request_time)
     }
 
+    /// Returns whether a repetition of the request must be recorded: only after a part of its validity, because a drain
+    /// repeats its evictions every 5 s.
+    pub fn is_repetition_due(&self, now: Timestamp, valid_for: SignedDuration) -> bool {
+        let last = self.last_repetition().timestamp();
+        now.duration_since(last) >= valid_for / RENEWED_AFTER
+    }
+
     fn times(&self) -> impl Iterator<Item = Time> {
         let others = [self.renew_time, self.expiration_time];
         std::iter::once(self.request_time).chain(others.into_iter().flatten())
@@ -196,6 +205,24 @@ impl RemovalRequests {
         Ok(read)
     }
 
+    /// Parses the annotation in order to add a request. An annotation that cannot be parsed has no effect and is
+    /// replaced, but one of a newer version is not.
+    pub fn to_extend(text: Option<&str>) -> Result<Self, InvalidRequests> {
+        match text.map(Self::parse) {
+            None
+            | Some(Err(InvalidRequests::TooLong(_) | InvalidRequests::Form(_) | InvalidRequests::Time(_))) => {
+                Ok(Self::default())
+            }
+            Some(Ok(requests)) => Ok(requests),
+            Some(Err(newer @ InvalidRequests::Version(_))) => Err(newer),
+        }
+    }
+
+    /// Formats the annotation; `None` without requests.
+    pub fn annotation(&self) -> Option<String> {
+        (!self.is_empty()).then(|| self.text())
+    }
+
     /// Formats the annotation.
     pub fn text(&self) -> String {
         let text = Text {
@@ -222,9 +249,14 @@ impl RemovalRequests {
         self.0.iter().find(|request| request.requester == requester)
     }
 
+    /// Keeps only the requests that fulfil a condition.
+    pub fn retain(&mut self, is_kept: impl FnMut(&RemovalRequest) -> bool) {
+        self.0.retain(is_kept);
+    }
+
     /// Drops the requests that have expired.
     pub fn drop_expired(&mut self, now: Timestamp, valid_for: SignedDuration) {
-        self.0.retain(|request| request.expires(valid_for) > now);
+        self.retain(|request| request.expires(valid_for) > now);
     }
 
     /// Records a request, or the repetition of one: the time of the first request stays.

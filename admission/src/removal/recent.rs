@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use jiff::{SignedDuration, Timestamp};
 use shared_api::removal_request::{MAX_REQUESTER_BYTES, RemovalRequests};
 
-use super::{GuardedPod, Keeping, Recording, Removal, is_due};
+use super::{GuardedPod, Keeping, Recording, Removal};
 
 /// Time after which a denial depends on lookups again.
 pub(super) const RECENT: SignedDuration = SignedDuration::from_secs(15);
@@ -83,7 +83,7 @@ impl RecentDenials {
             Keeping::Recorded(validity) => {
                 let requests = RemovalRequests::parse(pod.requests()?).ok()?;
                 let known = requests.of(&removal.requester)?;
-                if removal.is_dry_run || is_due(known, now, validity) {
+                if removal.is_dry_run || known.is_repetition_due(now, validity) {
                     return None;
                 }
                 Some(Repetition {

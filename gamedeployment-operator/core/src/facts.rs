@@ -1,6 +1,6 @@
 //! Facts that a decision uses: the workload, its revisions, and everything known about each of its pods.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
@@ -10,6 +10,7 @@ use crate::dry_run::RecreationBlock;
 use crate::gate::{Intent, NODE_GONE_AFTER, Run};
 use crate::history::History;
 use crate::hook_kind::HookKind;
+use crate::plan::Action;
 use crate::pod::Pod;
 use crate::progress::{InPlacePhase, in_place_phase};
 use crate::rank::Rank;
@@ -209,6 +210,21 @@ impl<'a> Facts<'a> {
             approved,
             recreation_block,
         }
+    }
+
+    /// Returns the pods that fulfil a condition and to which these actions write nothing: two writes to a pod cannot have
+    /// the same resource version as a precondition.
+    pub fn unwritten(
+        &self,
+        planned: &[Action],
+        is_wanted: impl Fn(&PodFacts<'a>) -> bool,
+    ) -> Vec<&PodFacts<'a>> {
+        let mut pods: Vec<&PodFacts<'a>> = self.pods.iter().filter(|pod| is_wanted(pod)).collect();
+        if !pods.is_empty() {
+            let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
+            pods.retain(|pod| !written.contains(pod.pod.name.as_str()));
+        }
+        pods
     }
 
     /// Pods at old revisions.

@@ -1,8 +1,6 @@
 //! Check of the removal guard. The policy `Ask` keeps pods only where the guard is in effect. To check that it is, the
 //! operator sends a dry run that removes the guard's label from a pod, which the guard must deny.
 
-use std::collections::BTreeSet;
-
 use crate::facts::{Facts, PodFacts};
 use crate::gate::PodRef;
 use crate::hook_kind::HookKind;
@@ -49,12 +47,12 @@ pub fn plan(facts: &Facts<'_>, planned: &[Action]) -> PlannedCheck {
     if !is_expected(facts.workload) {
         return PlannedCheck::Unneeded;
     }
-    let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
-    let labelled = facts.pods.iter().filter(|pod| {
-        let pod_name = pod.pod.name.as_str();
-        !pod.unread && is_labelled(pod) && !written.contains(pod_name)
-    });
-    let pods: Vec<PodRef> = labelled.take(MAX_PODS).map(|pod| PodRef::of(pod.pod)).collect();
+    let labelled = facts.unwritten(planned, |pod| !pod.unread && is_labelled(pod));
+    let pods: Vec<PodRef> = labelled
+        .into_iter()
+        .take(MAX_PODS)
+        .map(|pod| PodRef::of(pod.pod))
+        .collect();
     if pods.is_empty() {
         PlannedCheck::Postponed
     } else {

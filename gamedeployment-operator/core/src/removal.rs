@@ -1,8 +1,6 @@
 //! Removal requests of pods. A pod with a valid request is deleted and replaced like a pod that `podsToDelete` names,
 //! gated by the same hook. Requests of users and components are recorded on the pod; those of the pod's node are not.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
 use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests};
@@ -31,8 +29,8 @@ pub struct Removal {
     pub by_node: Option<NodeRequest>,
     /// Time at which the node will request the removal, because a toleration of the pod ends.
     pub tolerated_until: Option<Timestamp>,
-    /// Whether the annotation contains requests that are withdrawn because of the node: see [`drop_withdrawn`].
-    has_withdrawn: bool,
+    /// The other requests of the annotation, if the node withdraws some: see [`drop_withdrawn`].
+    remaining: Option<RemovalRequests>,
 }
 
 impl Removal {
@@ -55,9 +53,12 @@ impl Removal {
         };
         requests.drop_expired(now, workload.disruption.request_expiration);
         let support = |request: &RemovalRequest| node.map_or(Support::Valid, |node| node.support(request));
-        let has_withdrawn = requests
-            .iter()
-            .any(|request| support(request) == Support::Withdrawn);
+        let is_withdrawn = |request: &RemovalRequest| support(request) == Support::Withdrawn;
+        let remaining = requests.iter().any(is_withdrawn).then(|| {
+            let mut remaining = requests.clone();
+            remaining.retain(|request| !is_withdrawn(request));
+            remaining
+        });
         // In the status, each requester of a pod is listed once.
         let is_listed = |requester: &str| by_node.as_ref().is_some_and(|by| by.requester == requester);
         let is_valid =
@@ -67,7 +68,7 @@ impl Removal {
             invalid,
             by_node,
             tolerated_until,
-            has_withdrawn,
+            remaining,
         };
         removal.needs_attention().then_some(removal)
     }
@@ -79,7 +80,10 @@ impl Removal {
     }
 
     fn needs_attention(&self) -> bool {
-        self.is_requested() || self.invalid.is_some() || self.tolerated_until.is_some() || self.has_withdrawn
+        self.is_requested()
+            || self.invalid.is_some()
+            || self.tolerated_until.is_some()
+            || self.remaining.is_some()
     }
 }
 
@@ -89,16 +93,10 @@ impl Removal {
 pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
     let is_guarded = facts.workload.disruption.policy == DisruptionPolicy::Ask;
     let value = is_guarded.then_some(REMOVAL_GUARD_ASK);
-    let is_wrong = |pod: &&PodFacts<'_>| !pod.unread && pod.pod.guard_label() != value;
-    let wrong: Vec<&PodFacts<'_>> = facts.pods.iter().filter(is_wrong).collect();
-    if wrong.is_empty() {
-        return Vec::new();
-    }
-    let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
-    let free = wrong
-        .into_iter()
-        .filter(|pod| !written.contains(pod.pod.name.as_str()));
-    free.map(|pod| Action::SetGuardLabel(PodRef::of(pod.pod), is_guarded))
+    let wrong = facts.unwritten(planned, |pod| !pod.unread && pod.pod.guard_label() != value);
+    let labels = wrong.into_iter();
+    labels
+        .map(|pod| Action::SetGuardLabel(PodRef::of(pod.pod), is_guarded))
         .collect()
 }
 
@@ -107,39 +105,19 @@ pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
 /// to the next decision.
 #[must_use]
 pub fn drop_withdrawn(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
-    let has_withdrawn = |pod: &&PodFacts<'_>| {
+    let has_withdrawn = |pod: &PodFacts<'_>| {
         let removal = pod.removal.as_deref();
-        !pod.unread && removal.is_some_and(|removal| removal.has_withdrawn)
+        removal.is_some_and(|removal| removal.remaining.is_some())
     };
-    let pods: Vec<&PodFacts<'_>> = facts.pods.iter().filter(has_withdrawn).collect();
-    if pods.is_empty() {
-        return Vec::new();
-    }
-    let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
-    let free = pods
-        .into_iter()
-        .filter(|pod| !written.contains(pod.pod.name.as_str()));
-    free.filter_map(|pod| {
-        let left = remaining(pod.pod, facts)?;
-        let text = (!left.is_empty()).then(|| left.text());
-        Some(Action::WithdrawRequests(PodRef::of(pod.pod), text))
-    })
-    .collect()
-}
-
-/// Returns the requests of a pod that are neither withdrawn nor expired; `None` if that is unknown.
-fn remaining(pod: &Pod, facts: &Facts<'_>) -> Option<RemovalRequests> {
-    let mut requests = RemovalRequests::parse(pod.annotation(REMOVAL_REQUESTED)?).ok()?;
-    requests.drop_expired(facts.now, facts.workload.disruption.request_expiration);
-    let node = PodOnNode::find(pod, facts.view.cluster, facts.now)?;
-    let withdrawn = requests
-        .iter()
-        .filter(|request| node.support(request) == Support::Withdrawn);
-    let withdrawn: Vec<String> = withdrawn.map(|request| request.requester.clone()).collect();
-    for requester in withdrawn {
-        requests.withdraw(&requester);
-    }
-    Some(requests)
+    let pods = facts.unwritten(planned, |pod| !pod.unread && has_withdrawn(pod));
+    let withdraw = |pod: &PodFacts<'_>| {
+        let remaining = pod.removal.as_deref()?.remaining.as_ref()?;
+        Some(Action::WithdrawRequests(
+            PodRef::of(pod.pod),
+            remaining.annotation(),
+        ))
+    };
+    pods.into_iter().filter_map(withdraw).collect()
 }
 
 /// Returns the time at which the next recorded request expires, or a node requests the removal of a pod because a

@@ -127,12 +127,14 @@ fn withdraw(
     if withdrawn.is_empty() {
         return Err(Failure::Refused(nothing(&name, requester, &left, of_node)));
     }
-    let text = (!left.is_empty()).then(|| left.text());
-    Ok((annotate(text), Withdrawal::Requests { withdrawn, left }))
+    Ok((
+        annotate(left.annotation()),
+        Withdrawal::Requests { withdrawn, left },
+    ))
 }
 
 /// Returns the patch that sets the annotation, or removes it.
-fn annotate(text: Option<String>) -> Value {
+pub(super) fn annotate(text: Option<String>) -> Value {
     json!({ "metadata": { "annotations": { REMOVAL_REQUESTED: text } } })
 }
 

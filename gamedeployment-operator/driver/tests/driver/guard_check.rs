@@ -27,6 +27,14 @@ fn guarded(response: Result<bool, RequestError>) -> Server {
     server
 }
 
+/// Adds a pod like the first one, which the watch does not show yet.
+fn with_another_pod(mut server: Server) -> Server {
+    let mut other = server.pods["fleet-a"].clone();
+    (other.name, other.uid) = ("fleet-b".to_owned(), "b".to_owned());
+    server.pods.insert(other.name.clone(), other);
+    server
+}
+
 /// Returns the condition as its status and reason.
 fn condition(server: &Server) -> String {
     let mut conditions = server.fleet.status.iter().flat_map(|status| &status.conditions);
@@ -93,10 +101,7 @@ fn a_check_with_an_outdated_pod_has_no_result_and_is_repeated() {
 
 #[test]
 fn the_next_attempt_uses_another_pod() {
-    let mut server = guarded(Ok(true));
-    let mut other = server.pods["fleet-a"].clone();
-    (other.name, other.uid) = ("fleet-b".to_owned(), "b".to_owned());
-    server.pods.insert(other.name.clone(), other);
+    let mut server = with_another_pod(guarded(Ok(true)));
     server.fleet.spec.replicas = Some(2);
     server.driver = driver_of(Driver::new(false, DriverLimits::default()), server.fleet.clone());
     server.show_all();
@@ -110,10 +115,7 @@ fn the_next_attempt_uses_another_pod() {
 
 #[test]
 fn a_guarded_pod_that_others_delete_causes_a_check() {
-    let mut server = guarded(Ok(true));
-    let mut other = server.pods["fleet-a"].clone();
-    (other.name, other.uid) = ("fleet-b".to_owned(), "b".to_owned());
-    server.pods.insert(other.name.clone(), other);
+    let mut server = with_another_pod(guarded(Ok(true)));
     server.show_all();
     server.play(2, 100);
     assert_eq!(server.checks, [2]);

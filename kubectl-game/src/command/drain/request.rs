@@ -3,14 +3,12 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::Value;
 use shared_api::names::pod::REMOVAL_REQUESTED;
 use shared_api::removal_request::{InvalidRequests, RemovalRequests, RemovalType};
 
 use crate::cluster::Failure;
-
-/// A request is repeated once this part of its validity has passed.
-const RENEWED_AFTER: i32 = 4;
+use crate::command::keep::annotate;
 
 /// Returns whether the request of a user must be recorded, or repeated.
 pub(super) fn is_due(pod: &Pod, requester: &str, valid_for: SignedDuration, now: Timestamp) -> bool {
@@ -18,10 +16,9 @@ pub(super) fn is_due(pod: &Pod, requester: &str, valid_for: SignedDuration, now:
         return true;
     };
     requests.of(requester).is_none_or(|known| {
-        let last = known.last_repetition().timestamp();
         known.type_ != RemovalType::Manual
             || known.expires(valid_for) <= now
-            || now.duration_since(last) >= valid_for / RENEWED_AFTER
+            || known.is_repetition_due(now, valid_for)
     })
 }
 
@@ -32,18 +29,12 @@ pub(super) fn record(
     valid_for: SignedDuration,
     now: Timestamp,
 ) -> Result<Value, Failure> {
-    let mut requests = match parsed(pod).transpose() {
-        Ok(requests) => requests.unwrap_or_default(),
-        // It has no effect, and is replaced.
-        Err(InvalidRequests::TooLong(_) | InvalidRequests::Form(_) | InvalidRequests::Time(_)) => {
-            RemovalRequests::default()
-        }
-        Err(newer @ InvalidRequests::Version(_)) => {
-            return Err(Failure::Refused(format!(
-                "annotation {REMOVAL_REQUESTED} {newer}; install the version of kubectl game that matches the operator"
-            )));
-        }
-    };
+    let text = pod.annotations().get(REMOVAL_REQUESTED).map(String::as_str);
+    let mut requests = RemovalRequests::to_extend(text).map_err(|newer| {
+        Failure::Refused(format!(
+            "annotation {REMOVAL_REQUESTED} {newer}; install the version of kubectl game that matches the operator"
+        ))
+    })?;
     let record = |requests: &mut RemovalRequests| requests.record(requester, RemovalType::Manual, now);
     // By the clock of this machine, so only if there is no room otherwise.
     let recorded = record(&mut requests).or_else(|_| {
@@ -70,8 +61,7 @@ pub(super) fn withdraw(pod: &Pod, requester: &str) -> Option<(Value, RemovalRequ
     }
     let mut requests = parsed(pod)?.ok()?;
     requests.withdraw(requester);
-    let text = (!requests.is_empty()).then(|| requests.text());
-    Some((annotate(text), requests))
+    Some((annotate(requests.annotation()), requests))
 }
 
 fn parsed(pod: &Pod) -> Option<Result<RemovalRequests, InvalidRequests>> {
@@ -79,13 +69,10 @@ fn parsed(pod: &Pod) -> Option<Result<RemovalRequests, InvalidRequests>> {
     Some(RemovalRequests::parse(text))
 }
 
-/// Returns the patch that sets the annotation, or removes it.
-fn annotate(text: Option<String>) -> Value {
-    json!({ "metadata": { "annotations": { REMOVAL_REQUESTED: text } } })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::view::samples::{self, now, removal_requests};
 
