@@ -123,8 +123,8 @@ pub struct Disruption {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 60, max = 86_400))]
     pub request_expiration_seconds: Option<i32>,
-    /// Effect of a cordon of a pod's node. `Ask`: as long as the node is cordoned, or has a taint by which an
-    /// autoscaler announces its removal, it requests the removal of its pods; each is deleted and replaced once its
+    /// Effect of a cordon of a pod's node. `Ask`: as long as the node is cordoned, or has a taint that an
+    /// autoscaler sets before it removes a node, it requests the removal of its pods; each is deleted and replaced once its
     /// `PreDelete` hook has succeeded. `Ignore`: a cordon has no effect on running pods. The field has no effect
     /// unless the policy is `Ask`. Defaults to `Ignore`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -27,8 +27,8 @@ pub enum Node {
     Absent(SignedDuration),
 }
 
-/// Keys of the taints by which autoscalers announce the removal of a node: Cluster Autoscaler, Karpenter, and older
-/// versions of Karpenter.
+/// Keys of the taints that autoscalers set before they remove a node: Cluster Autoscaler, Karpenter, and older versions
+/// of Karpenter.
 pub const REMOVAL_TAINTS: [&str; 3] = [
     "ToBeDeletedByClusterAutoscaler",
     "karpenter.sh/disrupted",
@@ -38,8 +38,8 @@ pub const REMOVAL_TAINTS: [&str; 3] = [
 /// State of a node that decides whether its pods must leave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeDisruption<'a> {
-    /// Whether the node is cordoned, or has a taint by which an autoscaler announces its removal.
-    pub is_announced: bool,
+    /// Whether the node has a cordon or one of the [`REMOVAL_TAINTS`].
+    pub is_cordoned: bool,
     /// Time since which neither has been the case; `None` if it is, or if this process has not seen that change.
     pub schedulable_since: Option<Timestamp>,
     /// Its taints with the effect `NoExecute`.

@@ -170,7 +170,7 @@ pub(crate) struct FakeCluster {
 /// The node `node`, on which all pods run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FakeNode {
-    pub(crate) is_announced: bool,
+    pub(crate) is_cordoned: bool,
     pub(crate) schedulable_since: Option<Timestamp>,
     pub(crate) taints: Vec<Taint>,
 }
@@ -255,7 +255,7 @@ impl Cluster for FakeCluster {
     fn node_disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
         let node = self.node.as_ref().filter(|_| name == "node")?;
         Some(NodeDisruption {
-            is_announced: node.is_announced,
+            is_cordoned: node.is_cordoned,
             schedulable_since: node.schedulable_since,
             taints: &node.taints,
         })

@@ -160,8 +160,8 @@ pub struct NodeFacts {
     pub ready_since: Option<Timestamp>,
     /// Deletion cost of pods on it.
     pub cost: Option<f64>,
-    /// Whether it is cordoned, or has a taint by which an autoscaler announces its removal.
-    pub is_announced: bool,
+    /// Whether it has a cordon or one of the [`REMOVAL_TAINTS`](gamedeployment_core::cluster::REMOVAL_TAINTS).
+    pub is_cordoned: bool,
     /// Its taints with the effect `NoExecute`.
     pub taints: Vec<Taint>,
     /// Whether the node cannot be parsed. Its earlier cordon and taints then stay.

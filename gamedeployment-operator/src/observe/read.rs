@@ -97,14 +97,14 @@ pub(crate) fn node(read: Result<api::Node, InvalidObject>) -> NodeFacts {
         .flatten();
     let ready = conditions.find(|condition| condition.type_ == "Ready" && condition.status == "True");
     let spec = node.spec.as_ref();
-    let is_cordoned = spec.is_some_and(|spec| spec.unschedulable == Some(true));
+    let is_unschedulable = spec.is_some_and(|spec| spec.unschedulable == Some(true));
     let taints = spec.and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
     let mut keys = taints.iter().map(|taint| taint.key.as_str());
     let no_execute = taints.iter().filter(|taint| taint.effect == "NoExecute");
     NodeFacts {
         ready_since: ready.and_then(|condition| Some(condition.last_transition_time.as_ref()?.0)),
         cost: cost.and_then(|text| text.trim().parse().ok()),
-        is_announced: is_cordoned || keys.any(|key| REMOVAL_TAINTS.contains(&key)),
+        is_cordoned: is_unschedulable || keys.any(|key| REMOVAL_TAINTS.contains(&key)),
         taints: no_execute.map(taint).collect(),
         is_unreadable: false,
     }
@@ -187,10 +187,10 @@ mod tests {
     }
 
     #[test]
-    fn a_cordon_and_the_taints_of_autoscalers_announce_a_removal() {
-        let announces = |spec: &serde_json::Value| {
+    fn the_taints_of_autoscalers_count_as_a_cordon() {
+        let is_cordoned = |spec: &serde_json::Value| {
             let node = json!({ "metadata": { "name": "node" }, "spec": spec });
-            super::node(Ok(serde_json::from_value(node).unwrap())).is_announced
+            super::node(Ok(serde_json::from_value(node).unwrap())).is_cordoned
         };
         let tainted = |key: &str, effect: &str| json!({ "taints": [{ "key": key, "effect": effect }] });
         for spec in [
@@ -199,7 +199,7 @@ mod tests {
             tainted("karpenter.sh/disrupted", "NoSchedule"),
             tainted("karpenter.sh/disruption", "NoExecute"),
         ] {
-            assert!(announces(&spec), "{spec}");
+            assert!(is_cordoned(&spec), "{spec}");
         }
         for spec in [
             json!({}),
@@ -207,7 +207,7 @@ mod tests {
             tainted("DeletionCandidateOfClusterAutoscaler", "PreferNoSchedule"),
             tainted("example.com/gpu", "NoExecute"),
         ] {
-            assert!(!announces(&spec), "{spec}");
+            assert!(!is_cordoned(&spec), "{spec}");
         }
     }
 

@@ -110,9 +110,9 @@ pub struct NodeObject {
     pub ready: bool,
     /// Time of that condition's last transition.
     pub transition: Timestamp,
-    /// Whether it is cordoned.
+    /// Cordon.
     pub cordoned: bool,
-    /// Whether it has the taint by which an autoscaler announces its removal.
+    /// Taint of an autoscaler that removes the node next.
     pub doomed: bool,
     /// Taints with the effect `NoExecute`, by key, and the time at which each was added, if its client set that.
     pub taints: BTreeMap<&'static str, Option<Timestamp>>,
@@ -136,20 +136,20 @@ impl NodeObject {
         NodeFacts {
             ready_since: self.ready.then_some(self.transition),
             cost: None,
-            is_announced: self.is_announced(),
+            is_cordoned: self.is_cordoned(),
             taints: self.taints.iter().map(taint).collect(),
             is_unreadable: false,
         }
     }
 
-    /// Whether it is cordoned, or an autoscaler has announced its removal.
-    pub fn is_announced(&self) -> bool {
+    /// Returns whether the node has a cordon, or the taint of an autoscaler.
+    pub fn is_cordoned(&self) -> bool {
         self.cordoned || self.doomed
     }
 
-    /// Whether it is neither announced nor tainted.
+    /// Returns whether the node has neither a cordon nor a taint.
     pub fn is_free(&self) -> bool {
-        !self.is_announced() && self.taints.is_empty()
+        !self.is_cordoned() && self.taints.is_empty()
     }
 }
 

@@ -44,6 +44,6 @@ pub fn tolerates_all(pod: &api::Pod) -> bool {
 pub fn accepts(node: &NodeObject, pod: &api::Pod) -> bool {
     let mut keys = node.taints.keys();
     node.ready
-        && (!node.is_announced() || tolerates_all(pod))
+        && (!node.is_cordoned() || tolerates_all(pod))
         && keys.all(|key| tolerance(pod, key) == Tolerance::Always)
 }

@@ -78,7 +78,7 @@ impl<'a> PodOnNode<'a> {
         if self.taints.evicts {
             return Some(request(NodeRequestType::Taint, self.taints.since));
         }
-        let must_leave = self.disruption.is_announced && !self.may_return;
+        let must_leave = self.disruption.is_cordoned && !self.may_return;
         match on_cordon {
             OnCordon::Ask if must_leave => Some(request(NodeRequestType::Cordon, None)),
             OnCordon::Ask | OnCordon::Ignore => None,

@@ -274,7 +274,7 @@ fn tainted(taints: &[Taint]) -> FakeNode {
 
 fn cordoned() -> FakeNode {
     FakeNode {
-        is_announced: true,
+        is_cordoned: true,
         ..FakeNode::default()
     }
 }

@@ -61,7 +61,7 @@ impl Nodes {
     pub(super) fn disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
         let node = self.shown.get(name)?;
         Some(NodeDisruption {
-            is_announced: node.facts.is_announced,
+            is_cordoned: node.facts.is_cordoned,
             schedulable_since: node.schedulable_since,
             taints: &node.facts.taints,
         })
@@ -168,7 +168,7 @@ impl ShownNode {
     /// Takes over from the node as shown before when its transition to Ready became known, and when its cordon ended.
     fn new(mut facts: NodeFacts, known: Option<&Self>, now: Now) -> Self {
         if let Some(known) = known.filter(|_| facts.is_unreadable) {
-            facts.is_announced = known.facts.is_announced;
+            facts.is_cordoned = known.facts.is_cordoned;
             facts.taints.clone_from(&known.facts.taints);
         }
         let ready_known = match known {
@@ -181,12 +181,12 @@ impl ShownNode {
             }
         };
         let schedulable_since = match known {
-            Some(known) if known.facts.is_announced => Some(now.wall),
+            Some(known) if known.facts.is_cordoned => Some(now.wall),
             Some(known) => known.schedulable_since,
             None => None,
         };
         Self {
-            schedulable_since: schedulable_since.filter(|_| !facts.is_announced),
+            schedulable_since: schedulable_since.filter(|_| !facts.is_cordoned),
             facts,
             ready_known,
         }
@@ -197,7 +197,7 @@ impl ShownNode {
         let known = &self.facts;
         known.ready_since.is_some() != new.ready_since.is_some()
             || known.cost != new.cost
-            || !new.is_unreadable && (known.is_announced, &known.taints) != (new.is_announced, &new.taints)
+            || !new.is_unreadable && (known.is_cordoned, &known.taints) != (new.is_cordoned, &new.taints)
     }
 
     /// Returns the state of a node whose condition Ready is True.
@@ -402,7 +402,7 @@ mod tests {
 
     fn cordoned() -> NodeFacts {
         NodeFacts {
-            is_announced: true,
+            is_cordoned: true,
             ..ready()
         }
     }
@@ -418,7 +418,7 @@ mod tests {
         let disruption = nodes.disruption("one").unwrap();
         let since = disruption.schedulable_since;
         let second = since.map(|since| since.duration_since(start()).as_secs());
-        (disruption.is_announced, second)
+        (disruption.is_cordoned, second)
     }
 
     #[test]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 #[derive(Debug, Clone)]
 pub struct KnownNode {
     pub facts: NodeFacts,
-    /// Time at which the process saw the end of its last announcement: that it is cordoned, or about to be removed.
-    /// `None` while it is announced, and if the process has not seen such an end.
+    /// Time at which the process saw the end of its last cordon, or of an autoscaler's taint. `None` while it has one, and
+    /// if the process has not seen such an end.
     pub released: Option<Timestamp>,
 }
 
@@ -35,8 +35,8 @@ impl KnownNodes {
                 self.listed.insert(name.clone());
                 let before = self.shown.get(name);
                 let released = match before {
-                    _ if facts.is_announced => None,
-                    Some(before) if before.facts.is_announced => Some(now),
+                    _ if facts.is_cordoned => None,
+                    Some(before) if before.facts.is_cordoned => Some(now),
                     Some(before) => before.released,
                     None => None,
                 };

@@ -104,7 +104,7 @@ fn request_of_node(
     }
     let disruption = spec.disruption.as_ref();
     let asks = disruption.is_some_and(|disruption| disruption.on_cordon.as_deref() == Some("Ask"));
-    (asks && node.facts.is_announced && !tolerates_all(pod)).then(|| request("Cordon", None))
+    (asks && node.facts.is_cordoned && !tolerates_all(pod)).then(|| request("Cordon", None))
 }
 
 /// Whether the cause of a recorded request still exists, as far as the node shows. A deletion because of a taint ends
