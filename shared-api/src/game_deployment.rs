@@ -105,6 +105,27 @@ pub struct ScaleStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub create_batch: Option<IntOrString>,
+    /// Selection of pods to delete. `Ranked`: the first pods in deletion order, whether idle or not. `FirstIdle`: the
+    /// pods whose `PreDelete` hook succeeds first, while it runs for several pods. The hook of a selected pod runs
+    /// again before the pod is deleted. `FirstIdle` has no effect without a `PreDelete` hook. Defaults to `Ranked`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "selection_policy_schema")]
+    pub selection_policy: Option<String>,
+    /// Options of the selection policy `FirstIdle`. They have no effect with another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_idle: Option<FirstIdle>,
+}
+
+/// Options of the selection policy `FirstIdle`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstIdle {
+    /// Maximum number of candidates, which are pods whose hook runs at the same time to find idle ones; a number, at
+    /// least 1, or a percentage of the existing pods from 1% to 100%, rounded up. There are always at least as many
+    /// candidates as pods that must still be found. Defaults to 100%.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "int_or_percent_schema")]
+    pub candidates: Option<IntOrString>,
 }
 
 /// Handling of removals that the operator has not decided on.
@@ -452,6 +473,24 @@ pub struct GameDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "removal_requests_schema")]
     pub removal_requests: Vec<RemovalRequestStatus>,
+    /// Progress of the search for idle pods to delete. Unset while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_idle: Option<FirstIdleStatus>,
+}
+
+/// Progress of the search for idle pods to delete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FirstIdleStatus {
+    /// Number of candidates: pods whose hook is running only to find out whether they are idle.
+    #[serde(default)]
+    pub candidates: i32,
+    /// Number of surplus pods that are selected for deletion and still exist.
+    #[serde(default)]
+    pub selected: i32,
+    /// Number of further idle pods that must be found.
+    #[serde(default)]
+    pub needed: i32,
 }
 
 /// A valid removal request of a pod.
@@ -740,6 +779,10 @@ fn trigger_type_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 
 fn disruption_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Unguarded", "Ask"] })
+}
+
+fn selection_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Ranked", "FirstIdle"] })
 }
 
 fn on_cordon_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -90,6 +90,8 @@ pub mod hook_kind {
     pub const CANARY: &str = "canary-step";
     /// An attempt of a lifecycle hook.
     pub const LIFECYCLE: &str = "lifecycle-step";
+    /// The hook of a candidate: it only finds out whether the pod is idle.
+    pub const SCOUT: &str = "scout-step";
 
     /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {
@@ -97,6 +99,7 @@ pub mod hook_kind {
             PRE_DELETE => "PreDelete",
             PRE_INPLACE => "PreInplace",
             POST_INPLACE => "PostInplace",
+            SCOUT => "Scout",
             _ => "CanaryStep",
         }
     }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use kube::ResourceExt;
 use serde_json::Value;
 
-use crate::{crates_drawing, gate_page, manifests, reference};
+use crate::{crates_drawing, first_idle, gate_page, manifests, reference};
 
 /// Flags of `gen`.
 #[derive(clap::Args)]
@@ -15,6 +15,11 @@ pub(crate) struct Args {
     /// Write nothing; fail if a file is outdated
     #[arg(long)]
     check: bool,
+}
+
+/// Writes all generated files that are outdated.
+pub(crate) fn write() -> ExitCode {
+    run(&Args { check: false })
 }
 
 /// Runs the command.
@@ -58,6 +63,7 @@ fn files(root: &Path) -> Result<Vec<(PathBuf, String)>, Box<dyn Error>> {
     files.extend(manifests::files(&files)?);
     files.push((PathBuf::from(gate_page::PATH), gate_page::page()));
     files.push((PathBuf::from(crates_drawing::PATH), crates_drawing::page(root)?));
+    files.extend(first_idle::files(root)?);
     let (path, text) = kubectl_game::page();
     files.push((PathBuf::from(path), text));
     files.extend(reference::pages(&files)?);

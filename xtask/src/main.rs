@@ -8,7 +8,7 @@
 //! | `node-test` | pods of a real node: containerd, runc, the kubelet; needs root |
 //! | `image` | the operators as container images in one file, without a container engine |
 //! | `in-cluster` | the chart and the images on a real node: the demo while leaders are killed; needs root |
-//! | `pictures` | generates the documents' pictures from real runs: a drain, the dashboards |
+//! | `pictures` | generates the documents' pictures from real runs: a drain, the dashboards, and a model of scale-downs |
 //! | `gen [--check]` | generates files from code |
 //! | `mutants` | seeds bugs one at a time, and checks that the test suite finds each |
 //! | `parity DIR` | compares our languages with tables of results of the Go libraries |
@@ -19,6 +19,7 @@ mod bench;
 mod crates_drawing;
 mod demo;
 mod enclosed;
+mod first_idle;
 mod gate_page;
 mod generate;
 mod image;

@@ -1,10 +1,13 @@
 //! `cargo xtask pictures`: generates the files in `docs/pictures` and the screens of `docs/screens.md` from real runs.
 //!
-//! The runs and their checks are test suites, which write the pictures on request.
+//! The runs and their checks are test suites, which write the pictures on request. The picture of `FirstIdle` is of
+//! a model, whose results are recorded: `cargo xtask gen` draws it from them.
 
 use std::process::ExitCode;
 
 use test_kit::assets;
+
+use crate::{bench, generate};
 
 /// Runs the suites and generates the pictures.
 #[derive(clap::Args)]
@@ -41,5 +44,9 @@ pub(crate) fn run(_: &Args) -> ExitCode {
             }
         }
     }
-    ExitCode::SUCCESS
+    if let Err(error) = bench::first_idle::record() {
+        eprintln!("error: {error}");
+        return ExitCode::FAILURE;
+    }
+    generate::write()
 }

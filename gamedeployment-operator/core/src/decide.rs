@@ -17,6 +17,7 @@ use crate::deletion;
 use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
+use crate::first_idle;
 use crate::gate::Gate;
 use crate::grant;
 use crate::guard_check;
@@ -166,7 +167,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
 
     let view = facts.view;
     let gate = Gate::new(facts.workload, view.cluster, view.runs, view.pods, facts.now);
-    let selected = scale_down::select(facts, diff);
+    let (selected, search) = scale_down::select(facts, &gate, diff);
     let open = lifecycle
         .open
         .map(|open| open.saturating_sub(diff.create_updated));
@@ -175,6 +176,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     } else {
         counts.to_keep_old()
     };
+    // Surplus pods that are not selected yet are not updated.
+    let to_keep_old = to_keep_old + search.as_ref().map_or(0, |search| search.needed_old);
     let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, to_keep_old, open);
 
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
@@ -185,7 +188,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
 
     let assessed = grant::assess(facts, &gate, selected);
     let confirming = confirmations.iter().filter(|confirmation| confirmation.available);
-    let granted = grant::grant(facts, assessed, confirming.count());
+    let needed = search.as_ref().map_or(0, |search| search.needed);
+    let granted = grant::grant(facts, assessed, confirming.count() + needed);
     let (pods, taken) = steps::next_steps(facts, granted);
     plan.add(taken);
 
@@ -199,6 +203,8 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         .flatten();
     plan.add(created);
     plan.actions.extend(tried);
+    let (scouts, scouting) = first_idle::plan_scouts(facts, search, &pods);
+    plan.add(scouting);
     if view.write_errors.is_some() {
         let granted = pods.iter().filter(|pod| pod.granted);
         plan.granted = granted.map(|pod| pod.facts.pod.name.clone()).collect();
@@ -212,6 +218,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         recreate,
         counts,
         update_blockers,
+        scouts,
         confirmations,
         without_index,
         delayed,

@@ -153,7 +153,7 @@ impl<'a> Facts<'a> {
     ) -> Self {
         // Computed first so that pods whose hook succeeded rank early.
         let mut approved: BTreeMap<&'a str, Vec<&'a Run>> = BTreeMap::new();
-        let succeeded = |run: &&&Run| run.is_measured_success() && !run.terminating;
+        let succeeded = |run: &&&Run| run.is_measured_success() && !run.terminating && run.scout.is_none();
         for run in view.runs.iter().filter(succeeded) {
             if let Some(pod) = run.pod_uid.as_deref() {
                 approved.entry(pod).or_default().push(run);
@@ -268,7 +268,8 @@ impl<'a> Facts<'a> {
     /// created before these are deleted: otherwise failures would follow one another without end. A run that
     /// is being deleted holds up nothing, because a finalizer may keep it for any time.
     pub fn is_clearing(&self, kind: HookKind) -> bool {
-        let unsuccessful = |run: &&Run| run.kind == Some(kind) && run.is_unsuccessful() && !run.terminating;
+        let unsuccessful =
+            |run: &&Run| run.retried_by() == Some(kind) && run.is_unsuccessful() && !run.terminating;
         self.workload.hook(kind).retry && self.view.runs.iter().any(unsuccessful)
     }
 }

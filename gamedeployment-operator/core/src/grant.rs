@@ -43,14 +43,10 @@ pub fn assess<'a>(
     assessed
 }
 
-/// Distributes the slots. `confirming` available pods wait for their `PostInplace` hook, and each keeps a
-/// slot from the updates.
+/// Distributes the slots. `reserved` available pods are not selected for deletion or update, but each keeps a slot from
+/// the updates: it waits for its `PostInplace` hook, or is a surplus pod that must still be found.
 #[must_use]
-pub fn grant<'a>(
-    facts: &Facts<'_>,
-    assessed: Vec<AssessedPod<'a>>,
-    confirming: usize,
-) -> Vec<GrantedPod<'a>> {
+pub fn grant<'a>(facts: &Facts<'_>, assessed: Vec<AssessedPod<'a>>, reserved: usize) -> Vec<GrantedPod<'a>> {
     let mut slots = DisruptionBudget::new(
         facts.pods.iter().map(|pod| pod.service),
         facts.workload.replicas,
@@ -62,7 +58,7 @@ pub fn grant<'a>(
             pod.granted = slots.take(pod.facts.service);
         }
     }
-    let mut kept = vec![Service::Available; confirming];
+    let mut kept = vec![Service::Available; reserved];
     for turn in [Turn::Surplus, Turn::Named] {
         for lacks in [MissingRequirement::Verdict, MissingRequirement::HookRun] {
             for pod in of(&mut pods, turn, lacks) {

@@ -50,6 +50,7 @@ pub mod digest;
 pub mod dry_run;
 pub mod ended;
 pub mod facts;
+pub mod first_idle;
 pub mod gate;
 pub mod grant;
 pub mod guard_check;

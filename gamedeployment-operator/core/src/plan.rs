@@ -301,6 +301,17 @@ pub struct Gauges {
     pub guarded: Option<bool>,
     /// Progress of the update.
     pub rollout: Rollout,
+    /// Progress of the search for idle pods to delete; `None` while there is none.
+    pub first_idle: Option<FirstIdleGauge>,
+}
+
+/// Progress of the search for idle pods to delete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FirstIdleGauge {
+    /// Pods whose hook runs only to find out whether they are idle.
+    pub candidates: usize,
+    /// Further idle pods that must be found.
+    pub needed: usize,
 }
 
 /// Pods that wait for one hook.

@@ -53,6 +53,7 @@ pub fn select<'a>(
         .view
         .runs
         .iter()
+        .filter(|run| run.scout.is_none())
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
     let mut candidates: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);

@@ -35,15 +35,20 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
     let mut warnings = stale_warnings(findings);
-    let known = |run: &&&Run| !run.terminating && (run.kind.is_some() || run.rollout.is_some());
+    let known = |run: &&&Run| {
+        let has_purpose = run.kind.is_some() || run.rollout.is_some() || run.scout.is_some();
+        !run.terminating && has_purpose
+    };
     let remove = move |run: &&Run| {
-        let retried = run.kind.is_some_and(|kind| facts.workload.hook(kind).retry)
+        let retried = run
+            .retried_by()
+            .is_some_and(|kind| facts.workload.hook(kind).retry)
             && (run.is_unsuccessful() || run.unreadable.is_some());
         let pod = run.pod_uid.as_deref();
         // An unreadable run blocks its gate until a person deletes it or sets `retry`: a new one may be
         // unreadable for the same reason.
-        let blocks =
-            run.unreadable.is_some() && (run.rollout.is_some() || pod.is_some_and(|pod| pods.contains(pod)));
+        let is_unreadable = run.unreadable.is_some() && run.scout.is_none();
+        let blocks = is_unreadable && (run.rollout.is_some() || pod.is_some_and(|pod| pods.contains(pod)));
         let unneeded = retried || !blocks && !is_in_use(run, &referenced, facts, findings);
         unneeded.then(|| {
             Action::DeleteRun(RunRef {
@@ -131,5 +136,5 @@ fn referenced<'s>(facts: &Facts<'_>, findings: &'s Findings<'_>) -> BTreeSet<&'s
             GateState::Consumed(run) => run.as_deref(),
             GateState::NotRun(_) | GateState::Stale(..) | GateState::Blocked(_) => None,
         });
-    used.collect()
+    used.chain(findings.scouts.kept.iter().copied()).collect()
 }

@@ -3,34 +3,46 @@
 //! A selection is durable: it is written to the pod, and later decisions continue with it. When `replicas`
 //! rises again, the pods selected last are deselected first.
 
+use jiff::Timestamp;
+
 use crate::facts::{Facts, PodFacts, RecordedSelection};
-use crate::gate::Intent;
+use crate::first_idle::{self, Search};
+use crate::gate::{Gate, Intent};
 use crate::scale::ScaleDiff;
 use crate::stages::{SelectedPod, Selection};
 
-/// Selects the pods to delete. Pods are in deletion order.
+/// Selects the pods to delete. Pods are in deletion order. Also returns the search for idle pods, if there is one.
 #[must_use]
-pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>> {
+pub fn select<'a>(
+    facts: &'a Facts<'a>,
+    gate: &Gate<'a>,
+    diff: ScaleDiff,
+) -> (Vec<SelectedPod<'a>>, Option<Search<'a>>) {
     let undecided = |facts| SelectedPod {
         facts,
         selection: None,
     };
     let mut pods: Vec<SelectedPod<'a>> = facts.pods.iter().map(undecided).collect();
-    let replaced = replacement(facts);
-    let replaced = replaced.as_ref();
     let mut left = diff;
     for pod in pods.iter_mut().filter(|pod| pod.facts.named_by.is_some()) {
         left.take(pod, Intent::Delete);
     }
+    if first_idle::applies(facts, &pods, left) {
+        let search = first_idle::search(facts, gate, &mut pods, left);
+        return (pods, Some(search));
+    }
+    take_in_order(facts, &mut pods, left);
+    (pods, None)
+}
+
+/// Selects the first pods in deletion order.
+fn take_in_order(facts: &Facts<'_>, pods: &mut [SelectedPod<'_>], mut left: ScaleDiff) {
+    let replaced = replacement(facts);
+    let replaced = replaced.as_ref();
     // Pods selected before, the oldest selection first.
     let before = pods.iter_mut().filter(|pod| was_selected(pod, replaced));
     let mut before: Vec<_> = before.collect();
-    before.sort_by_key(|pod| {
-        pod.facts
-            .recorded_selection
-            .as_ref()
-            .and_then(|recorded| recorded.since)
-    });
+    before.sort_by_key(|pod| selected_since(pod.facts));
     for pod in before {
         if left.delete > 0 {
             left.take(pod, removal(pod.facts, replaced));
@@ -49,7 +61,13 @@ pub fn select<'a>(facts: &'a Facts<'a>, diff: ScaleDiff) -> Vec<SelectedPod<'a>>
             left.take(pod, removal(pod.facts, replaced));
         }
     }
-    pods
+}
+
+/// Time at which the recorded selection was made, if known.
+pub(crate) fn selected_since(pod: &PodFacts<'_>) -> Option<Timestamp> {
+    pod.recorded_selection
+        .as_ref()
+        .and_then(|recorded| recorded.since)
 }
 
 /// Intent for old surplus pods if only PreInplace is configured. With a surge their successors may exist
@@ -67,7 +85,7 @@ fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
 }
 
 /// Whether an earlier decision selected the pod for deletion and this one has not selected it yet.
-fn was_selected(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
+pub(crate) fn was_selected(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |recorded: &RecordedSelection| {
         [Intent::Delete, removal(pod.facts, replaced)]
             .iter()
@@ -78,7 +96,7 @@ fn was_selected(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
 
 impl ScaleDiff {
     /// Selects a pod and counts it against the deletions that `replicas` requires, while any are left.
-    fn take(&mut self, pod: &mut SelectedPod<'_>, intent: Intent) {
+    pub(crate) fn take(&mut self, pod: &mut SelectedPod<'_>, intent: Intent) {
         let surplus = self.delete > 0;
         pod.selection = Some(Selection { intent, surplus });
         self.delete = self.delete.saturating_sub(1);

@@ -369,7 +369,7 @@ fn has_verdict(facts: &Facts<'_>, pod: &Pod, to: &str) -> bool {
 }
 
 /// Returns when to re-check a pod without an event. `chosen`: the pod is selected for deletion or update.
-fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<Item = Timestamp> {
+pub(crate) fn wakes(facts: &Facts<'_>, pod: &PodFacts<'_>, chosen: bool) -> impl Iterator<Item = Timestamp> {
     let later = |at: &Timestamp| *at > facts.now;
     let node = pod.pod.node.as_ref().filter(|_| chosen);
     let left = node.map(|node| match facts.view.cluster.node(node) {

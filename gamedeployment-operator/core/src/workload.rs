@@ -16,6 +16,7 @@ mod hook;
 mod index;
 mod lifecycle_hook;
 mod manifest;
+mod selection;
 mod selector;
 #[allow(clippy::wildcard_enum_match_arm, reason = "JSON has no other kinds of values")]
 mod template;
@@ -28,6 +29,7 @@ pub use hook::Hook;
 pub use index::IndexRange;
 pub use lifecycle_hook::{AbortAction, Carrier, FailurePolicy, LifecycleHook, RetainPolicy, Trigger};
 pub use manifest::{Source, sets_paused};
+pub use selection::SelectionPolicy;
 pub use selector::Selector;
 
 use crate::rank::CostOrder;
@@ -90,6 +92,8 @@ pub struct Workload {
     pub pods_to_delete: BTreeSet<String>,
     /// Number of pods created at a time.
     pub create_batch: Option<Amount>,
+    /// Selection of pods to delete.
+    pub selection: SelectionPolicy,
     /// Update strategy.
     pub update: UpdateType,
     /// Pods that stay at old revisions.
@@ -201,6 +205,7 @@ impl Workload {
             template,
             pods_to_delete: pods_to_delete(spec),
             create_batch: create_batch(spec, &mut problems),
+            selection: selection::read(spec.scale_strategy.as_ref(), &mut problems),
             update: type_,
             partition: amount(
                 "spec.updateStrategy.partition",

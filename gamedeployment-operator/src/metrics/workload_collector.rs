@@ -5,7 +5,7 @@ use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Gauges, PodGroup};
+use gamedeployment_core::plan::{FirstIdleGauge, Gauges, PodGroup};
 use jiff::Timestamp;
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::collector::Collector;
@@ -45,7 +45,7 @@ type Series<'a> = dyn FnMut(&[(&'static str, &'static str)], i64) -> Result<(), 
 type SeriesFn = fn(&WorkloadSample, &mut Series<'_>) -> Result<(), Error>;
 
 /// Name, help text and series of every metric.
-const METRICS: [(&str, &str, SeriesFn); 11] = [
+const METRICS: [(&str, &str, SeriesFn); 13] = [
     (
         "pods",
         "Pods by state, as counted in the workload's status; to_update: old pods that are due for an update; \
@@ -94,6 +94,18 @@ const METRICS: [(&str, &str, SeriesFn); 11] = [
             let mut guarded = report.gauges.guarded.into_iter();
             guarded.try_for_each(|guarded| series(&[], guarded.into()))
         },
+    ),
+    (
+        "first_idle_candidates",
+        "Candidates: pods whose hook is running only to find out whether they are idle; only while idle pods are \
+         searched for (spec.scaleStrategy.selectionPolicy FirstIdle)",
+        |report, series| first_idle(report, series, |search| search.candidates),
+    ),
+    (
+        "first_idle_needed",
+        "Further idle pods that must be found; only while idle pods are searched for \
+         (spec.scaleStrategy.selectionPolicy FirstIdle)",
+        |report, series| first_idle(report, series, |search| search.needed),
     ),
     (
         "update_progress_timestamp_seconds",
@@ -210,6 +222,15 @@ fn waits(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -
 fn drains(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) -> i64) -> Result<(), Error> {
     series(&[("state", "chosen")], value(report.gauges.chosen))?;
     series(&[("state", "terminating")], value(report.gauges.ending))
+}
+
+fn first_idle(
+    report: &WorkloadSample,
+    series: &mut Series<'_>,
+    value: fn(FirstIdleGauge) -> usize,
+) -> Result<(), Error> {
+    let mut search = report.gauges.first_idle.into_iter();
+    search.try_for_each(|search| series(&[], number(value(search))))
 }
 
 /// Counts the hooks of a rollout by state; `None` without hooks.

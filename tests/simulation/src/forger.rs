@@ -94,6 +94,7 @@ impl World {
             return;
         };
         let name = run.id.name.clone();
+        self.referee.something_else_happens();
         let terminate = real.terminate;
         self.tell(|| format!("somebody restores the spec of run {name}, with terminate {terminate:?}"));
         self.server.edit_run(&name, |run| run.spec = real);

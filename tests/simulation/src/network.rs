@@ -17,6 +17,7 @@ use crate::games::Seen;
 use crate::hooks::{Of, failed, refused};
 use crate::objects::RunObject;
 use crate::process::{Answer, clock};
+use crate::referee::is_scout;
 use crate::world::World;
 
 mod games;
@@ -273,6 +274,7 @@ impl World {
         self.totals.successes += u64::from(status.phase == Phase::Successful);
         let is_lifecycle = matches!(before.read.rollout, Some(RolloutRun::Lifecycle(_)));
         self.totals.lifecycle += u64::from(is_lifecycle && status.phase.is_final());
+        self.totals.idle += u64::from(is_scout(before) && status.phase == Phase::Successful);
         self.referee.recorded(before, status);
         if status.phase.is_final() {
             self.restore_spec(before);

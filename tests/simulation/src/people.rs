@@ -6,7 +6,7 @@ use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::json;
-use shared_api::game_deployment::{Canary, ScaleStrategy};
+use shared_api::game_deployment::Canary;
 use shared_api::names::pod as names;
 use shared_api::names::workload::{ABORT_REQUESTED, PROMOTE_DESPITE_FAILURE, RETRY_REQUESTED};
 use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
@@ -16,8 +16,8 @@ use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, disruption, make_valid, steps, strategy_of, template, timeout, tolerate,
-    workload,
+    BETWEEN, Look, NAMES, amount, disruption, make_valid, selection, steps, strategy_of, template, timeout,
+    tolerate, workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -69,6 +69,7 @@ impl World {
             24 => self.promote(dice),
             25..=28 => {
                 let name = NAMES[dice.usize(..4)];
+                self.referee.something_else_happens();
                 if dice.u8(..3) == 0 {
                     self.server.remove_template(name);
                     self.tell(|| format!("somebody deletes template {name}"));
@@ -125,7 +126,7 @@ impl World {
     fn edit_strategy(&mut self, dice: &mut Rng) {
         let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
         let named = named.map(|pod| vec![pod.id.name.clone()]);
-        let kind = dice.u8(..10);
+        let kind = dice.u8(..13);
         let change = |spec: &mut GameDeploymentSpec| {
             let strategy = spec.update_strategy.as_mut().unwrap();
             match kind {
@@ -141,10 +142,7 @@ impl World {
                 }
                 4 => {
                     let list = (one % 4 != 0).then_some(named).flatten();
-                    spec.scale_strategy = list.map(|list| ScaleStrategy {
-                        pods_to_delete: Some(list),
-                        create_batch: None,
-                    });
+                    spec.scale_strategy.get_or_insert_default().pods_to_delete = list;
                 }
                 5 => {
                     let steps = Some(steps(one));
@@ -162,7 +160,15 @@ impl World {
                 }
                 7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
                 8 => spec.disruption = (two % 4 != 0).then(|| disruption(one | 4)).flatten(),
-                _ => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
+                9 => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
+                _ => {
+                    let new = selection(one).unwrap_or_default();
+                    let scale = spec.scale_strategy.get_or_insert_default();
+                    (scale.selection_policy, scale.first_idle) = (new.selection_policy, new.first_idle);
+                    if kind == 12 {
+                        spec.replicas = spec.replicas.map(|replicas| (replicas - 1).max(0));
+                    }
+                }
             }
         };
         self.edit(change, || format!("strategy field {kind} by {one} {two}"));
@@ -235,6 +241,7 @@ impl World {
             return;
         };
         let name = run.id.name.clone();
+        self.referee.something_else_happens();
         match dice.u8(..9) {
             6 => {
                 self.server.keep_run(&name);

@@ -74,6 +74,7 @@ impl World {
         self.dismiss_behaviours(Behaviour::YES);
         self.shorten_requests();
         let one_pod = self.code[2].is_multiple_of(2);
+        let leave_idle = self.deletes_idle_first() && !self.code[1].is_multiple_of(4);
         if one_pod {
             self.edit(|spec| spec.replicas = Some(5), || "replicas 5".to_owned());
             self.come_to_rest(&mut dice, true);
@@ -92,7 +93,9 @@ impl World {
                 self.request_removal(&pod.id.name, "admin", RemovalType::Manual);
             }
         }
-        if one_pod {
+        if one_pod && leave_idle {
+            self.leave_two_pods(&mut dice);
+        } else if one_pod {
             self.update_one_pod();
         }
         self.come_to_rest(&mut dice, false);
@@ -106,6 +109,25 @@ impl World {
         self.come_to_rest(&mut dice, false);
         self.check_words();
         self.check_kept_runs();
+    }
+
+    /// Leaves two pods, the busy ones if possible. In some worlds other pods are selected first, in deletion order.
+    fn leave_two_pods(&mut self, dice: &mut Rng) {
+        let set_policy = |world: &mut Self, policy: &str| {
+            let policy = policy.to_owned();
+            let words = format!("replicas 2 and the selection policy {policy}");
+            let change = |spec: &mut GameDeploymentSpec| {
+                spec.replicas = Some(2);
+                spec.scale_strategy.get_or_insert_default().selection_policy = Some(policy);
+            };
+            world.edit(change, || words);
+        };
+        if self.code[5].is_multiple_of(2) {
+            set_policy(self, "Ranked");
+            self.come_to_rest(dice, false);
+            self.check_words();
+        }
+        set_policy(self, "FirstIdle");
     }
 
     /// Rolls out another image beside a partition that leaves one pod to update.
@@ -409,6 +431,7 @@ impl World {
             .collect();
         assert!(runs.is_empty(), "runs that nothing rests on: {}", text());
         assert_eq!(status.hook_pending_replicas, 0, "{}", text());
+        assert_eq!(status.first_idle, None, "{}", text());
         for known in &status.conditions {
             let bad = ["ScaleBlocked", "UpdateBlocked", "InvalidSpec"].contains(&known.type_.as_str());
             assert!(!bad || stuck, "{}", text());

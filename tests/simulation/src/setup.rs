@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Value, json};
 use shared_api::game_deployment::{
-    Canary, CanaryPause, CanaryStep, Disruption, HookStep, HookStrategy, HookTrigger, InPlaceUpdateStrategy,
-    LifecycleHook, ProgressAvailableParams, UpdateStrategy,
+    Canary, CanaryPause, CanaryStep, Disruption, FirstIdle, HookStep, HookStrategy, HookTrigger,
+    InPlaceUpdateStrategy, LifecycleHook, ProgressAvailableParams, ScaleStrategy, UpdateStrategy,
 };
 use shared_api::metric::Metric;
 use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
@@ -181,6 +181,28 @@ pub fn disruption(code: u8) -> Option<Disruption> {
     })
 }
 
+/// Returns a selection of the pods to delete: in half of the cases `FirstIdle`, with few, some or all pods as
+/// candidates. Candidates have no effect with another policy.
+pub fn selection(code: u8) -> Option<ScaleStrategy> {
+    let percentage = |text: &str| Some(IntOrString::String(text.to_owned()));
+    let (policy, candidates) = match code % 16 {
+        0..=6 => return None,
+        7 => ("Ranked", Some(IntOrString::Int(2))),
+        8 | 9 => ("FirstIdle", Some(IntOrString::Int(1))),
+        10 => ("FirstIdle", Some(IntOrString::Int(3))),
+        11 | 12 => ("FirstIdle", percentage("30%")),
+        13 => ("FirstIdle", percentage("100%")),
+        _ => ("FirstIdle", None),
+    };
+    Some(ScaleStrategy {
+        selection_policy: Some(policy.to_owned()),
+        first_idle: candidates.map(|candidates| FirstIdle {
+            candidates: Some(candidates),
+        }),
+        ..ScaleStrategy::default()
+    })
+}
+
 /// Gives the template the tolerations of the pods of this world. In almost half of the worlds there are some: for one
 /// taint, for some time or without limit, or for all taints.
 pub fn tolerate(spec: &mut GameDeploymentSpec, code: [u8; 8]) {
@@ -250,6 +272,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             min_ready_seconds: ((code[7] / 16).is_multiple_of(3)).then_some(10),
             disable_readiness_gate: (code[7] / 64 % 4 == 3).then_some(true),
             disruption: disruption(hooks / 32),
+            scale_strategy: selection(code[0] / 16),
             ..GameDeploymentSpec::default()
         },
     );

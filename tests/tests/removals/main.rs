@@ -10,6 +10,7 @@ mod deletion;
 #[path = "../admission/deploy.rs"]
 mod deploy;
 mod facts;
+mod first_idle;
 mod guard;
 mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
@@ -17,6 +18,9 @@ mod guarded;
 mod installation;
 mod nodes;
 mod rate;
+#[allow(dead_code, reason = "the suite of GameDeployments needs more of it")]
+#[path = "../gamedeployment/seen.rs"]
+mod seen;
 
 use test_kit::ControlPlane;
 

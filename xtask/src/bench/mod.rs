@@ -1,6 +1,8 @@
 //! `cargo xtask bench [SCENARIO…]`: load tests on the real control plane with simulated nodes, and the cost
 //! of the pure cores.
 //!
+//! The scenarios of removals are models in which the cores decide; they need no control plane.
+//!
 //! Counts are exact and must not grow. Times depend on the machine, and are reported relative to the floor of
 //! the same run: the time of a bare loop for the same writes.
 
@@ -8,6 +10,7 @@ mod baseline;
 mod cold_start;
 mod cores;
 mod create;
+pub(crate) mod first_idle;
 mod floor;
 mod hanging;
 mod harness;
@@ -75,7 +78,14 @@ enum Scenario {
     ColdStart,
     /// Decisions about 10,000 pods and the hook languages, without a cluster: time and allocations
     Cores,
+    /// All measurements of removals: first-idle
+    Removals,
+    /// Model of a scale-down of 1,000 game servers to 500 during matches: in deletion order, and idle pods first
+    FirstIdle,
 }
+
+/// Scenarios that `removals` stands for.
+const REMOVALS: [Scenario; 1] = [Scenario::FirstIdle];
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -84,6 +94,7 @@ impl Scenario {
         match self {
             Self::ColdStart => 1,
             Self::ScaleDown | Self::ManyGames => 1_000,
+            Self::Removals | Self::FirstIdle => first_idle::PODS.into(),
             Self::InPlace => 2_000,
             Self::Create => 5_000,
             Self::HookRuns | Self::Idle | Self::Hanging | Self::Cores => 10_000,
@@ -92,7 +103,29 @@ impl Scenario {
 
     /// Returns whether the scenario has reproducible counts.
     fn counts(self) -> bool {
-        !matches!(self, Self::Hanging | Self::ColdStart)
+        !matches!(self, Self::Hanging | Self::ColdStart) && self.needs_programs()
+    }
+
+    /// Returns whether the operators' programs must be built.
+    fn needs_programs(self) -> bool {
+        !matches!(self, Self::Removals | Self::FirstIdle)
+    }
+
+    /// Returns the scenarios to play for those on the command line, each once.
+    fn expand(named: &[Self]) -> Vec<Self> {
+        let mut expanded = Vec::new();
+        for scenario in named {
+            let parts: &[Self] = match scenario {
+                Self::Removals => &REMOVALS,
+                other => std::slice::from_ref(other),
+            };
+            for part in parts {
+                if !expanded.contains(part) {
+                    expanded.push(*part);
+                }
+            }
+        }
+        expanded
     }
 
     async fn play(self, report: &mut Report, size: usize) -> Outcome<()> {
@@ -106,6 +139,7 @@ impl Scenario {
             Self::Hanging => hanging::play(report, size).await,
             Self::ColdStart => cold_start::play(report).await,
             Self::Cores => cores::play(report, size),
+            Self::Removals | Self::FirstIdle => first_idle::play(report, size),
         }
     }
 }
@@ -133,15 +167,18 @@ fn measure(args: &Args) -> Outcome<bool> {
     } else {
         Profile::Release
     };
-    match &args.programs {
-        Some(programs) => harness::measure_those_in(programs.clone()),
-        None => harness::measure_those_in(harness::built(profile)?),
+    let mut chosen = Scenario::expand(&chosen);
+    if chosen.iter().any(|scenario| scenario.needs_programs()) {
+        match &args.programs {
+            Some(programs) => harness::measure_those_in(programs.clone()),
+            None => harness::measure_those_in(harness::built(profile)?),
+        }
     }
     let (mut report, share) = if args.counts {
         chosen.retain(|scenario| scenario.counts());
         (Report::of_counts(), args.size.unwrap_or(SMALL))
     } else {
-        (Report::default(), args.size.unwrap_or(1.0))
+        (Report::of_all(args.record), args.size.unwrap_or(1.0))
     };
     for scenario in chosen {
         let name = scenario

@@ -42,6 +42,8 @@ pub(super) struct Row {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     counts_only: bool,
+    /// Whether results other than counts are recorded, too.
+    records: bool,
     scenario: String,
     size: usize,
     rows: Vec<Row>,
@@ -54,6 +56,19 @@ impl Report {
             counts_only: true,
             ..Self::default()
         }
+    }
+
+    /// Creates a report of everything. `records`: scenarios record their results.
+    pub(super) fn of_all(records: bool) -> Self {
+        Self {
+            records,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether scenarios record their results.
+    pub(super) fn records(&self) -> bool {
+        self.records
     }
 
     /// Returns whether times are omitted.

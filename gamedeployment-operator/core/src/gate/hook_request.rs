@@ -58,7 +58,7 @@ impl HookBlocker {
 #[derive(Debug, Clone)]
 pub struct HookRequest<'a> {
     workload: &'a Workload,
-    draft: Rc<Draft<'a>>,
+    pub(super) draft: Rc<Draft<'a>>,
     pub(super) kind: HookKind,
     pub(super) intent: Intent,
     pub(super) pod: &'a Pod,
@@ -77,13 +77,7 @@ impl<'a> HookRequest<'a> {
         pod: &'a Pod,
         modified: &[String],
     ) -> Result<Self, HookBlocker> {
-        let template = draft.template_name();
-        let name = format!(
-            "{}-{}-{}-{template}",
-            kind.prefix(),
-            pod.revision(),
-            pod.instance()
-        );
+        let name = name(kind.prefix(), &draft, pod);
         let hook_request = Self {
             workload,
             draft,
@@ -113,29 +107,41 @@ impl<'a> HookRequest<'a> {
 
     /// Returns the HookRun to create.
     pub fn new_run(&self) -> NewRun {
+        let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
+        let selection = selection.filter(|_| self.intent.deletes());
+        let notes = [
+            (annotation::CHOICE, selection),
+            (annotation::QUESTION, question::on(self.pod)),
+        ];
+        self.new_run_of(self.kind.label(), self.intent.text(), notes)
+    }
+
+    /// Returns a HookRun of this type and for this intent, with those of these annotations that have a value.
+    pub(super) fn new_run_of(
+        &self,
+        kind: &str,
+        intent: String,
+        annotations: impl IntoIterator<Item = (&'static str, Option<&'a str>)>,
+    ) -> NewRun {
         let mut owner = owner(&self.workload.name, &self.workload.uid);
         // In a foreground deletion, the garbage collector repeatedly deletes dependents that block the deletion of
         // their owner.
         owner.block_owner_deletion = Some(self.workload.lifetime == Lifetime::Live);
         let mut metadata = owned(&self.name, &self.workload.namespace, owner);
-        metadata.labels = Some(self.labels());
+        metadata.labels = Some(self.labels(kind));
         let mut notes = BTreeMap::from([
-            (annotation::INTENT.to_owned(), self.intent.text()),
+            (annotation::INTENT.to_owned(), intent),
             (annotation::CONTAINERS.to_owned(), containers_text(self.pod)),
         ]);
-        let selection = self.pod.annotation(names::pod::CHOSEN_FOR);
-        if let Some(selection) = selection.filter(|_| self.intent.deletes()) {
-            notes.insert(annotation::CHOICE.to_owned(), selection.to_owned());
-        }
-        if let Some(question) = question::on(self.pod) {
-            notes.insert(annotation::QUESTION.to_owned(), question.to_owned());
-        }
+        let set = annotations
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        notes.extend(set);
         metadata.annotations = Some(notes);
         self.draft.new_run(metadata, &self.arguments)
     }
 
-    fn labels(&self) -> BTreeMap<String, String> {
-        let kind = self.kind.label();
+    fn labels(&self, kind: &str) -> BTreeMap<String, String> {
         let (revision, instance) = (self.pod.revision(), self.pod.instance());
         let pairs = [
             (label::TYPE, kind),
@@ -163,6 +169,12 @@ impl<'a> HookRequest<'a> {
             "the hook uses PodIP, but the pod has no IP address yet".to_owned(),
         ))
     }
+}
+
+/// Returns the name of a run about a pod.
+pub(super) fn name(prefix: &str, draft: &Draft<'_>, pod: &Pod) -> String {
+    let (revision, instance, template) = (pod.revision(), pod.instance(), draft.template_name());
+    format!("{prefix}-{revision}-{instance}-{template}")
 }
 
 /// Arguments that the operator adds to every run of a pod. `modified` lists the containers that the update

@@ -8,8 +8,8 @@ use shared_api::HookRun;
 use shared_api::hook_run::HookRunSpec;
 use shared_api::names::{hook_run_annotation as annotation, hook_run_label as label};
 
-use super::Intent;
 use super::shared_spec::{Added, SharedSpec};
+use super::{Intent, scout};
 use crate::hook_kind::HookKind;
 use crate::spec_digest::SpecDigest;
 
@@ -84,9 +84,14 @@ impl NewRun {
         notes?.get(annotation::QUESTION).map(String::as_str)
     }
 
-    /// Returns whether the run is for the deletion of a surplus or named pod.
+    /// Returns whether the run is the scout of a candidate.
+    pub fn is_scout(&self) -> bool {
+        self.intent() == Some(scout::INTENT)
+    }
+
+    /// Returns whether the run is for the deletion of a surplus or named pod, or for the selection of one.
     pub fn is_for_deletion(&self) -> bool {
-        self.intent() == Some(Intent::Delete.text().as_str())
+        self.intent() == Some(Intent::Delete.text().as_str()) || self.is_scout()
     }
 
     /// Returns the digest of its spec.

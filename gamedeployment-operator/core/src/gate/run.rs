@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
+use shared_api::hook_run::MetricResult;
 use shared_api::metric::Metric;
 use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::overdue::{GRACE, not_taken_up_at};
@@ -59,6 +60,8 @@ pub struct Run {
     pub kind: Option<HookKind>,
     /// Hook of a rollout that it runs, if any.
     pub rollout: Option<RolloutRun>,
+    /// Hook that it runs as the scout of a candidate, if so. Its success opens no gate.
+    pub scout: Option<HookKind>,
     /// UID of its pod; `None` if it has no pod, or if an older operator created it.
     pub pod_uid: Option<String>,
     /// Instance id of that pod.
@@ -80,6 +83,8 @@ pub struct Run {
     pub is_edited: bool,
     /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
+    /// Number of measurements that did not end Successful.
+    pub negative: i64,
     /// Whether `terminate` is set.
     pub terminated: bool,
     /// Whether the run is being deleted.
@@ -123,6 +128,7 @@ impl Run {
             controller: controller_of(&run.metadata),
             kind: HookKind::from_label(&kind),
             rollout: RolloutRun::read(&kind, &labels, &notes),
+            scout: is_scout(&kind).then_some(HookKind::PreDelete),
             pod_uid: labels.get(label::POD_UID).cloned(),
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
@@ -135,6 +141,7 @@ impl Run {
                 .and_then(|text| text.parse().ok()),
             is_edited: is_edited(run),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
+            negative: status.metric_results.iter().map(negative).sum(),
             terminated: run.spec.terminate == Some(true),
             terminating: run.metadata.deletion_timestamp.is_some(),
             phase: status.phase,
@@ -210,6 +217,11 @@ impl Run {
     /// Returns whether the run ended without a measured success.
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
+    }
+
+    /// Returns the hook whose `retry` also concerns the run.
+    pub fn retried_by(&self) -> Option<HookKind> {
+        self.kind.or(self.scout)
     }
 
     /// Returns a blocker if the run reports trouble.
@@ -312,6 +324,17 @@ fn last_error(status: &HookRunStatus) -> Option<String> {
         metric.name,
         why.unwrap_or("no message recorded")
     ))
+}
+
+fn is_scout(kind: &str) -> bool {
+    kind == hook_kind::SCOUT || kind == hook_kind::old_name(hook_kind::SCOUT)
+}
+
+fn negative(result: &MetricResult) -> i64 {
+    result
+        .failed
+        .saturating_add(result.inconclusive)
+        .saturating_add(result.error)
 }
 
 fn delay(status: &HookRunStatus) -> Option<String> {

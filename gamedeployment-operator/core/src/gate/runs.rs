@@ -9,6 +9,7 @@ use crate::hook_kind::HookKind;
 pub(super) struct Runs<'a> {
     by_name: BTreeMap<&'a str, &'a Run>,
     pods: BTreeSet<(HookKind, &'a str)>,
+    scouted: BTreeSet<&'a str>,
 }
 
 impl<'a> Runs<'a> {
@@ -17,9 +18,11 @@ impl<'a> Runs<'a> {
         let pods = runs
             .iter()
             .filter_map(|run| Some((run.kind?, run.pod_uid.as_deref()?)));
+        let scouts = runs.iter().filter(|run| run.scout.is_some());
         Self {
             by_name: runs.iter().map(|run| (run.name.as_str(), *run)).collect(),
             pods: pods.collect(),
+            scouted: scouts.filter_map(|run| run.pod_uid.as_deref()).collect(),
         }
     }
 
@@ -31,5 +34,10 @@ impl<'a> Runs<'a> {
     /// Whether any run of this kind, under any name, claims to be for this pod.
     pub(super) fn mention(&self, kind: HookKind, pod_uid: &str) -> bool {
         self.pods.contains(&(kind, pod_uid))
+    }
+
+    /// Whether any scout, under any name, claims to be for this pod.
+    pub(super) fn has_scout(&self, pod_uid: &str) -> bool {
+        self.scouted.contains(pod_uid)
     }
 }

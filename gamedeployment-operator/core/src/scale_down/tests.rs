@@ -48,7 +48,8 @@ fn selected(pods: &[Pod], named: &[&str], diff: ScaleDiff) -> (Vec<String>, Vec<
     let (history, _) = history::resolve_revisions(&view, &workload, &[], &own);
     let now = "2024-06-01T00:00:00Z".parse().unwrap();
     let facts = Facts::new(&view, &workload, history.unwrap(), &own.active, now);
-    let selection = select(&facts, diff);
+    let gate = Gate::new(&workload, &around, &[], &pods, now);
+    let (selection, _) = select(&facts, &gate, diff);
     let sorted = |surplus: bool| {
         let goes = |selection: &Selection| selection.surplus || !surplus;
         let goes = selection

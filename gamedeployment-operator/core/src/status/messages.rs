@@ -244,6 +244,15 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> S
         let hooks = form(running.len(), "hook", "hooks");
         parts.push(format!("; running the {hooks} of {}", join_names(&running)));
     }
+    if let Some(progress) = findings.scouts.progress.filter(|progress| progress.needed > 0) {
+        let (needed, candidates) = (progress.needed, progress.candidates);
+        parts.push(format!(
+            "; waiting for {needed} more idle {}: running the {} of {candidates} {}",
+            form(needed, "pod", "pods"),
+            form(candidates, "hook", "hooks"),
+            form(candidates, "candidate", "candidates")
+        ));
+    }
     let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
     let held = names(waiting_for_budget.map(|pod| pod.facts));
     if !held.is_empty() {

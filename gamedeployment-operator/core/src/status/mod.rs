@@ -3,7 +3,7 @@
 //! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
-use shared_api::game_deployment::RolloutTimer;
+use shared_api::game_deployment::{FirstIdleStatus, RolloutTimer};
 use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
@@ -12,9 +12,10 @@ use crate::canary::CanaryState;
 use crate::deadline::{self, Remainder};
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
+use crate::first_idle::{Scouts, SearchProgress};
 use crate::gate::GateState;
 use crate::lifecycle::{HookProgress, Lifecycle};
-use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
+use crate::plan::{FirstIdleGauge, Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
@@ -61,6 +62,8 @@ pub struct Findings<'a> {
     pub counts: Counts,
     /// Obstacles to the update.
     pub update_blockers: UpdateBlockers,
+    /// Scouts of candidates for the deletion.
+    pub scouts: Scouts<'a>,
     /// Pods that wait for their `PostInplace` hook.
     pub confirmations: Vec<Confirmation<'a>>,
     /// Pods not created because every index is in use.
@@ -183,6 +186,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
         removal_requests: removals::entries(facts, findings, &waiting),
+        first_idle: findings.scouts.progress.map(first_idle_status),
     };
     let mut warnings = waiting.warnings(workload, &old);
     warnings.extend(expired::warnings(facts, findings, &old));
@@ -221,6 +225,14 @@ fn conditions<'c>(
     conditions
 }
 
+fn first_idle_status(progress: SearchProgress) -> FirstIdleStatus {
+    FirstIdleStatus {
+        candidates: number(progress.candidates),
+        selected: number(progress.selected),
+        needed: number(progress.needed),
+    }
+}
+
 /// Computes the metrics.
 fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> Gauges {
     let workload = facts.workload;
@@ -230,6 +242,10 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         ending: findings.ending,
         removals: removals::group(facts),
         guarded: None,
+        first_idle: findings.scouts.progress.map(|progress| FirstIdleGauge {
+            candidates: progress.candidates,
+            needed: progress.needed,
+        }),
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

@@ -1,13 +1,13 @@
-//! A number of pods, or a percentage of `replicas`.
+//! A number of pods, or a percentage.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-/// A number of pods, or a percentage of `replicas`.
+/// A number of pods, or a percentage, in most fields of `replicas`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
     /// Number of pods.
     Count(usize),
-    /// Percent of `replicas`; may exceed 100.
+    /// Percent; may exceed 100.
     Percent(u32),
 }
 

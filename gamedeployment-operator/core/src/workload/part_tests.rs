@@ -80,6 +80,53 @@ fn indexes_are_read_where_they_are_switched_on() {
     assert_eq!(extreme.size(), usize::try_from(i64::MAX).unwrap());
 }
 
+/// Returns the selection policy with these options.
+fn selection(policy: &str, options: &serde_json::Value) -> SelectionPolicy {
+    let strategy = json!({"selectionPolicy": policy, "firstIdle": options});
+    workload(&[("/spec/scaleStrategy", strategy)]).selection
+}
+
+#[test]
+fn candidates_are_a_number_or_a_part_of_the_existing_pods() {
+    // candidates, existing pods, pods that may be candidates
+    let table = [
+        (json!(null), 7, 7),
+        (json!(null), 0, 1),
+        (json!(1), 7, 1),
+        (json!("3"), 7, 3),
+        (json!(9), 7, 9),
+        (json!("1%"), 7, 1),
+        (json!("1%"), 0, 1),
+        (json!("50%"), 7, 4),
+        (json!("99%"), 100, 99),
+        (json!("100%"), 7, 7),
+    ];
+    for (candidates, pods, wanted) in table {
+        let read = selection("FirstIdle", &json!({"candidates": candidates}));
+        assert_eq!(read.candidates(pods), Some(wanted), "{candidates} of {pods}");
+    }
+    let all = SelectionPolicy::FirstIdle {
+        candidates: Amount::Percent(100),
+    };
+    assert_eq!(selection("FirstIdle", &json!({})), all);
+}
+
+#[test]
+fn options_of_first_idle_have_no_effect_without_the_policy_but_are_checked() {
+    for policy in ["", "Ranked"] {
+        let read = selection(policy, &json!({"candidates": 3}));
+        assert_eq!((read, read.candidates(7)), (SelectionPolicy::Ranked, None));
+    }
+    let path = "spec.scaleStrategy.firstIdle.candidates";
+    for (candidates, value, remedy) in [
+        (json!("150%"), "150%", "must be at most 100%"),
+        (json!("all"), "all", "a percentage such as 20%"),
+    ] {
+        let strategy = json!({"selectionPolicy": "Ranked", "firstIdle": {"candidates": candidates}});
+        assert_refused(&[("/spec/scaleStrategy", strategy)], path, value, remedy);
+    }
+}
+
 #[test]
 fn a_strategy_that_guards_nothing_is_refused() {
     let strategies = [

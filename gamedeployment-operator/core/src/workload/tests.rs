@@ -35,6 +35,7 @@ fn what_a_manifest_leaves_out_has_defaults() {
     );
     assert!(read.readiness_gate && read.cost_order == CostOrder::Unset);
     assert!(read.create_batch.is_none() && read.pods_to_delete.is_empty() && read.indexes.is_none());
+    assert_eq!(read.selection, SelectionPolicy::Ranked);
     for kind in crate::hook_kind::HookKind::ALL {
         assert_eq!(read.hook(kind), &Hook::default());
     }
@@ -47,7 +48,7 @@ fn what_a_manifest_says_is_read() {
         ("/spec/replicas", json!(7)),
         (
             "/spec/scaleStrategy",
-            json!({"podsToDelete": ["fleet-a"], "createBatch": "50%"}),
+            json!({"podsToDelete": ["fleet-a"], "createBatch": "50%", "selectionPolicy": "FirstIdle"}),
         ),
         (
             UPDATE,
@@ -70,6 +71,8 @@ fn what_a_manifest_says_is_read() {
     ]);
     assert!(read.pods_to_delete.iter().eq(["fleet-a"]));
     assert_eq!(read.create_batch, Some(Amount::Percent(50)));
+    let candidates = Amount::Percent(100);
+    assert_eq!(read.selection, SelectionPolicy::FirstIdle { candidates });
     assert!(read.update == UpdateType::InPlace && read.paused && read.recreate_fallback);
     assert_eq!(
         (read.max_surge, read.max_unavailable, read.partition.partition(7)),
@@ -148,6 +151,8 @@ fn problems_of_amounts_name_field_value_and_remedy() {
         ("updateStrategy/maxSurge", json!("-1%"), "-1%"),
         ("updateStrategy/maxUnavailable", json!("1.5%"), "1.5%"),
         ("scaleStrategy/createBatch", json!("%"), "%"),
+        ("scaleStrategy/firstIdle/candidates", json!(-1), "-1"),
+        ("scaleStrategy/firstIdle/candidates", json!("1.5%"), "1.5%"),
     ] {
         let (at, path) = (
             format!("/spec/{field}"),
@@ -165,6 +170,10 @@ fn problems_of_strategies_name_field_value_and_remedy() {
         /spec/updateStrategy/timeoutSeconds | 0 | spec.updateStrategy.timeoutSeconds | 0 | must be between 1 and 604800
         /spec/updateStrategy/timeoutSeconds | 604801 | spec.updateStrategy.timeoutSeconds | 604801 | must be between 1 and 604800
         /spec/scaleStrategy/createBatch | "0%" | spec.scaleStrategy.createBatch | 0 | is not allowed, because no pods could be created
+        /spec/scaleStrategy/selectionPolicy | "firstIdle" | spec.scaleStrategy.selectionPolicy | firstIdle | must be one of Ranked, FirstIdle
+        /spec/scaleStrategy/firstIdle/candidates | 0 | spec.scaleStrategy.firstIdle.candidates | 0 | is not allowed, because no idle pods could be found
+        /spec/scaleStrategy/firstIdle/candidates | "0%" | spec.scaleStrategy.firstIdle.candidates | 0% | is not allowed, because no idle pods could be found
+        /spec/scaleStrategy/firstIdle/candidates | "101%" | spec.scaleStrategy.firstIdle.candidates | 101% | must be at most 100%
         "#,
     );
     let at = "/spec/updateStrategy/inPlaceUpdateStrategy";

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::games::{Seen, perform};
 use crate::objects::{PodObject, is_deleting};
 use crate::referee::{
-    Acted, Room, ValidRequest, check_rollback, is_requested, new_requests_of_nodes, requests_behind,
-    takes_back,
+    Acted, Room, ValidRequest, check_rollback, deselects, is_requested, is_scout, new_requests_of_nodes,
+    requests_behind, takes_back,
 };
 use crate::world::World;
 
@@ -157,6 +157,7 @@ impl World {
             Action::Gated(GatedWrite::WriteUpdate(..)) => self.totals.in_place += 1,
             Action::Gated(GatedWrite::Confirm(_)) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,
+            Action::ClearSelection(_) => self.totals.exchanged += u64::from(deselects(seen)),
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
                     && let Some(run) = self.server.runs.get(name)
@@ -165,6 +166,8 @@ impl World {
                     let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
                     let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
                     self.totals.doubted += u64::from(pod.is_some_and(|pod| self.is_doubted(pod)));
+                    self.totals.scouts += u64::from(is_scout(run));
+                    self.referee.check_only_scout(run, &self.server);
                     self.referee.asked(run, machine, version);
                 }
             }

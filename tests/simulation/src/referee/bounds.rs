@@ -5,7 +5,7 @@
 //! leader, unless its sender abandoned it first. With up-to-date caches and no foreign change since, the
 //! bounds hold for the real state.
 
-use gamedeployment_core::gate::PodRef;
+use gamedeployment_core::gate::{PodRef, Run};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite};
 use gamedeployment_core::pod::controller_of;
@@ -15,6 +15,7 @@ use shared_api::names::pod as names;
 
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
+use super::first_idle;
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
 use super::rollback::{check_aborted, in_force, targets};
@@ -104,10 +105,17 @@ impl Referee {
     /// Checks that the operator resets a retry request only once the runs that were known to be unsuccessful
     /// are gone.
     pub fn resets_retry(kinds: &[HookKind], seen: &Seen) {
-        let left = seen
-            .refused
-            .iter()
-            .find(|run| run.kind.is_some_and(|kind| kinds.contains(&kind)));
+        // Those of the hook before a deletion include its scouts.
+        let is_left = |run: &&Run| {
+            let is_scout = run.intent.as_deref() == Some(first_idle::INTENT);
+            let kind = if is_scout {
+                Some(HookKind::PreDelete)
+            } else {
+                run.kind
+            };
+            kind.is_some_and(|kind| kinds.contains(&kind))
+        };
+        let left = seen.refused.iter().find(is_left);
         assert!(left.is_none(), "retry is forgotten before {left:#?} is gone");
     }
 

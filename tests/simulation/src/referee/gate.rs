@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::Phase;
 use shared_api::names::pod as names;
 
+use super::first_idle::is_scout;
 use super::removal::is_named;
 use super::rollback::targets;
 use super::{Acted, Referee, has_hook};
@@ -88,6 +89,7 @@ impl Referee {
     /// Checks an action of gamedeployment-operator that took effect. Returns whether it used up a success.
     pub fn acted(&mut self, action: &Action, acted: &Acted<'_>) -> bool {
         self.check_write(action, acted);
+        self.follow_search(action, acted);
         let used = match action {
             Action::Gated(GatedWrite::DeletePod(delete)) => self.deletes(delete, acted),
             Action::Gated(GatedWrite::SetNotReady(update, _)) => self.sets_not_ready(update, acted),
@@ -161,6 +163,7 @@ impl Referee {
                 && is_fresh(asked)
                 && !edited.contains(&asked.run.id.uid)
                 && run.kind == Some(kind)
+                && !is_scout(&asked.run)
                 && run.intent.as_deref() == Some(intent)
                 && run.pod_uid.as_deref() == Some(&pod.uid)
                 && run.revision == pod.revision()

@@ -12,6 +12,7 @@
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
+//! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
 //! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
 //! | every write carries its preconditions | [`bounds`] |
 //! | nothing waits silently | [`silence`] |
@@ -20,6 +21,7 @@ mod bounds;
 mod canary;
 mod deadline;
 mod deletion;
+mod first_idle;
 mod gate;
 mod lifecycle;
 mod recreate;
@@ -43,6 +45,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
+pub use first_idle::{deselects, is_scout};
 pub use removal::{
     ValidRequest, has_requests, is_requested, new_requests_of_nodes, requests_behind, requests_of,
 };
@@ -93,6 +96,8 @@ pub struct Referee {
     time: deadline::Time,
     /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,
+    /// Scouts created since something else happened.
+    scouted: first_idle::Scouted,
 }
 
 impl Referee {

@@ -85,10 +85,7 @@ impl World {
             }
         }
         let surplus = pods.len().saturating_sub(wanted.replicas + wanted.max_surge);
-        assert!(
-            marked >= surplus,
-            "{surplus} pods too many, {marked} chosen: {status:#?}"
-        );
+        self.check_search(&wanted, &status, &pods, surplus.saturating_sub(marked));
         assert!(
             !self.is_deleting() || self.says("Progressing", "Deleting"),
             "a deletion waits in silence: {status:#?}"

@@ -10,6 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
 
 use crate::process::HOOKS;
+use crate::referee::is_scout;
 use crate::world::{FLEET, World};
 
 /// Duration without hook-operator, in seconds.
@@ -18,6 +19,10 @@ const AWAY: usize = 150;
 const UNTOUCHED: i64 = 40;
 /// The same for a HookRun with a status: it may first wait for the interval and the timeout of a measurement.
 const MEASURED: i64 = 100;
+
+/// Seconds after the creation of the last scout at which a condition reports a search: a pod is selected when no scout
+/// is taken up, and its own HookRun is reported.
+const SEARCHED: i64 = 2 * UNTOUCHED;
 
 /// Time when each version of a run was first seen on the server.
 type Known = BTreeMap<(String, String), Timestamp>;
@@ -75,6 +80,12 @@ impl World {
         let is_stopped = bad
             .iter()
             .any(|known| known.reason == WorkloadReason::ProgressDeadlineExceeded.as_str());
+        // Few candidates at a time are tried one after the other.
+        let mut scouts = self.server.runs.iter().filter(|run| is_scout(run));
+        let is_searching = scouts.any(|scout| {
+            let created = scout.read.created.unwrap();
+            self.now.duration_since(created) < SignedDuration::from_secs(SEARCHED)
+        });
         for run in self.server.runs.iter() {
             let is_for_deletion = run.read.kind == Some(HookKind::PreDelete);
             if is_stopped && run.read.rollout.is_some() || is_deleting && !is_for_deletion {
@@ -91,7 +102,10 @@ impl World {
             } else {
                 MEASURED
             };
-            if self.now.duration_since(since) < SignedDuration::from_secs(most) {
+            // A pod is selected when its scout is not taken up, and then its own HookRun is not.
+            let most = most + if is_scout(run) { UNTOUCHED } else { 0 };
+            let is_young = self.now.duration_since(since) < SignedDuration::from_secs(most);
+            if is_young || is_scout(run) && is_searching {
                 continue;
             }
             self.totals.unmeasured += 1;
@@ -100,7 +114,11 @@ impl World {
             let mut entries = hooks.into_iter().flatten();
             let said = entries.any(|entry| names(entry.message.as_deref().unwrap_or_default()))
                 || run.read.rollout.is_some() && status.conditions.iter().any(|known| names(&known.message));
-            assert!(said, "nobody measures {name}, and that is not said: {status:#?}");
+            // The status reports the HookRuns of selected pods.
+            assert!(
+                said || is_scout(run),
+                "nobody measures {name}, and that is not said: {status:#?}"
+            );
             // Another reason may take precedence.
             assert!(
                 !bad.is_empty(),

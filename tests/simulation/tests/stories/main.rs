@@ -1,6 +1,7 @@
 //! Scripted stories, played step by step by both operators' drivers and checked by the referee.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod first_idle;
 mod gate;
 mod hooks;
 mod pods;

@@ -19,7 +19,7 @@ fn a_named_pod_leaves_also_where_none_may_be_missing() {
         });
         let list = ScaleStrategy {
             pods_to_delete: Some(vec![named.id.name.clone()]),
-            create_batch: None,
+            ..ScaleStrategy::default()
         };
         script.edit(|spec| spec.scale_strategy = Some(list));
         script.settle();

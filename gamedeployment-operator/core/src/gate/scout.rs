@@ -1,0 +1,171 @@
+//! Scouts: HookRuns that find out which pods are idle before any of them is selected for deletion.
+//!
+//! A scout opens no gate: it has a name, a type and an intent of its own, and the gate looks runs up by name. Once the
+//! scout of a pod has succeeded, the pod may be selected, and its `PreDelete` hook runs as for every pod.
+
+use jiff::Timestamp;
+use shared_api::names::hook_kind::SCOUT;
+use shared_api::names::pod::SKIP_HOOK;
+
+use super::{Gate, HookRequest, Intent, NewRun, Run, hook_request};
+use crate::hook_kind::HookKind;
+use crate::pod::Pod;
+
+/// Intent of a scout, as stored in its annotation.
+pub(crate) const INTENT: &str = "scout";
+
+/// Prefix of a scout's name.
+const PREFIX: &str = "scout-hook";
+
+/// Knowledge about a pod before it is selected for deletion.
+#[derive(Debug)]
+pub enum ScoutState<'a> {
+    /// No hook has to run before the pod is deleted.
+    NeedsNoHook,
+    /// The pod has no scout yet; this is the one to create.
+    NotRun(Box<ScoutRequest<'a>>),
+    /// The scout has no verdict yet.
+    Running(&'a Run),
+    /// The scout succeeded: the pod was idle.
+    Idle(&'a Run),
+    /// The scout is about an earlier state of the pod or of the hook. It is deleted before a new one is created.
+    Stale,
+    /// A scout that has lost its owner has the name. It is deleted before a new one is created.
+    WithoutOwner(&'a Run),
+    /// No measurement of the scout has been recorded, although it is long overdue.
+    Overdue(&'a Run),
+    /// A scout cannot run, cannot be read, brings no verdict, or ended without a success.
+    Hopeless(Option<&'a Run>),
+}
+
+impl<'a> ScoutState<'a> {
+    /// Returns the scout that succeeded.
+    pub fn idle(&self) -> Option<&'a Run> {
+        match self {
+            Self::Idle(run) => Some(run),
+            Self::NeedsNoHook
+            | Self::NotRun(_)
+            | Self::Running(_)
+            | Self::Stale
+            | Self::WithoutOwner(_)
+            | Self::Overdue(_)
+            | Self::Hopeless(_) => None,
+        }
+    }
+
+    /// Returns whether no hook has to run before the pod is deleted.
+    pub fn needs_no_hook(&self) -> bool {
+        matches!(self, Self::NeedsNoHook)
+    }
+
+    /// Returns whether the pod may turn out to be idle.
+    pub fn is_hopeful(&self) -> bool {
+        match self {
+            Self::NotRun(_) | Self::Running(_) | Self::Stale | Self::WithoutOwner(_) => true,
+            Self::NeedsNoHook | Self::Idle(_) | Self::Overdue(_) | Self::Hopeless(_) => false,
+        }
+    }
+
+    /// Returns whether the pod takes the place of a candidate.
+    pub fn takes_place(&self) -> bool {
+        match self {
+            Self::Running(_) | Self::Overdue(_) | Self::Stale | Self::WithoutOwner(_) => true,
+            Self::NeedsNoHook | Self::NotRun(_) | Self::Idle(_) | Self::Hopeless(_) => false,
+        }
+    }
+}
+
+/// A possible scout. It cannot be judged at the gate.
+#[derive(Debug)]
+pub struct ScoutRequest<'a>(HookRequest<'a>);
+
+impl ScoutRequest<'_> {
+    /// Returns the HookRun to create.
+    pub fn new_run(&self) -> NewRun {
+        self.0.new_run_of(SCOUT, INTENT.to_owned(), [])
+    }
+
+    /// Returns whether a run is the one that would be created now.
+    fn is_current(&self, run: &Run) -> bool {
+        let pod = self.0.pod;
+        run.pod_uid.as_deref() == Some(pod.uid.as_str())
+            && run.revision == pod.revision()
+            && run.is_as_created(INTENT, self.0.digest())
+            && hook_request::restarted(pod, &run.containers).is_none()
+    }
+}
+
+impl<'a> Gate<'a> {
+    /// Returns what is known about a pod that is not selected for deletion; `None` if no `PreDelete` hook is configured.
+    #[must_use]
+    pub fn scout(&self, pod: &'a Pod) -> Option<ScoutState<'a>> {
+        let kind = HookKind::PreDelete;
+        let step = self.workload.hook(kind).step.as_ref()?;
+        if self.needs_no_hook(pod) {
+            return Some(ScoutState::NeedsNoHook);
+        }
+        let draft = self.draft(kind, step);
+        let request =
+            draft.and_then(|draft| HookRequest::new(self.workload, draft, kind, &Intent::Delete, pod, &[]));
+        let Ok(mut request) = request else {
+            return Some(ScoutState::Hopeless(None));
+        };
+        request.name = hook_request::name(PREFIX, &request.draft, pod);
+        let named = self.runs.named(&request.name);
+        // The run may have its unique name from a time when another pod's run had the plain one.
+        let is_other = match named {
+            Some(run) => self.is_of_another(run, pod),
+            None => self.runs.has_scout(&pod.uid),
+        };
+        if is_other {
+            match request.with_unique_name() {
+                Ok(unique) => request = unique,
+                Err(_) => return Some(ScoutState::Hopeless(None)),
+            }
+        }
+        Some(self.scout_state(ScoutRequest(request)))
+    }
+
+    fn scout_state(&self, request: ScoutRequest<'a>) -> ScoutState<'a> {
+        let (namespace, name) = (&self.workload.namespace, &request.0.name);
+        if let Some(run) = self.runs.named(name) {
+            return assess(run, &request, namespace, self.now);
+        }
+        match self.cluster.run_without_owner(name) {
+            Some(run) if !run.terminating => ScoutState::WithoutOwner(run),
+            Some(_) => ScoutState::Stale,
+            // Another object has its name.
+            None if self.cluster.has_run(namespace, name) => ScoutState::Hopeless(None),
+            None => ScoutState::NotRun(Box::new(request)),
+        }
+    }
+
+    fn needs_no_hook(&self, pod: &Pod) -> bool {
+        let intent = Intent::Delete;
+        pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str())
+            || self.exempt(pod, &intent, &[]).is_some()
+            || self.gone_node(pod, &intent).is_some()
+    }
+}
+
+fn assess<'a>(run: &'a Run, request: &ScoutRequest<'_>, namespace: &str, now: Timestamp) -> ScoutState<'a> {
+    if run.terminating {
+        return ScoutState::Stale;
+    }
+    if run.unreadable.is_some() {
+        return ScoutState::Hopeless(Some(run));
+    }
+    if !request.is_current(run) {
+        return ScoutState::Stale;
+    }
+    if run.is_measured_success() {
+        return ScoutState::Idle(run);
+    }
+    if run.phase.is_final() || run.troubled().is_some() {
+        ScoutState::Hopeless(Some(run))
+    } else if run.not_taken_up(namespace, now).is_some() {
+        ScoutState::Overdue(run)
+    } else {
+        ScoutState::Running(run)
+    }
+}
