@@ -233,7 +233,7 @@ async fn in_cluster(command: Command) -> command::Outcome {
     match command {
         Command::Get(get) => get.main().await,
         Command::List(list) => list.main().await,
-        Command::Why(why) => why.main().await,
+        Command::Why(why) => Box::pin(why.main()).await,
         Command::Status(status) => status.main().await,
         Command::Retry(retry) => retry.main().await,
         Command::Skip(skip) => skip.main().await,

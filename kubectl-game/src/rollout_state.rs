@@ -165,6 +165,14 @@ mod tests {
     }
 
     #[test]
+    fn a_search_for_idle_pods_is_in_progress() {
+        let words = "Scaling: deleting 2 pods; running the hook of arena-x7k2p; waiting for 1 more idle pod: running \
+                     the hooks of 2 candidates";
+        let game = samples::searching().game;
+        assert_eq!(RolloutState::of(&game), RolloutState::Waiting(words.to_owned()));
+    }
+
+    #[test]
     fn a_complete_workload_has_the_desired_pods_and_waits_for_no_hook() {
         let complete = samples::complete().game;
         assert_eq!(judged(&complete).0, "complete");

@@ -151,7 +151,8 @@ impl Source for One {
         Some(match found {
             Some(found) => Ok(Box::new(RunView::of(&found))),
             None => Err(Failure::NotFound(format!(
-                "HookRun {} no longer exists: its verdict has been processed, or its pod is no longer selected",
+                "HookRun {} no longer exists: its verdict has been processed, or its pod is no longer selected or a \
+                 candidate",
                 self.name
             ))),
         })

@@ -112,12 +112,14 @@ fn decide(
             .filter(|entry| entry.phase.is_final());
         entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
     };
+    // The status has no entries of candidates, and only their HookRuns show which of them did not succeed.
+    let has_candidates = |kind: HookKind| kind == HookKind::PreDelete && status.first_idle.is_some();
     let kinds = there
         .into_iter()
         .filter(|kind| only.is_none_or(|only| only == *kind));
     let retried: Vec<(HookKind, Vec<String>)> = kinds
         .map(|kind| (kind, failed(kind)))
-        .filter(|(_, pods)| force || !pods.is_empty())
+        .filter(|(kind, pods)| force || !pods.is_empty() || has_candidates(*kind))
         .collect();
     if retried.is_empty() && rollout.is_none() {
         return Err(Failure::Refused(nothing(game, flags)));
@@ -125,11 +127,19 @@ fn decide(
     let (mut patch, mut messages) = rollout.unwrap_or_else(|| (json!({ "spec": {} }), Vec::new()));
     for (kind, pods) in &retried {
         patch["spec"][kind.field()] = json!({ "retry": true });
+        let and_candidates = if has_candidates(*kind) {
+            ", and any hooks of candidates that did not succeed"
+        } else {
+            ""
+        };
         let (kind, names) = (hook_name(*kind), some(pods));
         messages.push(match pods.len() {
-            0 => format!("{name}: rerunning any {kind} hooks that did not succeed."),
-            1 => format!("{name}: rerunning the {kind} hook of {names}."),
-            _ => format!("{name}: rerunning the {kind} hooks of {names}."),
+            0 if and_candidates.is_empty() => {
+                format!("{name}: rerunning any {kind} hooks that did not succeed.")
+            }
+            0 => format!("{name}: rerunning any {kind} hooks of candidates that did not succeed."),
+            1 => format!("{name}: rerunning the {kind} hook of {names}{and_candidates}."),
+            _ => format!("{name}: rerunning the {kind} hooks of {names}{and_candidates}."),
         });
     }
     Ok((patch, messages.join(" ")))
@@ -237,6 +247,28 @@ mod tests {
             json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } })
         );
         assert_eq!(message, "arena: rerunning the PreDelete hook of arena-x7k2p.");
+    }
+
+    #[test]
+    fn the_hooks_of_candidates_are_retried_although_the_status_does_not_list_them() {
+        let mut game = samples::searching().game;
+        let (patch, message) = decide(&game, None, false, "").unwrap();
+        let pre_delete = json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } });
+        assert_eq!(patch, pre_delete);
+        assert_eq!(
+            message,
+            "arena: rerunning any PreDelete hooks of candidates that did not succeed."
+        );
+        let status = game.status.as_mut().unwrap();
+        status.pre_delete_hook_condition[0].phase = shared_api::Phase::Failed;
+        let (_, message) = decide(&game, Some(HookKind::PreDelete), false, "").unwrap();
+        assert_eq!(
+            message,
+            "arena: rerunning the PreDelete hook of arena-x7k2p, and any hooks of candidates that did not succeed."
+        );
+        game.spec.post_inplace_update_strategy = game.spec.pre_delete_update_strategy.clone();
+        let other = decide(&game, Some(HookKind::PostInplace), false, "");
+        assert!(other.unwrap_err().to_string().starts_with("nothing to retry: "));
     }
 
     #[test]

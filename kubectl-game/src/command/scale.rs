@@ -1,6 +1,7 @@
 //! `kubectl game scale`: sets the number of pods, and reports which hook runs before a pod is deleted.
 
 use clap::Args;
+use gamedeployment_core::workload::{SelectionPolicy, Workload};
 use kube::ResourceExt;
 use shared_api::GameDeployment;
 
@@ -83,10 +84,23 @@ fn consequence(game: &GameDeployment, now: u32, then: u32) -> String {
         // The operator runs no hook for a pod that cannot have players.
         Some(hook) => format!(
             "{pods}{each} once its PreDelete hook (HookTemplate {}) succeeds; pods that are known never to \
-             have run are deleted immediately.",
-            hook.template_name
+             have run are deleted immediately.{}",
+            hook.template_name,
+            selection(game, then)
         ),
         None => format!("{pods}. No PreDelete hook is configured, so {whose} players will be disconnected."),
+    }
+}
+
+/// Describes which pods are selected for deletion, if it depends on their hooks; empty otherwise, and if no pod stays.
+fn selection(game: &GameDeployment, then: u32) -> &'static str {
+    let (workload, _) = Workload::examine(game);
+    match workload.selection {
+        SelectionPolicy::FirstIdle { .. } if then > 0 => {
+            " The hook runs for several candidates, and the pods whose hook succeeds first are selected \
+             (selectionPolicy FirstIdle)."
+        }
+        SelectionPolicy::FirstIdle { .. } | SelectionPolicy::Ranked => "",
     }
 }
 
@@ -176,6 +190,19 @@ mod tests {
         ] {
             assert_eq!(scaled(game, replicas).0, expected);
         }
+    }
+
+    #[test]
+    fn the_message_says_that_idle_pods_are_selected_first() {
+        let mut game = samples::complete().game;
+        let words = "selected (selectionPolicy FirstIdle).";
+        assert!(!scaled(&game, 1).0.contains(words));
+        let strategy = json!({ "selectionPolicy": "FirstIdle" });
+        game.spec.scale_strategy = serde_json::from_value(strategy).unwrap();
+        assert!(scaled(&game, 1).0.ends_with(words), "{}", scaled(&game, 1).0);
+        assert!(!scaled(&game, 0).0.contains(words), "all pods go");
+        game.spec.pre_delete_update_strategy = None;
+        assert!(!scaled(&game, 1).0.contains(words), "no hook finds idle pods");
     }
 
     #[test]

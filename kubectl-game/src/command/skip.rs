@@ -12,8 +12,8 @@ use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, Snapshot, name_of};
-use crate::view::hook_name;
 use crate::view::pod::waiting;
+use crate::view::{hook_name, status_of};
 use crate::why::Next;
 
 /// Skips the hooks of one pod.
@@ -107,6 +107,10 @@ fn consequence(snapshot: &Snapshot, pod: &str) -> String {
              updated.",
             hook_name(kind)
         ),
+        None if status_of(&snapshot.game).first_idle.is_some() => format!(
+            "{pod} is not selected for deletion, but a scale-down is searching for idle pods: without its hook, it may be \
+             selected and deleted next, and players on it will be disconnected."
+        ),
         None => format!("{pod} is not waiting for a hook."),
     };
     format!("{now} Later hooks of this pod will be skipped until annotation {SKIP_HOOK} is removed.")
@@ -144,6 +148,11 @@ mod tests {
         let words = consequence(&samples::refused(), "arena-b4n8c");
         assert!(
             words.starts_with("arena-b4n8c is not waiting for a hook."),
+            "{words}"
+        );
+        let words = consequence(&samples::searching(), "arena-b4n8c");
+        assert!(
+            words.starts_with("arena-b4n8c is not selected for deletion, but a scale-down is searching"),
             "{words}"
         );
     }

@@ -60,6 +60,14 @@ fn head(view: &GameView, detail: Detail, style: Style) -> Vec<String> {
     if counts.waiting > 0 {
         pods = format!("{pods}, {} waiting", counts.waiting);
     }
+    if let Some(candidates) = counts.candidates.filter(|candidates| *candidates > 0) {
+        let word = if candidates == 1 {
+            "candidate"
+        } else {
+            "candidates"
+        };
+        pods = format!("{pods}, {candidates} {word}");
+    }
     let names = if detail.is_compact() {
         vec![("Name:", format!("{}/{}", view.namespace, view.name))]
     } else {

@@ -58,6 +58,29 @@ fn a_hook_that_is_running() {
 }
 
 #[test]
+fn candidates_are_counted_and_each_has_its_scout() {
+    let snapshot = samples::searching();
+    let style = style(Paint::of(false, true), Some(100));
+    let drawn = tree(&snapshot, style);
+    for words in [
+        "3 updated, 1 waiting, 2 candidates\n",
+        "waiting for 1 more idle pod",
+        "arena-x7k2p  ◌ PreDelete",
+        "arena-b4n8c  ◌ Candidate",
+        "◇ Scout      ◌ Running",
+        "scout-hook-arena-7d4b9c-q9w5d-empty\n",
+    ] {
+        assert!(drawn.contains(words), "{words}: {drawn}");
+    }
+    assert!(!drawn.contains("Next:"), "{drawn}");
+    let run = run::lines(&RunView::of(&snapshot.runs[1]), style).join("\n");
+    assert!(run.contains("Hook:       Scout for pod arena-b4n8c\n"), "{run}");
+    let runs: Vec<RunView> = snapshot.runs.iter().map(RunView::of).collect();
+    let table = lists::runs(&runs, &[], false, Style { width: None, ..style }).join("\n");
+    assert!(table.contains("  Scout  "), "{table}");
+}
+
+#[test]
 fn a_hook_that_cannot_run() {
     insta::assert_snapshot!(tree(&samples::blocked(), style(Paint::of(false, true), Some(80))));
 }

@@ -26,19 +26,21 @@ pub(crate) mod state;
 pub(crate) mod waits;
 
 use gamedeployment_core::hook_kind::HookKind;
+use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::ResourceExt;
 use serde::Serialize;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::hook_run_label;
+use shared_api::names::pod::DELETING;
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 
 use crate::cluster::Snapshot;
 use crate::why::Next;
 use lifecycle::LifecycleHookView;
 use revision::RevisionView;
-use run::RunView;
+use run::{RunView, is_scout};
 use state::{State, rollback};
 
 /// View of a workload.
@@ -87,6 +89,9 @@ pub(crate) struct PodCounts {
     pub(crate) updated: i32,
     /// Pods that wait for a hook.
     pub(crate) waiting: i32,
+    /// Candidates, whose hook runs only to find out whether they are idle; `None` while idle pods are not searched for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) candidates: Option<i32>,
 }
 
 impl PodCounts {
@@ -100,6 +105,7 @@ impl PodCounts {
             available: status.available_replicas,
             updated: status.updated_replicas,
             waiting: status.hook_pending_replicas,
+            candidates: status.first_idle.map(|search| search.candidates),
         }
     }
 }
@@ -173,6 +179,15 @@ pub(crate) fn runs_of<'s>(snapshot: &'s Snapshot, uid: &str) -> impl Iterator<It
     let about =
         move |run: &&HookRun| run.labels().get(hook_run_label::POD_UID).map(String::as_str) == Some(uid);
     snapshot.runs.iter().filter(about)
+}
+
+/// Returns the scout of a pod that is a candidate; `None` for other pods, and once the pod is selected for deletion.
+pub(crate) fn scout_of<'s>(snapshot: &'s Snapshot, pod: &Pod) -> Option<&'s HookRun> {
+    let is_selected = pod.annotation(DELETING) == Some("true");
+    let is_open = |run: &&HookRun| is_scout(run) && run.metadata.deletion_timestamp.is_none();
+    runs_of(snapshot, &pod.uid)
+        .find(is_open)
+        .filter(|_| pod.is_active() && !is_selected)
 }
 
 /// Describes how a workload is updated: its type, and the numbers that are set. During a rollback, no canary step

@@ -6,14 +6,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use kube::ResourceExt;
 use serde::Serialize;
-use shared_api::Phase;
 use shared_api::game_deployment::HookCondition;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
+use shared_api::{HookRun, Phase};
 
 use super::removal::RemovalView;
 use super::run::RunView;
 use super::waits::Wait;
-use super::{entries, hook_name, runs_of, status_of};
+use super::{entries, hook_name, runs_of, scout_of, status_of};
 use crate::cluster::Snapshot;
 use crate::paint::Tone;
 
@@ -43,7 +43,7 @@ pub(crate) struct PodView {
     pub(crate) removal: Option<RemovalView>,
     /// Whether the pod waits for a hook.
     pub(crate) waits: bool,
-    /// Name of the HookRun that the pod waits for.
+    /// Name of the HookRun that the pod waits for, or else of its scout.
     #[serde(skip)]
     pub(crate) waits_for: Option<String>,
     /// Reason why its hook needs attention.
@@ -64,7 +64,8 @@ impl PodView {
         let state = waiting
             .as_ref()
             .map(|(kind, entry)| (*kind, tone(snapshot, entry)));
-        let (word, tone) = word(&pod, state);
+        let scout = scout_of(snapshot, &pod);
+        let (word, tone) = word(&pod, state, scout);
         // The message of a run is more precise than the entry in the status.
         let of_hook = waiting
             .as_ref()
@@ -85,7 +86,10 @@ impl PodView {
             skips: pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str()),
             removal: RemovalView::of(snapshot, &pod),
             waits: waiting.is_some(),
-            waits_for: waiting.as_ref().and_then(|(_, entry)| entry.hook_run.clone()),
+            waits_for: match &waiting {
+                Some((_, entry)) => entry.hook_run.clone(),
+                None => scout.map(ResourceExt::name_any),
+            },
             reason: waiting.as_ref().and_then(|(_, entry)| reason(snapshot, entry)),
             revision: object
                 .labels()
@@ -140,7 +144,7 @@ fn tone(snapshot: &Snapshot, entry: &HookCondition) -> Tone {
     }
 }
 
-fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>) -> (String, Tone) {
+fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>, scout: Option<&HookRun>) -> (String, Tone) {
     let word = |word: &str, tone| (word.to_owned(), tone);
     if pod.terminating {
         return word("Terminating", Tone::Gone);
@@ -171,6 +175,7 @@ fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>) -> (String, Tone) {
     }
     match (&pod.phase, pod.is_ready()) {
         (PodPhase::Pending, _) => word("Pending", Tone::Busy),
+        (_, true) if scout.is_some() => word("Candidate", Tone::Busy),
         (_, true) => word("Ready", Tone::Good),
         (_, false) => word("NotReady", Tone::Warn),
     }

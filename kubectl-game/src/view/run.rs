@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use kube::ResourceExt;
 use serde::Serialize;
 use shared_api::hook_run::MetricResult;
-use shared_api::names::{argument, hook_run_label};
+use shared_api::names::{argument, hook_kind, hook_run_label};
 use shared_api::overdue::not_taken_up_at;
 use shared_api::{HookRun, HookRunStatus, Phase};
 
@@ -20,7 +20,7 @@ use crate::paint::Tone;
 pub(crate) struct RunView {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// Hook kind, such as `PreDelete` or `CanaryStep`; empty if unknown.
+    /// Hook kind, such as `PreDelete` or `CanaryStep`, or `Scout` for the hook of a candidate; empty if unknown.
     pub(crate) kind: String,
     /// Canary step that the hook belongs to, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -113,7 +113,7 @@ impl RunView {
             name: run.name_any(),
             namespace: run.namespace().unwrap_or_default(),
             kind: kind
-                .map(|kind| shared_api::names::hook_kind::old_name(kind).to_owned())
+                .map(|kind| hook_kind::old_name(kind).to_owned())
                 .unwrap_or_default(),
             step: step_of(run),
             pod: pod_of(run).map(str::to_owned),
@@ -155,6 +155,12 @@ impl RunView {
 fn step_of(run: &HookRun) -> Option<u32> {
     let index: u32 = run.labels().get(hook_run_label::CANARY_STEP)?.parse().ok()?;
     index.checked_add(1)
+}
+
+/// Returns whether a run is the scout of a candidate: it only finds out whether its pod is idle.
+pub(crate) fn is_scout(run: &HookRun) -> bool {
+    let kind = run.labels().get(hook_run_label::TYPE);
+    kind.is_some_and(|kind| kind == hook_kind::SCOUT)
 }
 
 /// Returns the name of the pod that a run is about.

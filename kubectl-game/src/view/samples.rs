@@ -323,6 +323,47 @@ pub(crate) fn running() -> Snapshot {
     snapshot(game, vec![run(spec, status)])
 }
 
+/// Builds a snapshot that searches for idle pods: one pod is selected, one more is needed, and the other two are
+/// candidates, whose hooks run.
+pub(crate) fn searching() -> Snapshot {
+    let mut snapshot = running();
+    let spec = &mut snapshot.game.spec;
+    spec.replicas = Some(1);
+    spec.scale_strategy = Some(read(json!({ "selectionPolicy": "FirstIdle" })));
+    let status = snapshot.game.status.get_or_insert_default();
+    status.first_idle = Some(read(json!({ "candidates": 2, "selected": 1, "needed": 1 })));
+    for condition in &mut status.conditions {
+        if condition.reason == "Scaling" {
+            "deleting 2 pods; running the hook of arena-x7k2p; waiting for 1 more idle pod: running the hooks of 2 \
+             candidates"
+                .clone_into(&mut condition.message);
+        }
+    }
+    let scouts = ["b4n8c", "q9w5d"].map(|instance| scout(&snapshot.runs[0], instance));
+    snapshot.runs.extend(scouts);
+    snapshot
+}
+
+/// Builds a scout in the state of a run, for the pod with this instance ID.
+pub(crate) fn scout(run: &HookRun, instance: &str) -> HookRun {
+    let mut scout = run.clone();
+    scout.metadata.name = Some(format!("scout-hook-arena-7d4b9c-{instance}-empty"));
+    scout.metadata.uid = Some(format!("u-scout-{instance}"));
+    let labels = [
+        ("hookrun-type", "scout-step".to_owned()),
+        ("tkex.tencent.com/pod-uid", format!("u-{instance}")),
+        ("instance-id", instance.to_owned()),
+    ];
+    let labels = labels.map(|(name, value)| (name.to_owned(), value));
+    scout.labels_mut().extend(labels);
+    let intent = ("tkex.tencent.com/intent".to_owned(), "scout".to_owned());
+    scout.annotations_mut().extend([intent]);
+    for argument in scout.spec.args.iter_mut().flatten() {
+        argument.value = Some(format!("arena-{instance}"));
+    }
+    scout
+}
+
 /// Builds a snapshot whose hook cannot run.
 pub(crate) fn blocked() -> Snapshot {
     because(

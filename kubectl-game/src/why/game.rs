@@ -10,7 +10,7 @@ use super::hooks::{self, HookExplanation};
 use super::next::watch;
 use super::pods::{self, NotStarting};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, capitalized, partition, removal, sentence, template};
+use super::{Explanation, capitalized, first_idle, partition, removal, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::state::{condition, held, unguarded, unresolved, unseen};
 use crate::view::status_of;
@@ -75,6 +75,9 @@ pub(super) fn answer(snapshot: &Snapshot) -> Explanation {
     } else {
         answer.extend(of_hooks);
         answer.extend(of_pods);
+    }
+    if !is_invalid {
+        answer.extend(first_idle::explain(snapshot, &status));
     }
     removal::explain(snapshot, &mut answer);
     // A skip is for one pod. With more of them, it is suggested for each pod by itself.

@@ -7,6 +7,7 @@
 //! | [`pods`] | pods that do not start: each cause once, with its pods |
 //! | [`partition`] | pods that a partition keeps at old revisions |
 //! | [`canary`] | the failed hook of a canary step |
+//! | [`first_idle`] | the search for idle pods on a scale-down, and its candidates |
 //! | [`hooks`] | hooks that pods wait for: each cause once, with its pods |
 //! | [`run`] | a HookRun with trouble: its HookTemplate, its request and its last error |
 //! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
@@ -19,6 +20,7 @@
 
 mod canary;
 mod deletion;
+mod first_idle;
 mod game;
 mod hook_remedy;
 mod hooks;
@@ -32,6 +34,8 @@ mod run;
 mod template;
 mod trouble;
 
+#[cfg(test)]
+mod first_idle_tests;
 #[cfg(test)]
 mod pods_tests;
 #[cfg(test)]
@@ -160,8 +164,9 @@ pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp
 /// Returns the commands that may help a workload; none if no action is needed.
 pub(crate) fn commands(snapshot: &Snapshot) -> Vec<Next> {
     let mut commands = game::answer(snapshot).next;
-    // The reader of this output is already watching, and a partition is set on purpose.
-    let unneeded = [watch(snapshot), partition::lower(snapshot)];
+    // The reader of this output is already watching, and a partition or a scale-down is set on purpose.
+    let mut unneeded = vec![watch(snapshot), partition::lower(snapshot)];
+    unneeded.extend(first_idle::ends(snapshot));
     commands.retain(|next| !unneeded.contains(next));
     commands
 }

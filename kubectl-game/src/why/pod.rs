@@ -10,15 +10,15 @@ use shared_api::names::hook_run_annotation::INTENT;
 use shared_api::names::pod::{DELETING, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
 
-use super::deletion;
 use super::hooks::HookWait;
 use super::next::watch;
 use super::partition::{is_old, offer};
 use super::remedy::{self, About, Remedy};
-use super::{Explanation, capitalized, pods, removal, sentence, template};
+use super::{Explanation, capitalized, deletion, first_idle, pods, removal, sentence, template};
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
 use crate::view::removal::RemovalView;
+use crate::view::run::is_scout;
 use crate::view::state::{condition, held, unseen};
 use crate::view::{runs_of, status_of};
 
@@ -34,6 +34,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         hook,
         stalled,
         selected_for_deletion,
+        first_idle::explain_pod,
         out_of_service,
         requested,
         old,
@@ -104,7 +105,8 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
 
 /// Describes the planned action on the pod, with a trailing comma.
 fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
-    let run = runs_of(snapshot, &pod.uid).find_map(|run| run.annotations().get(INTENT).cloned());
+    let mut runs = runs_of(snapshot, &pod.uid).filter(|run| !is_scout(run));
+    let run = runs.find_map(|run| run.annotations().get(INTENT).cloned());
     let chosen = pod
         .annotation(shared_api::names::pod::CHOSEN_FOR)
         .map(str::to_owned);
