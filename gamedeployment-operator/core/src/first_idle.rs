@@ -1,17 +1,17 @@
-//! Selection policy `FirstIdle`: of more pods than must go, those are selected first whose hook succeeds first.
+//! Selection policy `FirstIdle`: the pods whose hook succeeds first are selected for deletion first.
 //!
 //! Before they are selected, pods are candidates, and each has a [scout](crate::gate::scout). A candidate whose scout has
 //! succeeded is selected, and its `PreDelete` hook runs as with the other policy. If that hook then finds the pod busy,
 //! the pod stays selected until another idle pod takes its place.
 //!
-//! Pods whose hook brings no verdict without a person are selected last, in deletion order, so that they are
+//! Pods whose hook cannot succeed without intervention are selected last, in deletion order, so that they are
 //! reported as with the other policy.
 
 use std::collections::BTreeSet;
 
 use crate::budget::DisruptionBudget;
 use crate::facts::{Facts, PodFacts};
-use crate::gate::{Gate, GateState, Intent, PodRef, ScoutState};
+use crate::gate::{Gate, GateState, Intent, Measured, PodRef, ScoutState};
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, PartialPlan, RunRef};
 use crate::scale::ScaleDiff;
@@ -270,7 +270,7 @@ fn selected_before<'a>(
 }
 
 fn is_busy(gate_state: &GateState<'_>) -> bool {
-    let has_negative = matches!(gate_state, GateState::Running(run) if run.negative > 0);
+    let has_negative = matches!(gate_state, GateState::Running(run) if run.measured == Measured::Negative);
     has_negative || gate_state.is_held()
 }
 

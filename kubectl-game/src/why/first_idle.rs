@@ -61,7 +61,10 @@ pub(super) fn ends(snapshot: &Snapshot) -> Vec<Next> {
     // Pods that were created for an update are surplus, too.
     if is_fewer && status.surge_replicas == 0 {
         let command = format!("kubectl game scale {name} --replicas {}{flags}", status.replicas);
-        commands.push(Next::new(command, "cancel the scale-down, and keep all pods"));
+        commands.push(Next::new(
+            command,
+            "cancel the scale-down, and keep the pods that are selected only for it",
+        ));
     }
     if search.needed > 0 {
         let patch = r#"{"spec":{"scaleStrategy":{"selectionPolicy":"Ranked"}}}"#;

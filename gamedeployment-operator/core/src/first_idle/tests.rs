@@ -423,3 +423,12 @@ fn too_few_candidates_of_one_revision_are_not_made_up_for_by_the_other() {
         ["end scout-0", "select fleet-0"]
     );
 }
+
+#[test]
+fn a_further_negative_measurement_changes_no_run() {
+    let (object, mut all) = (game(1, &[]), pods(2));
+    all[0] = selected(0);
+    let [none, one, two] = [0, 1, 2].map(|failed| hook_of_selected(&object, &all, 0, Phase::Running, failed));
+    assert_ne!(none, one);
+    assert_eq!(one, two, "a decision follows every change of a run");
+}

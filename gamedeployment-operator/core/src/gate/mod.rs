@@ -39,7 +39,7 @@ pub use intent::Intent;
 pub use new_run::NewRun;
 pub use question::Question;
 pub use resolved::{Unresolved, unresolved};
-pub use run::{Flaw, RolloutRun, Run};
+pub use run::{Flaw, Measured, RolloutRun, Run};
 use runs::Runs;
 pub use scout::ScoutState;
 use shared_api::game_deployment::HookStep;

@@ -83,8 +83,8 @@ pub struct Run {
     pub is_edited: bool,
     /// Containers at the run's creation, each with a digest of its id.
     pub containers: BTreeMap<String, String>,
-    /// Number of measurements that did not end Successful.
-    pub negative: i64,
+    /// Outcome of its measurements so far. Not their number: a run that polls would cause a decision for each.
+    pub measured: Measured,
     /// Whether `terminate` is set.
     pub terminated: bool,
     /// Whether the run is being deleted.
@@ -141,7 +141,7 @@ impl Run {
                 .and_then(|text| text.parse().ok()),
             is_edited: is_edited(run),
             containers: read_containers(notes.get(annotation::CONTAINERS).map_or("", String::as_str)),
-            negative: status.metric_results.iter().map(negative).sum(),
+            measured: Measured::of(&status),
             terminated: run.spec.terminate == Some(true),
             terminating: run.metadata.deletion_timestamp.is_some(),
             phase: status.phase,
@@ -292,6 +292,27 @@ impl Run {
     }
 }
 
+/// Outcome of the measurements of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measured {
+    /// There are none, or all are Successful.
+    Positive,
+    /// At least one did not end Successful.
+    Negative,
+}
+
+impl Measured {
+    fn of(status: &HookRunStatus) -> Self {
+        let is_negative =
+            |result: &MetricResult| result.failed > 0 || result.inconclusive > 0 || result.error > 0;
+        if status.metric_results.iter().any(is_negative) {
+            Self::Negative
+        } else {
+            Self::Positive
+        }
+    }
+}
+
 /// Trouble that a run without a verdict reports: its measurements bring no verdict, and may never do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunTrouble {
@@ -328,13 +349,6 @@ fn last_error(status: &HookRunStatus) -> Option<String> {
 
 fn is_scout(kind: &str) -> bool {
     kind == hook_kind::SCOUT || kind == hook_kind::old_name(hook_kind::SCOUT)
-}
-
-fn negative(result: &MetricResult) -> i64 {
-    result
-        .failed
-        .saturating_add(result.inconclusive)
-        .saturating_add(result.error)
 }
 
 fn delay(status: &HookRunStatus) -> Option<String> {

@@ -28,7 +28,8 @@ pub enum ScoutState<'a> {
     Running(&'a Run),
     /// The scout succeeded: the pod was idle.
     Idle(&'a Run),
-    /// The scout is about an earlier state of the pod or of the hook. It is deleted before a new one is created.
+    /// The scout is being deleted, or is about an earlier state of the pod or of the hook. A new one is created once it
+    /// is gone.
     Stale,
     /// A scout that has lost its owner has the name. It is deleted before a new one is created.
     WithoutOwner(&'a Run),

@@ -243,7 +243,7 @@ impl World {
                 self.pods.remove(&delete.pod().name);
                 return Ok(Some(server));
             }
-            other => return Err(format!("nobody expected {other:?}").into()),
+            other => return Err(format!("unexpected action: {other:?}").into()),
         }
         Ok(None)
     }
@@ -323,7 +323,7 @@ impl World {
             run.due = Some(second + INTERVAL).filter(|_| !run.phase().is_final());
             let known = Run::read(&run.object);
             // Another failed measurement only prolongs the time until the HookRun counts as not measured.
-            let content = |run: &Run| (run.phase, run.negative, run.flaw);
+            let content = |run: &Run| (run.phase, run.measured, run.flaw);
             self.changed |= content(&known) != content(&run.known);
             run.known = known;
         }
