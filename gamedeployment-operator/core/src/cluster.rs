@@ -38,7 +38,7 @@ pub const REMOVAL_TAINTS: [&str; 3] = [
 /// State of a node that decides whether its pods must leave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NodeDisruption<'a> {
-    /// Whether the node has a cordon or one of the [`REMOVAL_TAINTS`].
+    /// Whether the node is cordoned or has one of the [`REMOVAL_TAINTS`].
     pub is_cordoned: bool,
     /// Time since which neither has been the case; `None` if it is, or if this process has not seen that change.
     pub schedulable_since: Option<Timestamp>,

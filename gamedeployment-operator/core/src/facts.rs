@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use shared_api::names::pod as annotation;
 
+use crate::budget::DisruptionBudget;
 use crate::cluster::Node;
 use crate::dry_run::RecreationBlock;
 use crate::gate::{Intent, NODE_GONE_AFTER, Run};
@@ -225,6 +226,15 @@ impl<'a> Facts<'a> {
             pods.retain(|pod| !written.contains(pod.pod.name.as_str()));
         }
         pods
+    }
+
+    /// Slots for the pods that may be taken away now.
+    pub fn budget(&self) -> DisruptionBudget {
+        DisruptionBudget::new(
+            self.pods.iter().map(|pod| pod.service),
+            self.workload.replicas,
+            self.workload.max_unavailable,
+        )
     }
 
     /// Pods at old revisions.

@@ -51,7 +51,7 @@ pub struct Scouts<'a> {
 /// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
-    /// Pods whose scout runs.
+    /// Pods that take the place of a candidate.
     pub candidates: usize,
     /// Surplus pods that are selected.
     pub selected: usize,
@@ -156,11 +156,7 @@ pub fn search<'a>(
     left: ScaleDiff,
 ) -> Search<'a> {
     let mut room = Room::new(pods, left);
-    let mut slots = DisruptionBudget::new(
-        facts.pods.iter().map(|pod| pod.service),
-        facts.workload.replicas,
-        facts.workload.max_unavailable,
-    );
+    let mut slots = facts.budget();
     for pod in pods.iter().filter(|pod| !pod.stays()) {
         slots.take(pod.facts.service);
     }
@@ -279,14 +275,7 @@ fn state<'a>(gate: &Gate<'a>, pod: &PodFacts<'a>) -> Option<ScoutState<'a>> {
         // Nothing can be done to it now.
         return Some(ScoutState::Hopeless(None));
     }
-    let state = gate.scout(pod.pod)?;
-    // Its own hook could not run after a success of the scout.
-    let is_held = !state.needs_no_hook() && gate.assess(pod.pod, &Intent::Delete, &[]).is_held();
-    Some(if is_held {
-        ScoutState::Hopeless(None)
-    } else {
-        state
-    })
+    gate.scout(pod.pod)
 }
 
 fn is_recorded(pod: &PodFacts<'_>) -> bool {
@@ -328,14 +317,15 @@ pub fn plan_scouts<'a>(
     let mut places = limit;
     for candidate in &candidates {
         // The pod may need no hook soon.
-        part.wake = steps::wakes(facts, candidate.pod, true).chain(part.wake).min();
-        let is_dropped = candidate.state.takes_place() && places == 0;
-        places -= usize::from(candidate.state.takes_place() && places > 0);
+        for at in steps::wakes(facts, candidate.pod, true) {
+            part.wake_at(at);
+        }
+        let has_place = candidate.state.takes_place() && places > 0;
+        places -= usize::from(has_place);
         match &candidate.state {
-            ScoutState::Running(run) | ScoutState::Overdue(run) if !is_dropped => {
+            ScoutState::Running(run) | ScoutState::Overdue(run) if has_place => {
                 scouts.kept.push(&run.uid);
-                let overdue = run.not_taken_up_at.filter(|at| *at > facts.now);
-                part.wake = overdue.into_iter().chain(part.wake).min();
+                run.await_take_up(&facts.workload.namespace, facts.now, &mut part);
             }
             ScoutState::Idle(run) | ScoutState::Hopeless(Some(run)) => scouts.kept.push(&run.uid),
             ScoutState::WithoutOwner(run) => {

@@ -11,7 +11,6 @@
 //! An unavailable pod that may recover by itself takes a slot as well. A new pod must prove itself: until it
 //! is available, no serving pod is taken in its place.
 
-use crate::budget::DisruptionBudget;
 use crate::dry_run;
 use crate::facts::{Facts, NamedBy, PodFacts, Service};
 use crate::gate::{Gate, GateState, Intent};
@@ -47,11 +46,7 @@ pub fn assess<'a>(
 /// the updates: it waits for its `PostInplace` hook, or is a surplus pod that must still be found.
 #[must_use]
 pub fn grant<'a>(facts: &Facts<'_>, assessed: Vec<AssessedPod<'a>>, reserved: usize) -> Vec<GrantedPod<'a>> {
-    let mut slots = DisruptionBudget::new(
-        facts.pods.iter().map(|pod| pod.service),
-        facts.workload.replicas,
-        facts.workload.max_unavailable,
-    );
+    let mut slots = facts.budget();
     let mut pods: Vec<GrantedPod<'a>> = assessed.into_iter().map(GrantedPod::waiting).collect();
     for turn in [Turn::Surplus, Turn::Named] {
         for pod in of(&mut pods, turn, MissingRequirement::Slot) {

@@ -15,6 +15,7 @@ mod write_kind;
 pub use gated_write::GatedWrite;
 pub use write_kind::WriteKind;
 
+use crate::first_idle::SearchProgress;
 use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::guard_check::PlannedCheck;
 use crate::hook_kind::HookKind;
@@ -302,16 +303,7 @@ pub struct Gauges {
     /// Progress of the update.
     pub rollout: Rollout,
     /// Progress of the search for idle pods to delete; `None` while there is none.
-    pub first_idle: Option<FirstIdleGauge>,
-}
-
-/// Progress of the search for idle pods to delete.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FirstIdleGauge {
-    /// Pods whose hook runs only to find out whether they are idle.
-    pub candidates: usize,
-    /// Further idle pods that must be found.
-    pub needed: usize,
+    pub first_idle: Option<SearchProgress>,
 }
 
 /// Pods that wait for one hook.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
+use gamedeployment_core::first_idle::SearchProgress;
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{FirstIdleGauge, Gauges, PodGroup};
+use gamedeployment_core::plan::{Gauges, PodGroup};
 use jiff::Timestamp;
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::collector::Collector;
@@ -227,7 +228,7 @@ fn drains(report: &WorkloadSample, series: &mut Series<'_>, value: fn(PodGroup) 
 fn first_idle(
     report: &WorkloadSample,
     series: &mut Series<'_>,
-    value: fn(FirstIdleGauge) -> usize,
+    value: fn(SearchProgress) -> usize,
 ) -> Result<(), Error> {
     let mut search = report.gauges.first_idle.into_iter();
     search.try_for_each(|search| series(&[], number(value(search))))

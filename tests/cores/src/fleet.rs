@@ -64,6 +64,19 @@ impl Cluster for Around {
     }
 }
 
+/// Returns a revision as it is known once it has been recorded.
+pub(crate) fn recorded(new: NewRevision) -> Outcome<Revision> {
+    Ok(Revision {
+        uid: format!("uid-{}", new.name),
+        name: new.name,
+        resource_version: "1".to_owned(),
+        number: new.number,
+        is_reused: false,
+        template: template_in(&new.data).ok_or("the revision holds no template")?,
+        orphan: None,
+    })
+}
+
 impl Fleet {
     /// Returns a workload with this many pods in service, already reflected in the status.
     pub(crate) fn launch(pods: usize, hooks: Value) -> Outcome<Self> {
@@ -156,7 +169,7 @@ impl Fleet {
 
     fn write(&mut self, action: Action) -> Outcome<()> {
         match action {
-            Action::CreateRevision(new) => self.record(new)?,
+            Action::CreateRevision(new) => self.revisions.push(recorded(new)?),
             Action::CreateRun(new) => self.ask(&new),
             Action::RecordSelection(at, text) => {
                 let notes = &mut self.pod(&at)?.annotations;
@@ -185,19 +198,6 @@ impl Fleet {
         let place = self.places.get(&at.name);
         let pod = place.and_then(|place| self.pods.get_mut(*place));
         Ok(pod.ok_or("there is no such pod")?)
-    }
-
-    fn record(&mut self, new: NewRevision) -> Outcome<()> {
-        self.revisions.push(Revision {
-            uid: format!("uid-{}", new.name),
-            name: new.name,
-            resource_version: "1".to_owned(),
-            number: new.number,
-            is_reused: false,
-            template: template_in(&new.data).ok_or("the revision holds no template")?,
-            orphan: None,
-        });
-        Ok(())
     }
 
     /// Creates a run and starts it.

@@ -142,7 +142,7 @@ impl NodeObject {
         }
     }
 
-    /// Returns whether the node has a cordon, or the taint of an autoscaler.
+    /// Returns whether the node is cordoned, or has the taint of an autoscaler.
     pub fn is_cordoned(&self) -> bool {
         self.cordoned || self.doomed
     }

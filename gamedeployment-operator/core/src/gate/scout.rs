@@ -5,9 +5,8 @@
 
 use jiff::Timestamp;
 use shared_api::names::hook_kind::SCOUT;
-use shared_api::names::pod::SKIP_HOOK;
 
-use super::{Gate, HookRequest, Intent, NewRun, Run, hook_request};
+use super::{Gate, GateState, HookRequest, Intent, NewRun, Run, hook_request};
 use crate::hook_kind::HookKind;
 use crate::pod::Pod;
 
@@ -54,11 +53,6 @@ impl<'a> ScoutState<'a> {
         }
     }
 
-    /// Returns whether no hook has to run before the pod is deleted.
-    pub fn needs_no_hook(&self) -> bool {
-        matches!(self, Self::NeedsNoHook)
-    }
-
     /// Returns whether the pod may turn out to be idle.
     pub fn is_hopeful(&self) -> bool {
         match self {
@@ -102,8 +96,17 @@ impl<'a> Gate<'a> {
     pub fn scout(&self, pod: &'a Pod) -> Option<ScoutState<'a>> {
         let kind = HookKind::PreDelete;
         let step = self.workload.hook(kind).step.as_ref()?;
-        if self.needs_no_hook(pod) {
-            return Some(ScoutState::NeedsNoHook);
+        match self.assess(pod, &Intent::Delete, &[]) {
+            GateState::Open(approval) if approval.run().is_none() => return Some(ScoutState::NeedsNoHook),
+            // Its own hook could not run after a success of the scout.
+            held if held.is_held() => return Some(ScoutState::Hopeless(None)),
+            GateState::Open(_)
+            | GateState::Consumed(_)
+            | GateState::NotRun(_)
+            | GateState::Running(_)
+            | GateState::Unsuccessful(_)
+            | GateState::Stale(..)
+            | GateState::Blocked(_) => {}
         }
         let draft = self.draft(kind, step);
         let request =
@@ -139,13 +142,6 @@ impl<'a> Gate<'a> {
             None if self.cluster.has_run(namespace, name) => ScoutState::Hopeless(None),
             None => ScoutState::NotRun(Box::new(request)),
         }
-    }
-
-    fn needs_no_hook(&self, pod: &Pod) -> bool {
-        let intent = Intent::Delete;
-        pod.annotation(SKIP_HOOK) == Some(pod.uid.as_str())
-            || self.exempt(pod, &intent, &[]).is_some()
-            || self.gone_node(pod, &intent).is_some()
     }
 }
 

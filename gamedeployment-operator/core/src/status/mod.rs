@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::first_idle::{Scouts, SearchProgress};
 use crate::gate::GateState;
 use crate::lifecycle::{HookProgress, Lifecycle};
-use crate::plan::{FirstIdleGauge, Gauges, PodGroup, Rollout, StatusReport, Warning};
+use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
@@ -242,10 +242,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         ending: findings.ending,
         removals: removals::group(facts),
         guarded: None,
-        first_idle: findings.scouts.progress.map(|progress| FirstIdleGauge {
-            candidates: progress.candidates,
-            needed: progress.needed,
-        }),
+        first_idle: findings.scouts.progress,
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node};
 use gamedeployment_core::decide::decide;
 use gamedeployment_core::gate::{NewRun, PodRef, Run};
-use gamedeployment_core::plan::{Action, GatedWrite, NewRevision, Plan, PlanLimits};
+use gamedeployment_core::plan::{Action, GatedWrite, Plan, PlanLimits};
 use gamedeployment_core::pod::Pod;
-use gamedeployment_core::revision::{Revision, template_in};
+use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::View;
 use hook_core::decide::{DecisionInput, MeasurementKey, MeasurementOutcome};
 use hook_core::judge::MeasurementResult;
@@ -20,6 +20,7 @@ use shared_api::names::pod as annotation;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
 use super::traffic::{Server, Traffic};
+use crate::fleet::recorded;
 use crate::{Outcome, manifests};
 
 /// Time from the creation of a HookRun to its first measurement, in seconds.
@@ -220,7 +221,7 @@ impl World {
     /// Carries out one write. Returns the server whose pod is deleted, if one is.
     fn write(&mut self, action: Action) -> Outcome<Option<usize>> {
         match action {
-            Action::CreateRevision(new) => self.record(new)?,
+            Action::CreateRevision(new) => self.revisions.push(recorded(new)?),
             Action::CreateRun(new) => self.create_run(&new)?,
             Action::DeleteRun(run) => {
                 let known = self.runs.remove(&run.name);
@@ -261,19 +262,6 @@ impl World {
         self.questions.insert(at.uid.clone(), text.to_owned());
         let notes = &mut self.pod(at)?.annotations;
         notes.insert(annotation::QUESTION.to_owned(), text.to_owned());
-        Ok(())
-    }
-
-    fn record(&mut self, new: NewRevision) -> Outcome<()> {
-        self.revisions.push(Revision {
-            uid: format!("uid-{}", new.name),
-            name: new.name,
-            resource_version: "1".to_owned(),
-            number: new.number,
-            is_reused: false,
-            template: template_in(&new.data).ok_or("the revision holds no template")?,
-            orphan: None,
-        });
         Ok(())
     }
 
