@@ -436,7 +436,9 @@ impl World {
     fn some_silence(&mut self, pod: &PodObject, dice: &mut Rng) {
         let waits = |pod: &&std::rc::Rc<PodObject>| pod.read.node.is_some() && pod.read.never_started();
         let waiting = self.server.pods.iter().find(waits).cloned();
-        let time = SignedDuration::from_secs(dice.i64(5..150));
+        // Decisions about pods that never started need time on a node that is not Ready.
+        let longest = if waiting.is_some() { 600 } else { 150 };
+        let time = SignedDuration::from_secs(dice.i64(5..longest));
         if let Some(node) = &waiting.as_deref().unwrap_or(pod).read.node {
             self.silence(node, time);
         }
