@@ -121,8 +121,8 @@ pub struct ScaleStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct FirstIdle {
     /// Maximum number of candidates, which are pods whose hook runs at the same time to find idle ones; a number, at
-    /// least 1, or a percentage of the existing pods from 1% to 100%, rounded up. There are always at least as many
-    /// candidates as pods that must still be found. Defaults to 100%.
+    /// least 1, or a percentage of the existing pods from 1% to 100%, rounded up. The limit is never below the number of
+    /// pods that must still be found, or, for an update, below `maxUnavailable` plus `maxSurge`. Defaults to 100%.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "int_or_percent_schema")]
     pub candidates: Option<IntOrString>,
@@ -189,6 +189,17 @@ pub struct UpdateStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 604_800))]
     pub timeout_seconds: Option<i32>,
+    /// Selection of pods to update. `Ranked`: the first old pods in update order, whether idle or not. `FirstIdle`: the
+    /// old pods whose hook succeeds first, while it runs for several pods. The hook of a selected pod runs again before
+    /// the pod is updated or deleted, so hooks with side effects must not be used with `FirstIdle`. `FirstIdle` has no
+    /// effect with type `HotPatchUpdate`, `OnDelete` or `Recreate`, or without a hook that runs before the update.
+    /// Defaults to `Ranked`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "selection_policy_schema")]
+    pub selection_policy: Option<String>,
+    /// Options of the selection policy `FirstIdle`. They have no effect with another policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_idle: Option<FirstIdle>,
 }
 
 /// Canary rollout of a new template.
@@ -473,22 +484,36 @@ pub struct GameDeploymentStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "removal_requests_schema")]
     pub removal_requests: Vec<RemovalRequestStatus>,
-    /// Progress of the search for idle pods to delete. Unset while there is none.
+    /// Progress of the searches for idle pods. Unset while there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_idle: Option<FirstIdleStatus>,
 }
 
-/// Progress of the search for idle pods to delete.
+/// Progress of the searches for idle pods.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FirstIdleStatus {
+    /// Search for idle pods to delete, because there are more pods than desired. Unset while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scale: Option<IdleSearchStatus>,
+    /// Search for idle pods to update. Unset while there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<IdleSearchStatus>,
+}
+
+/// Progress of a search for idle pods.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct IdleSearchStatus {
     /// Number of candidates: pods whose hook is running only to find out whether they are idle.
     #[serde(default)]
     pub candidates: i32,
-    /// Number of surplus pods that are selected for deletion and still exist.
+    /// Number of selected pods: on a scale-down, surplus pods that are selected and still exist; on an update, pods whose
+    /// own hook is running or about to run, or whose update is about to be written.
     #[serde(default)]
     pub selected: i32,
-    /// Number of further idle pods that must be found.
+    /// Number of further idle pods that must be found. On an update, number of further pods that could be updated now if
+    /// they were idle; 0 while no slot of `maxUnavailable` is free. The slot of a busy selected pod counts as free.
     #[serde(default)]
     pub needed: i32,
 }

@@ -37,6 +37,11 @@ impl DisruptionBudget {
         }
     }
 
+    /// Returns how many more available pods may be taken.
+    pub fn left(self) -> usize {
+        self.available.min(self.serving)
+    }
+
     /// Takes a slot for a pod if there is one.
     pub fn take(&mut self, service: Service) -> bool {
         let granted = self.has(service);

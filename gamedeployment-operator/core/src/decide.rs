@@ -17,7 +17,7 @@ use crate::deletion;
 use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
-use crate::first_idle;
+use crate::first_idle::{self, update::UpdateSearch};
 use crate::gate::Gate;
 use crate::grant;
 use crate::guard_check;
@@ -178,7 +178,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     };
     // Surplus pods that are not selected yet are not updated.
     let to_keep_old = to_keep_old + search.as_ref().map_or(0, |search| search.needed_old);
-    let (mut selected, update_blockers) = rollout::select(facts, &gate, selected, to_keep_old, open);
+    let (mut selected, places, update_blockers) = rollout::select(facts, &gate, selected, to_keep_old, open);
 
     let (confirmations, confirmed) = steps::confirm(facts, &gate, &selected);
     plan.add(confirmed);
@@ -189,7 +189,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let assessed = grant::assess(facts, &gate, selected);
     let confirming = confirmations.iter().filter(|confirmation| confirmation.available);
     let needed = search.as_ref().map_or(0, |search| search.needed);
-    let granted = grant::grant(facts, assessed, confirming.count() + needed);
+    let (granted, update_search) = grant::grant(facts, assessed, confirming.count() + needed, places);
     let (pods, taken) = steps::next_steps(facts, granted);
     plan.add(taken);
 
@@ -203,12 +203,14 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
         .flatten();
     plan.add(created);
     plan.actions.extend(tried);
-    let (scouts, scouting) = first_idle::plan_scouts(facts, search, &pods);
-    plan.add(scouting);
     if view.write_errors.is_some() {
         let granted = pods.iter().filter(|pod| pod.granted);
-        plan.granted = granted.map(|pod| pod.facts.pod.name.clone()).collect();
+        let granted = granted.map(|pod| pod.facts.pod.name.as_str());
+        let prospects = update_search.iter().flat_map(UpdateSearch::prospects);
+        plan.granted = granted.chain(prospects).map(str::to_owned).collect();
     }
+    let (scouts, scouting) = first_idle::plan_scouts(facts, search, update_search, &pods);
+    plan.add(scouting);
     Findings {
         pods,
         canary,

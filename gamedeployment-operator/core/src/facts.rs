@@ -53,6 +53,12 @@ impl PodFacts<'_> {
     pub fn is_available(&self) -> bool {
         self.service == Service::Available
     }
+
+    /// Returns whether the pod's selection for this intent is recorded.
+    pub fn is_recorded_for(&self, intent: &Intent) -> bool {
+        let recorded = self.recorded_selection.as_ref();
+        recorded.is_some_and(|recorded| recorded.intent == intent.text())
+    }
 }
 
 /// How a pod counts towards the availability floor, below which no pod is taken away.

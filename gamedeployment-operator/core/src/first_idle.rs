@@ -1,8 +1,9 @@
-//! Selection policy `FirstIdle`: the pods whose hook succeeds first are selected for deletion first.
+//! Selection policy `FirstIdle`: the pods whose hook succeeds first are selected for deletion first. For
+//! updates, see [`update`].
 //!
-//! Before they are selected, pods are candidates, and each has a [scout](crate::gate::scout). A candidate whose scout has
-//! succeeded is selected, and its `PreDelete` hook runs as with the other policy. If that hook then finds the pod busy,
-//! the pod stays selected until another idle pod takes its place.
+//! Before they are selected, pods are candidates, and each has a [scout](crate::gate::scout). A candidate whose scout
+//! has succeeded is selected, and its `PreDelete` hook runs as with the other policy. If that hook then finds the pod
+//! busy, the pod stays selected until another idle pod takes its place.
 //!
 //! Pods whose hook cannot succeed without intervention are selected last, in deletion order, so that they are
 //! reported as with the other policy.
@@ -19,6 +20,10 @@ use crate::scale_down::{selected_since, was_selected};
 use crate::stages::{GrantedPod, SelectedPod};
 use crate::steps;
 use crate::workload::SelectionPolicy;
+
+pub mod update;
+
+use update::UpdateSearch;
 
 /// Search for idle pods among those that are not selected.
 pub struct Search<'a> {
@@ -44,18 +49,24 @@ struct Candidate<'a> {
 pub struct Scouts<'a> {
     /// UIDs of the runs that are kept.
     pub kept: Vec<&'a str>,
-    /// Progress of the search, if there is one.
-    pub progress: Option<SearchProgress>,
+    /// Progress of the search for pods to delete, if there is one.
+    pub scale: Option<SearchProgress>,
+    /// Progress of the search for pods to update, if there is one.
+    pub update: Option<SearchProgress>,
+    /// Whether candidates for the update wait for a slot, whether idle or not.
+    pub waits_for_slot: bool,
+    /// Whether the update would go on if more of the candidates were idle.
+    pub holds_update: bool,
 }
 
 /// Progress of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchProgress {
-    /// Pods that take the place of a candidate.
+    /// Pods that use up places for candidates.
     pub candidates: usize,
-    /// Surplus pods that are selected.
+    /// Surplus pods that are selected, or pods that are selected for the update.
     pub selected: usize,
-    /// Surplus pods that must still be found.
+    /// Surplus pods that must still be found, or pods that could be updated now if they were idle.
     pub needed: usize,
 }
 
@@ -187,7 +198,7 @@ pub fn search<'a>(
             exchanged.extend(run);
         }
     }
-    let limit = limit(facts, room.left.delete);
+    let limit = limit(facts.workload.selection, facts, room.left.delete);
     for old in [true, false] {
         let needed = if old {
             room.needed_old()
@@ -214,8 +225,8 @@ pub fn search<'a>(
 }
 
 /// Maximum number of candidates: never fewer than the pods that must be found.
-fn limit(facts: &Facts<'_>, needed: usize) -> usize {
-    let limit = facts.workload.selection.candidates(facts.pods.len());
+fn limit(policy: SelectionPolicy, facts: &Facts<'_>, needed: usize) -> usize {
+    let limit = policy.candidates(facts.pods.len());
     limit.unwrap_or_default().max(needed)
 }
 
@@ -278,23 +289,38 @@ fn state<'a>(gate: &Gate<'a>, pod: &PodFacts<'a>) -> Option<ScoutState<'a>> {
     gate.scout(pod.pod)
 }
 
-fn is_recorded(pod: &PodFacts<'_>) -> bool {
-    let recorded = pod.recorded_selection.as_ref();
-    recorded.is_some_and(|recorded| recorded.intent == Intent::Delete.text())
-}
-
 /// Decides which scouts are kept and which are created. All others are deleted, since nothing refers to them.
 #[must_use]
 pub fn plan_scouts<'a>(
     facts: &Facts<'_>,
     search: Option<Search<'a>>,
+    update: Option<UpdateSearch<'a>>,
     selected: &[GrantedPod<'_>],
 ) -> (Scouts<'a>, PartialPlan) {
-    let (mut scouts, mut part) = (Scouts::default(), PartialPlan::default());
-    let Some(search) = search else {
-        return (scouts, part);
-    };
-    let limit = limit(facts, search.needed);
+    let mut scouts = Scouts::default();
+    let mut part = search.map_or_else(PartialPlan::default, |search| {
+        plan_for_deletion(facts, search, selected, &mut scouts)
+    });
+    let mut more = update.map_or_else(PartialPlan::default, |search| {
+        update::plan_scouts(facts, search, selected, &mut scouts)
+    });
+    // Both searches may need the same scout.
+    let planned: BTreeSet<&str> = part.actions.iter().filter_map(Action::object).collect();
+    more.actions
+        .retain(|action| action.object().is_none_or(|name| !planned.contains(name)));
+    part.actions.append(&mut more.actions);
+    more.wake.into_iter().for_each(|at| part.wake_at(at));
+    (scouts, part)
+}
+
+fn plan_for_deletion<'a>(
+    facts: &Facts<'_>,
+    search: Search<'a>,
+    selected: &[GrantedPod<'_>],
+    scouts: &mut Scouts<'a>,
+) -> PartialPlan {
+    let mut part = PartialPlan::default();
+    let limit = limit(facts.workload.selection, facts, search.needed);
     // Pods that wait for their update remain candidates.
     let is_taken = |pod: &&GrantedPod<'_>| pod.granted || pod.intent == Intent::Delete;
     let taken = selected
@@ -310,12 +336,43 @@ pub fn plan_scouts<'a>(
     // Without its run, a pod whose selection is not cleared yet would no longer be known as busy.
     scouts.kept.extend(&search.exchanged);
     // A scout is kept until the selection of its pod is recorded.
-    let unrecorded = chosen.iter().filter(|chosen| !is_recorded(chosen.pod));
+    let unrecorded = chosen
+        .iter()
+        .filter(|chosen| !chosen.pod.is_recorded_for(&Intent::Delete));
     let idle = unrecorded.filter_map(|chosen| chosen.state.idle());
     scouts.kept.extend(idle.map(|run| run.uid.as_str()));
-    // Candidates keep their places, although the order of the pods may have changed.
-    let mut places = limit;
+    let mut places = keep(facts, candidates.iter().copied(), limit, scouts, &mut part);
+    let is_clearing = facts.is_clearing(HookKind::PreDelete);
     for candidate in &candidates {
+        if let ScoutState::NotRun(request) = &candidate.state
+            && places > 0
+            && search.wanted.includes(candidate.pod)
+        {
+            places -= 1;
+            if !is_clearing {
+                part.actions.push(Action::CreateRun(Box::new(request.new_run())));
+            }
+        }
+    }
+    scouts.scale = Some(SearchProgress {
+        candidates: limit - places,
+        selected: selected.iter().filter(|pod| pod.surplus).count(),
+        needed: search.needed,
+    });
+    part
+}
+
+/// Keeps the scouts of these candidates, as far as there are places. Candidates keep their places even if the order of
+/// the pods has changed. Returns the number of places left.
+fn keep<'c, 'a: 'c>(
+    facts: &Facts<'_>,
+    candidates: impl Iterator<Item = &'c Candidate<'a>>,
+    limit: usize,
+    scouts: &mut Scouts<'a>,
+    part: &mut PartialPlan,
+) -> usize {
+    let mut places = limit;
+    for candidate in candidates {
         // The pod may need no hook soon.
         for at in steps::wakes(facts, candidate.pod, true) {
             part.wake_at(at);
@@ -325,7 +382,7 @@ pub fn plan_scouts<'a>(
         match &candidate.state {
             ScoutState::Running(run) | ScoutState::Overdue(run) if has_place => {
                 scouts.kept.push(&run.uid);
-                run.await_take_up(&facts.workload.namespace, facts.now, &mut part);
+                run.await_take_up(&facts.workload.namespace, facts.now, part);
             }
             ScoutState::Idle(run) | ScoutState::Hopeless(Some(run)) => scouts.kept.push(&run.uid),
             ScoutState::WithoutOwner(run) => {
@@ -343,24 +400,7 @@ pub fn plan_scouts<'a>(
             | ScoutState::Hopeless(None) => {}
         }
     }
-    let is_clearing = facts.is_clearing(HookKind::PreDelete);
-    for candidate in &candidates {
-        if let ScoutState::NotRun(request) = &candidate.state
-            && places > 0
-            && search.wanted.includes(candidate.pod)
-        {
-            places -= 1;
-            if !is_clearing {
-                part.actions.push(Action::CreateRun(Box::new(request.new_run())));
-            }
-        }
-    }
-    scouts.progress = Some(SearchProgress {
-        candidates: limit - places,
-        selected: selected.iter().filter(|pod| pod.surplus).count(),
-        needed: search.needed,
-    });
-    (scouts, part)
+    places
 }
 
 #[cfg(test)]

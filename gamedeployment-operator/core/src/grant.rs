@@ -13,6 +13,7 @@
 
 use crate::dry_run;
 use crate::facts::{Facts, NamedBy, PodFacts, Service};
+use crate::first_idle::update::{self, UpdateSearch};
 use crate::gate::{Gate, GateState, Intent};
 use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
 
@@ -29,13 +30,19 @@ pub fn assess<'a>(
              facts: pod,
              selection,
          }| {
-            let Selection { intent, surplus } = selection?;
+            let Selection {
+                intent,
+                surplus,
+                is_candidate,
+            } = selection?;
             let modified = facts.history.modified(pod.pod, &intent);
+            let scout = is_candidate.then(|| gate.scout_for(pod.pod, &intent, &modified));
             Some(AssessedPod {
                 facts: pod,
                 gate_state: gate.assess(pod.pod, &intent, &modified),
                 intent,
                 surplus,
+                scout: scout.flatten(),
             })
         },
     ));
@@ -44,8 +51,15 @@ pub fn assess<'a>(
 
 /// Distributes the slots. `reserved` available pods are not selected for deletion or update, but each keeps a slot from
 /// the updates: it waits for its `PostInplace` hook, or is a surplus pod that must still be found.
+///
+/// At most `open` candidates for the update get a slot. Also returns the search for idle ones among them.
 #[must_use]
-pub fn grant<'a>(facts: &Facts<'_>, assessed: Vec<AssessedPod<'a>>, reserved: usize) -> Vec<GrantedPod<'a>> {
+pub fn grant<'a>(
+    facts: &Facts<'a>,
+    assessed: Vec<AssessedPod<'a>>,
+    reserved: usize,
+    open: usize,
+) -> (Vec<GrantedPod<'a>>, Option<UpdateSearch<'a>>) {
     let mut slots = facts.budget();
     let mut pods: Vec<GrantedPod<'a>> = assessed.into_iter().map(GrantedPod::waiting).collect();
     for turn in [Turn::Surplus, Turn::Named] {
@@ -79,7 +93,7 @@ pub fn grant<'a>(facts: &Facts<'_>, assessed: Vec<AssessedPod<'a>>, reserved: us
             pod.granted = !waits && slots.take(pod.facts.service);
         }
     }
-    pods
+    update::grant(facts, pods, slots, open)
 }
 
 /// Returns the pods of this turn that lack exactly this.
@@ -105,6 +119,10 @@ enum MissingRequirement {
 
 impl MissingRequirement {
     fn of(pod: &GrantedPod<'_>) -> Option<Self> {
+        if pod.scout.is_some() {
+            // Idle pods take the slots that are left.
+            return None;
+        }
         match &pod.gate_state {
             GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
             GateState::Running(_) => Some(Self::Verdict),

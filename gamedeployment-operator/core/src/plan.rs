@@ -302,8 +302,17 @@ pub struct Gauges {
     pub guarded: Option<bool>,
     /// Progress of the update.
     pub rollout: Rollout,
-    /// Progress of the search for idle pods to delete; `None` while there is none.
-    pub first_idle: Option<SearchProgress>,
+    /// Searches for idle pods.
+    pub first_idle: FirstIdleGauges,
+}
+
+/// Progress of the searches for idle pods; `None` while there is none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FirstIdleGauges {
+    /// Search for pods to delete.
+    pub scale: Option<SearchProgress>,
+    /// Search for pods to update.
+    pub update: Option<SearchProgress>,
 }
 
 /// Pods that wait for one hook.

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::facts::{Facts, PodFacts};
-use crate::gate::{Gate, Intent};
+use crate::first_idle::update;
+use crate::gate::{Gate, GateState, Intent};
 use crate::progress::is_half_written;
 use crate::stages::{SelectedPod, Selection};
 use crate::workload::UpdateType;
@@ -23,6 +24,9 @@ pub struct UpdateBlockers {
 /// A pod that its hook holds takes the place of no other: beside it, as many others are selected as if it did
 /// not exist. It stays selected, so that its HookRun stays.
 ///
+/// With the selection policy `FirstIdle`, serving pods that need a hook are only [candidates](update). Also returns the
+/// number of candidates that may be updated.
+///
 /// `open`: number of pods that may have the update revision, without those that this decision creates.
 #[must_use]
 pub fn select<'a>(
@@ -31,11 +35,11 @@ pub fn select<'a>(
     mut pods: Vec<SelectedPod<'a>>,
     to_keep_old: usize,
     open: Option<usize>,
-) -> (Vec<SelectedPod<'a>>, UpdateBlockers) {
+) -> (Vec<SelectedPod<'a>>, usize, UpdateBlockers) {
     let workload = facts.workload;
     let mut update_blockers = UpdateBlockers::default();
     if facts.history.unrecorded.is_some() || workload.update == UpdateType::OnDelete {
-        return (pods, update_blockers);
+        return (pods, 0, update_blockers);
     }
     let old_left = pods.iter().filter(|pod| pod.facts.old && pod.stays()).count();
     let in_place = workload.update.is_in_place();
@@ -56,22 +60,22 @@ pub fn select<'a>(
         .filter(|run| run.scout.is_none())
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
-    let mut candidates: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);
+    let mut queue: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);
     let may_go = |pod: &&mut SelectedPod<'_>| {
         pod.stays() && !pod.facts.unread && (pod.facts.old || is_half_written(pod.facts.pod))
     };
-    candidates.extend(pods.iter_mut().filter(may_go));
-    candidates.sort_by_cached_key(|pod| {
+    queue.extend(pods.iter_mut().filter(may_go));
+    queue.sort_by_cached_key(|pod| {
         // Pods that cannot be changed come last, so that they are the ones that stay at old revisions if some
         // may.
         let cannot = in_place && !facts.history.can_change(pod.facts.pod);
         (cannot, update_priority(pod.facts, &asked))
     });
     // A pod whose update the original operator started already counts as updated by its label.
-    let begun = candidates.iter().filter(|pod| is_begun(pod.facts)).count();
-    let some_stay = candidates.len() - begun > to_update;
-    let mut left = to_update;
-    for pod in candidates {
+    let begun = queue.iter().filter(|pod| is_begun(pod.facts)).count();
+    let some_stay = queue.len() - begun > to_update;
+    let (mut left, mut candidates) = (to_update, 0);
+    for pod in queue {
         let begun = is_begun(pod.facts);
         let may_be_held = to_update > 0 && asked.contains(pod.facts.pod.uid.as_str());
         if !begun && left == 0 && !may_be_held {
@@ -84,8 +88,10 @@ pub fn select<'a>(
             UpdateType::InPlace | UpdateType::HotPatch => match facts.history.change(pod.facts.pod) {
                 Ok(_) if workload.update == UpdateType::HotPatch => Intent::HotPatch(target.clone()),
                 Ok(_) => Intent::InPlace(target.clone()),
-                Err(_) if workload.recreate_fallback => Intent::Recreate(target.clone()),
-                Err(_) if left == 0 && !begun => continue,
+                Err(_) if workload.recreate_fallback && (begun || may_be_held || left > candidates) => {
+                    Intent::Recreate(target.clone())
+                }
+                Err(_) if left <= candidates && !begun => continue,
                 Err(why) => {
                     left = left.saturating_sub(1);
                     update_blockers.pods += 1;
@@ -96,21 +102,30 @@ pub fn select<'a>(
                 }
             },
         };
-        let is_held = || {
+        let may_wait = !begun && update::may_wait(facts, pod.facts);
+        let gate_state = (may_wait || some_stay).then(|| {
             let modified = facts.history.modified(pod.facts.pod, &intent);
-            gate.assess(pod.facts.pod, &intent, &modified).is_held()
-        };
-        let takes_no_place = begun || some_stay && is_held();
+            gate.assess(pod.facts.pod, &intent, &modified)
+        });
+        let gate_state = gate_state.as_ref();
+        let is_candidate =
+            may_wait && gate_state.is_some_and(|state| update::waits(pod.facts, &intent, state));
+        candidates += usize::from(is_candidate);
+        let is_held = some_stay && gate_state.is_some_and(GateState::is_held);
+        let takes_no_place = begun || is_candidate || is_held;
         if !takes_no_place {
             if left == 0 {
                 continue;
             }
             left -= 1;
         }
-        let surplus = false;
-        pod.selection = Some(Selection { intent, surplus });
+        pod.selection = Some(Selection {
+            intent,
+            surplus: false,
+            is_candidate,
+        });
     }
-    (pods, update_blockers)
+    (pods, left.min(candidates), update_blockers)
 }
 
 /// Whether the original operator started its update: the label is new but the images are not.

@@ -98,7 +98,11 @@ impl ScaleDiff {
     /// Selects a pod and counts it against the deletions that `replicas` requires, while any are left.
     pub(crate) fn take(&mut self, pod: &mut SelectedPod<'_>, intent: Intent) {
         let surplus = self.delete > 0;
-        pod.selection = Some(Selection { intent, surplus });
+        pod.selection = Some(Selection {
+            intent,
+            surplus,
+            is_candidate: false,
+        });
         self.delete = self.delete.saturating_sub(1);
         if pod.facts.old {
             self.delete_old = self.delete_old.saturating_sub(1);

@@ -4,7 +4,7 @@
 use std::ptr;
 
 use crate::facts::{Facts, PodFacts};
-use crate::gate::{GateState, Intent};
+use crate::gate::{GateState, Intent, ScoutState};
 
 /// A pod after the selection by [`scale_down`](crate::scale_down) and [`rollout`](crate::rollout). Every
 /// active pod is one of these.
@@ -21,6 +21,8 @@ pub struct Selection {
     pub intent: Intent,
     /// Whether `replicas` requires the deletion.
     pub surplus: bool,
+    /// Whether the pod is only a candidate: it gets a slot only if it is idle, or if too few others may turn out to be.
+    pub is_candidate: bool,
 }
 
 /// A selected pod with its gate state.
@@ -33,6 +35,8 @@ pub struct AssessedPod<'a> {
     pub surplus: bool,
     /// State of the gate.
     pub gate_state: GateState<'a>,
+    /// State of its scout, if the pod is a candidate for the update.
+    pub scout: Option<ScoutState<'a>>,
 }
 
 /// An assessed pod after the budget has been distributed.
@@ -45,6 +49,8 @@ pub struct GrantedPod<'a> {
     pub surplus: bool,
     /// State of the gate.
     pub gate_state: GateState<'a>,
+    /// State of its scout, if the pod is a candidate for the update.
+    pub scout: Option<ScoutState<'a>>,
     /// Whether the budget allows running its hook or acting on it.
     pub granted: bool,
 }
@@ -64,6 +70,7 @@ impl<'a> GrantedPod<'a> {
             intent: assessed.intent,
             surplus: assessed.surplus,
             gate_state: assessed.gate_state,
+            scout: assessed.scout,
             granted: false,
         }
     }

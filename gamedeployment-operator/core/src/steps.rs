@@ -240,12 +240,7 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
         Intent::Recreate(_) => pod.granted,
         Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };
-    chosen
-        && pod
-            .facts
-            .recorded_selection
-            .as_ref()
-            .is_none_or(|recorded| recorded.intent != pod.intent.text())
+    chosen && !pod.facts.is_recorded_for(&pod.intent)
 }
 
 /// Uses an approval.

@@ -94,6 +94,8 @@ pub struct Workload {
     pub create_batch: Option<Amount>,
     /// Selection of pods to delete.
     pub selection: SelectionPolicy,
+    /// Selection of pods to update.
+    pub update_selection: SelectionPolicy,
     /// Update strategy.
     pub update: UpdateType,
     /// Pods that stay at old revisions.
@@ -205,7 +207,8 @@ impl Workload {
             template,
             pods_to_delete: pods_to_delete(spec),
             create_batch: create_batch(spec, &mut problems),
-            selection: selection::read(spec.scale_strategy.as_ref(), &mut problems),
+            selection: selection::for_scaling(spec.scale_strategy.as_ref(), &mut problems),
+            update_selection: selection::for_updates(&update, &mut problems),
             update: type_,
             partition: amount(
                 "spec.updateStrategy.partition",

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use gamedeployment_core::first_idle::SearchProgress;
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Gauges, PodGroup};
+use gamedeployment_core::plan::{FirstIdleGauges, Gauges, PodGroup};
 use jiff::Timestamp;
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::collector::Collector;
@@ -99,13 +99,13 @@ const METRICS: [(&str, &str, SeriesFn); 13] = [
     (
         "first_idle_candidates",
         "Candidates: pods whose hook is running only to find out whether they are idle; only while idle pods are \
-         searched for (spec.scaleStrategy.selectionPolicy FirstIdle)",
+         searched for (selectionPolicy FirstIdle), by strategy: scale (pods to delete), update (pods to update)",
         |report, series| first_idle(report, series, |search| search.candidates),
     ),
     (
         "first_idle_needed",
-        "Further idle pods that must be found; only while idle pods are searched for \
-         (spec.scaleStrategy.selectionPolicy FirstIdle)",
+        "Further idle pods that must be found, or pods that could be updated now if they were idle; only while idle pods are searched for (selectionPolicy FirstIdle), by \
+         strategy: scale (pods to delete), update (pods to update; 0 while no slot of maxUnavailable is free)",
         |report, series| first_idle(report, series, |search| search.needed),
     ),
     (
@@ -230,8 +230,13 @@ fn first_idle(
     series: &mut Series<'_>,
     value: fn(SearchProgress) -> usize,
 ) -> Result<(), Error> {
-    let mut search = report.gauges.first_idle.into_iter();
-    search.try_for_each(|search| series(&[], number(value(search))))
+    let FirstIdleGauges { scale, update } = report.gauges.first_idle;
+    for (strategy, search) in [("scale", scale), ("update", update)] {
+        if let Some(search) = search {
+            series(&[("strategy", strategy)], number(value(search)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Counts the hooks of a rollout by state; `None` without hooks.

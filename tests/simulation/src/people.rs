@@ -17,7 +17,7 @@ use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
     BETWEEN, Look, NAMES, amount, disruption, make_valid, selection, steps, strategy_of, template, timeout,
-    tolerate, workload,
+    tolerate, update_selection, workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -126,7 +126,7 @@ impl World {
     fn edit_strategy(&mut self, dice: &mut Rng) {
         let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
         let named = named.map(|pod| vec![pod.id.name.clone()]);
-        let kind = dice.u8(..13);
+        let kind = dice.u8(..15);
         let change = |spec: &mut GameDeploymentSpec| {
             let strategy = spec.update_strategy.as_mut().unwrap();
             match kind {
@@ -161,12 +161,22 @@ impl World {
                 7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
                 8 => spec.disruption = (two % 4 != 0).then(|| disruption(one | 4)).flatten(),
                 9 => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
-                _ => {
+                10..=12 => {
                     let new = selection(one).unwrap_or_default();
                     let scale = spec.scale_strategy.get_or_insert_default();
                     (scale.selection_policy, scale.first_idle) = (new.selection_policy, new.first_idle);
                     if kind == 12 {
                         spec.replicas = spec.replicas.map(|replicas| (replicas - 1).max(0));
+                    }
+                }
+                _ => {
+                    (strategy.selection_policy, strategy.first_idle) = update_selection(one);
+                    if kind == 14 {
+                        let look = Look {
+                            game: two % 3,
+                            ..Look::default()
+                        };
+                        spec.template = template(look).into();
                     }
                 }
             }

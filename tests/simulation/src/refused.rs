@@ -13,18 +13,15 @@ pub(crate) const SECONDS: usize = 120;
 /// Maximum number of refused requests. Two objects at a time, each after pauses of 0.25 s doubled up to 30 s:
 /// eleven times in two minutes. The same again for objects that are newly selected meanwhile.
 const MOST: usize = 44;
-/// The same for the scout of a pod, beyond that.
+/// The same for a scout of a pod, beyond that.
 const MOST_OF_A_SCOUT: usize = 11;
 
 impl World {
     /// Returns the maximum number of refused requests of the scenario.
     pub(crate) fn most_refused(&self) -> usize {
-        let scouts = if self.deletes_idle_first() {
-            self.server.pods.len()
-        } else {
-            0
-        };
-        MOST + MOST_OF_A_SCOUT * scouts
+        // The searches may need different hooks.
+        let searches = usize::from(self.deletes_idle_first()) + usize::from(self.updates_idle_first());
+        MOST + MOST_OF_A_SCOUT * searches * self.server.pods.len()
     }
 
     /// Sets a new template while the API server refuses HookRuns, or creations or deletions of pods; pods

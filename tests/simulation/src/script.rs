@@ -8,6 +8,7 @@ use gamedeployment_core::plan::Action;
 use gamedeployment_driver::DriverLimits;
 use gamedeployment_driver::request::ApiCall;
 use jiff::SignedDuration;
+use k8s_openapi::api::core::v1 as api;
 use shared_api::game_deployment::UpdateStrategy;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
@@ -213,6 +214,33 @@ impl Script {
             .iter()
             .filter(|pod| pod.read.annotation(names::DELETING).is_some());
         marked.map(|pod| pod.id.uid.clone()).collect()
+    }
+
+    /// Makes the pods at these places in the list idle and last in the deletion order. Returns their UIDs.
+    pub fn make_idle_last(&mut self, places: &[usize]) -> BTreeSet<String> {
+        let mut idle = BTreeSet::new();
+        self.world.foreign += 1;
+        for (place, pod) in self.pods().iter().enumerate() {
+            let is_idle = places.contains(&place);
+            if is_idle {
+                self.say(pod, Behaviour::YES);
+                idle.insert(pod.id.uid.clone());
+            }
+            let set_cost = |pod: &mut api::Pod| {
+                let notes = pod.metadata.annotations.get_or_insert_default();
+                notes.insert(names::DELETION_COST.to_owned(), i32::from(is_idle).to_string());
+            };
+            let server = &mut self.world.server;
+            server.patch_pod(&pod.id.name, None, None, set_cost).unwrap();
+        }
+        idle
+    }
+
+    /// Returns the reason of a condition that is True.
+    pub fn reason_of(&self, condition: &str) -> Option<String> {
+        let mut conditions = self.status().conditions.into_iter();
+        let known = conditions.find(|known| known.type_ == condition && known.status == "True");
+        known.map(|known| known.reason)
     }
 
     pub fn runs(&self) -> Vec<Rc<RunObject>> {

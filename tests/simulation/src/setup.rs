@@ -181,26 +181,47 @@ pub fn disruption(code: u8) -> Option<Disruption> {
     })
 }
 
+fn percentage(text: &str) -> IntOrString {
+    IntOrString::String(text.to_owned())
+}
+
+/// Returns options of `FirstIdle`.
+fn options(candidates: Option<IntOrString>) -> Option<FirstIdle> {
+    candidates.map(|candidates| FirstIdle {
+        candidates: Some(candidates),
+    })
+}
+
 /// Returns a selection of the pods to delete: in half of the cases `FirstIdle`, with few, some or all pods as
 /// candidates. Candidates have no effect with another policy.
 pub fn selection(code: u8) -> Option<ScaleStrategy> {
-    let percentage = |text: &str| Some(IntOrString::String(text.to_owned()));
     let (policy, candidates) = match code % 16 {
         0..=6 => return None,
         7 => ("Ranked", Some(IntOrString::Int(2))),
         8 | 9 => ("FirstIdle", Some(IntOrString::Int(1))),
         10 => ("FirstIdle", Some(IntOrString::Int(3))),
-        11 | 12 => ("FirstIdle", percentage("30%")),
-        13 => ("FirstIdle", percentage("100%")),
+        11 | 12 => ("FirstIdle", Some(percentage("30%"))),
+        13 => ("FirstIdle", Some(percentage("100%"))),
         _ => ("FirstIdle", None),
     };
     Some(ScaleStrategy {
         selection_policy: Some(policy.to_owned()),
-        first_idle: candidates.map(|candidates| FirstIdle {
-            candidates: Some(candidates),
-        }),
+        first_idle: options(candidates),
         ..ScaleStrategy::default()
     })
+}
+
+/// Returns a selection of the pods to update: in a third of the cases `FirstIdle`, which has an effect with most
+/// types of update and hooks.
+pub fn update_selection(code: u8) -> (Option<String>, Option<FirstIdle>) {
+    let (policy, candidates) = match (code % 3, code / 3 % 4) {
+        (0, 0..=2) | (2, _) => return (None, None),
+        (0, _) => ("Ranked", Some(IntOrString::Int(1))),
+        (_, 0) => ("FirstIdle", Some(IntOrString::Int(1))),
+        (_, 1) => ("FirstIdle", Some(percentage("50%"))),
+        (_, _) => ("FirstIdle", None),
+    };
+    (Some(policy.to_owned()), options(candidates))
 }
 
 /// Gives the template the tolerations of the pods of this world. In almost half of the worlds there are some: for one
@@ -231,6 +252,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
         "Recreate",
     ];
     let hooks = code[6];
+    let (selection_policy, first_idle) = update_selection(code[1] / 7);
     let surge = amount(code[4]);
     let mut unavailable = amount(code[3]);
     let zero = |amount: &IntOrString| {
@@ -263,6 +285,8 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
                     fallback: (code[7] % 5 < 2).then(|| "Recreate".to_owned()),
                 }),
                 timeout_seconds: (code[4] / 8).is_multiple_of(4).then(|| timeout(code[0])),
+                selection_policy,
+                first_idle,
             }),
             pre_delete_update_strategy: strategy(NAMES[0], !hooks.is_multiple_of(8)),
             pre_inplace_update_strategy: strategy(NAMES[1], (hooks / 8).is_multiple_of(2)),

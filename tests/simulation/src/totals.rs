@@ -49,6 +49,7 @@ totals! {
     approvals: "approvals used",
     deletions: "pods deleted",
     scouts: "scouts",
+    scouts_of_updates: "of these, scouts that only an update needs",
     idle: "successful verdicts of scouts",
     exchanged: "selections cleared while idle pods were searched for",
     requests: "removal requests",

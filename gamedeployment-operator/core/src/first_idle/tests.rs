@@ -8,8 +8,8 @@ use crate::pod::Pod;
 use crate::samples::{created_runs, decided, finish, object, pod};
 
 const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
-const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
-const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
+pub(super) const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
+pub(super) const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 const SINCE: &str = "delete@2024-05-01T00:00:00Z";
 
 /// A game that selects idle pods first.
@@ -26,11 +26,11 @@ fn game(replicas: usize, over: &[(&str, Value)]) -> GameDeployment {
 }
 
 /// Pods `fleet-0`, `fleet-1` … in deletion order.
-fn pods(count: usize) -> Vec<Pod> {
+pub(super) fn pods(count: usize) -> Vec<Pod> {
     (0..count).map(|at| costing(at, &[])).collect()
 }
 
-fn costing(at: usize, over: &[(&str, Value)]) -> Pod {
+pub(super) fn costing(at: usize, over: &[(&str, Value)]) -> Pod {
     let mut all = vec![(COST, json!(at.to_string()))];
     all.extend_from_slice(over);
     pod(&format!("fleet-{at}"), &all)
@@ -89,9 +89,10 @@ fn steps(plan: &Plan) -> Vec<String> {
     steps
 }
 
+/// Candidates, selected pods and needed pods of the search for pods to delete.
 fn progress(plan: &Plan) -> Option<(i32, i32, i32)> {
-    let progress = plan.status.as_ref().and_then(|status| status.first_idle);
-    progress.map(|progress| (progress.candidates, progress.selected, progress.needed))
+    let search = plan.status.as_ref()?.first_idle?.scale?;
+    Some((search.candidates, search.selected, search.needed))
 }
 
 #[test]

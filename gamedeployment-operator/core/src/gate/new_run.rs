@@ -20,6 +20,7 @@ pub struct NewRun {
     pub metadata: ObjectMeta,
     spec: NewSpec,
     digest: SpecDigest,
+    is_for_deletion: bool,
 }
 
 /// Spec of a HookRun to create.
@@ -54,11 +55,22 @@ impl NewRun {
         labels.insert(label::EXCLUDE_FROM_BACKUP.to_owned(), "true".to_owned());
         let notes = metadata.annotations.get_or_insert_default();
         notes.insert(annotation::SPEC_DIGEST.to_owned(), digest.to_string());
+        let is_for_deletion = notes
+            .get(annotation::INTENT)
+            .is_some_and(|intent| *intent == Intent::Delete.text());
         Self {
             metadata,
             spec,
             digest,
+            is_for_deletion,
         }
+    }
+
+    /// Marks a scout that finds out whether a pod may be selected for this intent.
+    #[must_use]
+    pub(super) fn scouting(mut self, intent: &Intent) -> Self {
+        self.is_for_deletion = *intent == Intent::Delete;
+        self
     }
 
     /// Returns its name.
@@ -91,7 +103,7 @@ impl NewRun {
 
     /// Returns whether the run is for the deletion of a surplus or named pod, or for the selection of one.
     pub fn is_for_deletion(&self) -> bool {
-        self.intent() == Some(Intent::Delete.text().as_str()) || self.is_scout()
+        self.is_for_deletion
     }
 
     /// Returns the digest of its spec.

@@ -11,7 +11,7 @@ use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::{HookRunReason, WorkloadReason};
 use shared_api::{HookRun, HookRunSpec, HookRunStatus, Phase};
 
-use super::HookBlocker;
+use super::{HookBlocker, scout};
 use crate::hook_kind::HookKind;
 use crate::lifecycle::LifecycleRun;
 use crate::plan::PartialPlan;
@@ -128,7 +128,7 @@ impl Run {
             controller: controller_of(&run.metadata),
             kind: HookKind::from_label(&kind),
             rollout: RolloutRun::read(&kind, &labels, &notes),
-            scout: is_scout(&kind).then_some(HookKind::PreDelete),
+            scout: scout::hook_of(&kind),
             pod_uid: labels.get(label::POD_UID).cloned(),
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
@@ -345,10 +345,6 @@ fn last_error(status: &HookRunStatus) -> Option<String> {
         metric.name,
         why.unwrap_or("no message recorded")
     ))
-}
-
-fn is_scout(kind: &str) -> bool {
-    kind == hook_kind::SCOUT || kind == hook_kind::old_name(hook_kind::SCOUT)
 }
 
 fn delay(status: &HookRunStatus) -> Option<String> {

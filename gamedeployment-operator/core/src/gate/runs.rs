@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Run;
+use super::{Run, is_scout_before_in_place_update};
 use crate::hook_kind::HookKind;
 
 /// Runs of a workload. A run is found by its name alone: anyone can write its labels and annotations.
 pub(super) struct Runs<'a> {
     by_name: BTreeMap<&'a str, &'a Run>,
     pods: BTreeSet<(HookKind, &'a str)>,
-    scouted: BTreeSet<&'a str>,
+    /// Whether a scout is for an update in place, and the UID of its pod.
+    with_scout: BTreeSet<(bool, &'a str)>,
 }
 
 impl<'a> Runs<'a> {
@@ -19,10 +20,16 @@ impl<'a> Runs<'a> {
             .iter()
             .filter_map(|run| Some((run.kind?, run.pod_uid.as_deref()?)));
         let scouts = runs.iter().filter(|run| run.scout.is_some());
+        let with_scout = scouts.filter_map(|run| {
+            Some((
+                is_scout_before_in_place_update(&run.name),
+                run.pod_uid.as_deref()?,
+            ))
+        });
         Self {
             by_name: runs.iter().map(|run| (run.name.as_str(), *run)).collect(),
             pods: pods.collect(),
-            scouted: scouts.filter_map(|run| run.pod_uid.as_deref()).collect(),
+            with_scout: with_scout.collect(),
         }
     }
 
@@ -36,8 +43,9 @@ impl<'a> Runs<'a> {
         self.pods.contains(&(kind, pod_uid))
     }
 
-    /// Whether any scout, under any name, claims to be for this pod.
-    pub(super) fn has_scout(&self, pod_uid: &str) -> bool {
-        self.scouted.contains(pod_uid)
+    /// Whether any scout, under any name, claims to be for this pod; a scout for an update in place, or for any other
+    /// operation.
+    pub(super) fn has_scout(&self, is_in_place: bool, pod_uid: &str) -> bool {
+        self.with_scout.contains(&(is_in_place, pod_uid))
     }
 }

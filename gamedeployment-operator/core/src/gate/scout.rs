@@ -1,10 +1,10 @@
-//! Scouts: HookRuns that find out which pods are idle before any of them is selected for deletion.
+//! Scouts: HookRuns that find out which pods are idle before any of them is selected for deletion or for an update.
 //!
 //! A scout opens no gate: it has a name, a type and an intent of its own, and the gate looks runs up by name. Once the
-//! scout of a pod has succeeded, the pod may be selected, and its `PreDelete` hook runs as for every pod.
+//! scout of a pod has succeeded, the pod may be selected, and its hook runs as for every pod.
 
 use jiff::Timestamp;
-use shared_api::names::hook_kind::SCOUT;
+use shared_api::names::hook_kind;
 
 use super::{Gate, GateState, HookRequest, Intent, NewRun, Run, hook_request};
 use crate::hook_kind::HookKind;
@@ -13,13 +13,43 @@ use crate::pod::Pod;
 /// Intent of a scout, as stored in its annotation.
 pub(crate) const INTENT: &str = "scout";
 
-/// Prefix of a scout's name.
-const PREFIX: &str = "scout-hook";
+/// Value of the label of a scout that runs this hook; `None` if no scout does.
+fn label(kind: HookKind) -> Option<&'static str> {
+    match kind {
+        HookKind::PreDelete => Some(hook_kind::SCOUT),
+        HookKind::PreInplace => Some(hook_kind::SCOUT_INPLACE),
+        HookKind::PostInplace => None,
+    }
+}
 
-/// Knowledge about a pod before it is selected for deletion.
+/// Prefix of a scout's name. The arguments of a hook depend on the intent, so a pod that may be deleted or updated in
+/// place has two scouts, even if one hook is responsible for both.
+fn prefix(intent: &Intent) -> &'static str {
+    match intent {
+        Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => IN_PLACE,
+        Intent::Delete | Intent::Recreate(_) => "scout-hook",
+    }
+}
+
+/// Prefix of the names of scouts before an update in place.
+const IN_PLACE: &str = "scout-inplace-hook";
+
+/// Returns whether this is the name of a scout before an update in place.
+pub fn is_scout_before_in_place_update(name: &str) -> bool {
+    name.starts_with(IN_PLACE)
+}
+
+/// Returns the hook that a scout runs, from the value of its label in the current or the old spelling.
+pub(super) fn hook_of(label: &str) -> Option<HookKind> {
+    HookKind::ALL.into_iter().find(|kind| {
+        self::label(*kind).is_some_and(|known| known == label || hook_kind::old_name(known) == label)
+    })
+}
+
+/// Knowledge about a pod before it is selected.
 #[derive(Debug)]
 pub enum ScoutState<'a> {
-    /// No hook has to run before the pod is deleted.
+    /// No hook has to run before the pod is deleted or updated.
     NeedsNoHook,
     /// The pod has no scout yet; this is the one to create.
     NotRun(Box<ScoutRequest<'a>>),
@@ -27,14 +57,14 @@ pub enum ScoutState<'a> {
     Running(&'a Run),
     /// The scout succeeded: the pod was idle.
     Idle(&'a Run),
-    /// The scout is being deleted, or is about an earlier state of the pod or of the hook. A new one is created once it
-    /// is gone.
+    /// The scout is about an earlier state of the pod or of the hook. A new one is created once it is gone.
     Stale,
     /// A scout that has lost its owner has the name. It is deleted before a new one is created.
     WithoutOwner(&'a Run),
     /// No measurement of the scout has been recorded, although it is long overdue.
     Overdue(&'a Run),
-    /// A scout cannot run, cannot be read, brings no verdict, or ended without a success.
+    /// A scout cannot run, cannot be read, brings no verdict, or ended without a success. `None` if there is none, or
+    /// if a finalizer keeps it.
     Hopeless(Option<&'a Run>),
 }
 
@@ -72,30 +102,39 @@ impl<'a> ScoutState<'a> {
 
 /// A possible scout. It cannot be judged at the gate.
 #[derive(Debug)]
-pub struct ScoutRequest<'a>(HookRequest<'a>);
+pub struct ScoutRequest<'a> {
+    request: HookRequest<'a>,
+    label: &'static str,
+}
 
 impl ScoutRequest<'_> {
+    /// Returns the hook that the scout runs.
+    pub fn hook(&self) -> HookKind {
+        self.request.kind
+    }
+
     /// Returns the HookRun to create.
     pub fn new_run(&self) -> NewRun {
-        self.0.new_run_of(SCOUT, INTENT.to_owned(), [])
+        let new = self.request.new_run_of(self.label, INTENT.to_owned(), []);
+        new.scouting(&self.request.intent)
     }
 
     /// Returns whether a run is the one that would be created now.
     fn is_current(&self, run: &Run) -> bool {
-        let pod = self.0.pod;
+        let pod = self.request.pod;
         run.pod_uid.as_deref() == Some(pod.uid.as_str())
             && run.revision == pod.revision()
-            && run.is_as_created(INTENT, self.0.digest())
+            && run.is_as_created(INTENT, self.request.digest())
             && hook_request::restarted(pod, &run.containers).is_none()
     }
 }
 
 impl<'a> Gate<'a> {
-    /// Returns what is known about a pod that is not selected for deletion; `None` if no `PreDelete` hook is configured.
+    /// Returns the state of the scout of a pod that is not selected for deletion; `None` if no `PreDelete` hook is
+    /// configured.
     #[must_use]
     pub fn scout(&self, pod: &'a Pod) -> Option<ScoutState<'a>> {
-        let kind = HookKind::PreDelete;
-        let step = self.workload.hook(kind).step.as_ref()?;
+        self.workload.pre_delete.step.as_ref()?;
         match self.assess(pod, &Intent::Delete, &[]) {
             GateState::Open(approval) if approval.run().is_none() => return Some(ScoutState::NeedsNoHook),
             // Its own hook could not run after a success of the scout.
@@ -108,18 +147,33 @@ impl<'a> Gate<'a> {
             | GateState::Stale(..)
             | GateState::Blocked(_) => {}
         }
+        self.scout_for(pod, &Intent::Delete, &[])
+    }
+
+    /// Returns the state of the scout of a pod for this intent; `None` if no hook that a scout can run is responsible
+    /// for the intent. `modified` lists the containers that an in-place update changes.
+    #[must_use]
+    pub fn scout_for(&self, pod: &'a Pod, intent: &Intent, modified: &[String]) -> Option<ScoutState<'a>> {
+        let kind = intent.hook(self.workload)?;
+        let label = label(kind)?;
+        let step = self.workload.hook(kind).step.as_ref()?;
         let draft = self.draft(kind, step);
         let request =
-            draft.and_then(|draft| HookRequest::new(self.workload, draft, kind, &Intent::Delete, pod, &[]));
+            draft.and_then(|draft| HookRequest::new(self.workload, draft, kind, intent, pod, modified));
         let Ok(mut request) = request else {
             return Some(ScoutState::Hopeless(None));
         };
-        request.name = hook_request::name(PREFIX, &request.draft, pod);
+        request.name = hook_request::name(prefix(intent), &request.draft, pod);
+        if hook_request::check_name(&request.name, request.draft.template_name()).is_err() {
+            return Some(ScoutState::Hopeless(None));
+        }
         let named = self.runs.named(&request.name);
         // The run may have its unique name from a time when another pod's run had the plain one.
         let is_other = match named {
             Some(run) => self.is_of_another(run, pod),
-            None => self.runs.has_scout(&pod.uid),
+            None => self
+                .runs
+                .has_scout(is_scout_before_in_place_update(&request.name), &pod.uid),
         };
         if is_other {
             match request.with_unique_name() {
@@ -127,17 +181,17 @@ impl<'a> Gate<'a> {
                 Err(_) => return Some(ScoutState::Hopeless(None)),
             }
         }
-        Some(self.scout_state(ScoutRequest(request)))
+        Some(self.scout_state(ScoutRequest { request, label }))
     }
 
     fn scout_state(&self, request: ScoutRequest<'a>) -> ScoutState<'a> {
-        let (namespace, name) = (&self.workload.namespace, &request.0.name);
+        let (namespace, name) = (&self.workload.namespace, &request.request.name);
         if let Some(run) = self.runs.named(name) {
             return assess(run, &request, namespace, self.now);
         }
         match self.cluster.run_without_owner(name) {
             Some(run) if !run.terminating => ScoutState::WithoutOwner(run),
-            Some(_) => ScoutState::Stale,
+            Some(_) => ScoutState::Hopeless(None),
             // Another object has its name.
             None if self.cluster.has_run(namespace, name) => ScoutState::Hopeless(None),
             None => ScoutState::NotRun(Box::new(request)),
@@ -146,8 +200,9 @@ impl<'a> Gate<'a> {
 }
 
 fn assess<'a>(run: &'a Run, request: &ScoutRequest<'_>, namespace: &str, now: Timestamp) -> ScoutState<'a> {
+    // A finalizer keeps it.
     if run.terminating {
-        return ScoutState::Stale;
+        return ScoutState::Hopeless(None);
     }
     if run.unreadable.is_some() {
         return ScoutState::Hopeless(Some(run));

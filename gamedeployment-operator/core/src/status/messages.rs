@@ -244,22 +244,35 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> S
         let hooks = form(running.len(), "hook", "hooks");
         parts.push(format!("; running the {hooks} of {}", join_names(&running)));
     }
-    if let Some(progress) = findings.scouts.progress.filter(|progress| progress.needed > 0) {
-        let (needed, candidates) = (progress.needed, progress.candidates);
-        parts.push(format!(
-            "; waiting for {needed} more idle {}: running the {} of {candidates} {}",
-            form(needed, "pod", "pods"),
-            form(candidates, "hook", "hooks"),
-            form(candidates, "candidate", "candidates")
-        ));
+    let searches = [
+        (findings.scouts.scale, ""),
+        (findings.scouts.update, " to update"),
+    ];
+    for (search, purpose) in searches {
+        let Some(search) = search.filter(|search| search.needed > 0) else {
+            continue;
+        };
+        let (needed, candidates) = (search.needed, search.candidates);
+        let pods = form(needed, "pod", "pods");
+        parts.push(format!("; waiting for {needed} more idle {pods}{purpose}"));
+        if candidates > 0 {
+            let hooks = form(candidates, "hook", "hooks");
+            let of = form(candidates, "candidate", "candidates");
+            parts.push(format!(": running the {hooks} of {candidates} {of}"));
+        }
     }
     let waiting_for_budget = findings.pods.iter().filter(|pod| waits_for_budget(pod));
     let held = names(waiting_for_budget.map(|pod| pod.facts));
+    let waits_for_slot = findings.scouts.waits_for_slot;
     if !held.is_empty() {
-        let (are, held) = (pods_are(held.len()), join_names(&held));
+        let (are, names) = (pods_are(held.len()), join_names(&held));
         let reason = dry_run::waits_for(facts, &findings.pods)
             .unwrap_or_else(|| "because maxUnavailable is reached".to_owned());
-        parts.push(format!("; {are} waiting {reason}: {held}"));
+        parts.push(format!("; {are} waiting {reason}: {names}"));
+    } else if waits_for_slot {
+        parts.push("; the next pods are waiting because maxUnavailable is reached".to_owned());
+    }
+    if !held.is_empty() || waits_for_slot {
         let missing = names(facts.pods.iter().filter(|pod| !pod.is_available()));
         if !missing.is_empty() {
             parts.push(format!("; not available: {}", join_names(&missing)));

@@ -3,7 +3,7 @@
 //! Nothing here changes with time alone, so a waiting workload causes one write.
 
 use shared_api::GameDeploymentStatus;
-use shared_api::game_deployment::{FirstIdleStatus, RolloutTimer};
+use shared_api::game_deployment::{FirstIdleStatus, IdleSearchStatus, RolloutTimer};
 use shared_api::names::pod::DELETION_COST;
 use shared_api::names::workload::COST_ORDER;
 use shared_api::reason::WorkloadReason;
@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::first_idle::{Scouts, SearchProgress};
 use crate::gate::GateState;
 use crate::lifecycle::{HookProgress, Lifecycle};
-use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
+use crate::plan::{FirstIdleGauges, Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
@@ -62,7 +62,7 @@ pub struct Findings<'a> {
     pub counts: Counts,
     /// Obstacles to the update.
     pub update_blockers: UpdateBlockers,
-    /// Scouts of candidates for the deletion.
+    /// Scouts of candidates.
     pub scouts: Scouts<'a>,
     /// Pods that wait for their `PostInplace` hook.
     pub confirmations: Vec<Confirmation<'a>>,
@@ -117,7 +117,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let timer = deadline::advance_timer(
         facts,
         findings.remainder,
-        waiting.count() > 0,
+        waiting.count() > 0 || findings.scouts.holds_update,
         findings.rollback.record.is_some(),
     );
     let conditions = conditions(facts, findings, &waiting, &old, timer.as_ref());
@@ -186,7 +186,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
         removal_requests: removals::entries(facts, findings, &waiting),
-        first_idle: findings.scouts.progress.map(first_idle_status),
+        first_idle: first_idle_status(&findings.scouts),
     };
     let mut warnings = waiting.warnings(workload, &old);
     warnings.extend(expired::warnings(facts, findings, &old));
@@ -225,12 +225,17 @@ fn conditions<'c>(
     conditions
 }
 
-fn first_idle_status(progress: SearchProgress) -> FirstIdleStatus {
-    FirstIdleStatus {
+fn first_idle_status(scouts: &Scouts<'_>) -> Option<FirstIdleStatus> {
+    let status = |progress: SearchProgress| IdleSearchStatus {
         candidates: number(progress.candidates),
         selected: number(progress.selected),
         needed: number(progress.needed),
-    }
+    };
+    let searches = FirstIdleStatus {
+        scale: scouts.scale.map(status),
+        update: scouts.update.map(status),
+    };
+    (searches != FirstIdleStatus::default()).then_some(searches)
 }
 
 /// Computes the metrics.
@@ -242,7 +247,10 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         ending: findings.ending,
         removals: removals::group(facts),
         guarded: None,
-        first_idle: findings.scouts.progress,
+        first_idle: FirstIdleGauges {
+            scale: findings.scouts.scale,
+            update: findings.scouts.update,
+        },
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

@@ -80,10 +80,44 @@ fn indexes_are_read_where_they_are_switched_on() {
     assert_eq!(extreme.size(), usize::try_from(i64::MAX).unwrap());
 }
 
-/// Returns the selection policy with these options.
-fn selection(policy: &str, options: &serde_json::Value) -> SelectionPolicy {
-    let strategy = json!({"selectionPolicy": policy, "firstIdle": options});
-    workload(&[("/spec/scaleStrategy", strategy)]).selection
+/// Strategies with a selection policy.
+const STRATEGIES: [&str; 2] = ["scaleStrategy", "updateStrategy"];
+
+/// Returns the selection policies for deletions and for updates, with these options in this strategy.
+fn selections(
+    strategy: &str,
+    policy: &str,
+    options: &serde_json::Value,
+) -> (SelectionPolicy, SelectionPolicy) {
+    let written = json!({"selectionPolicy": policy, "firstIdle": options});
+    let read = workload(&[(&format!("/spec/{strategy}"), written)]);
+    (read.selection, read.update_selection)
+}
+
+#[test]
+fn each_strategy_has_its_own_selection_policy() {
+    let first_idle = |count| SelectionPolicy::FirstIdle {
+        candidates: Amount::Count(count),
+    };
+    let options = json!({"candidates": 3});
+    let scale = selections("scaleStrategy", "FirstIdle", &options);
+    assert_eq!(scale, (first_idle(3), SelectionPolicy::Ranked));
+    let update = selections("updateStrategy", "FirstIdle", &options);
+    assert_eq!(update, (SelectionPolicy::Ranked, first_idle(3)));
+    let both = workload(&[
+        (
+            "/spec/scaleStrategy",
+            json!({"selectionPolicy": "FirstIdle", "firstIdle": {"candidates": 1}}),
+        ),
+        (
+            "/spec/updateStrategy",
+            json!({"selectionPolicy": "FirstIdle", "firstIdle": {"candidates": 2}}),
+        ),
+    ]);
+    assert_eq!(
+        (both.selection, both.update_selection),
+        (first_idle(1), first_idle(2))
+    );
 }
 
 #[test]
@@ -102,28 +136,54 @@ fn candidates_are_a_number_or_a_part_of_the_existing_pods() {
         (json!("100%"), 7, 7),
     ];
     for (candidates, pods, wanted) in table {
-        let read = selection("FirstIdle", &json!({"candidates": candidates}));
-        assert_eq!(read.candidates(pods), Some(wanted), "{candidates} of {pods}");
+        let options = json!({"candidates": candidates});
+        let (scale, _) = selections("scaleStrategy", "FirstIdle", &options);
+        assert_eq!(scale.candidates(pods), Some(wanted), "{candidates} of {pods}");
+        let (_, update) = selections("updateStrategy", "FirstIdle", &options);
+        assert_eq!(update, scale, "{candidates}");
     }
     let all = SelectionPolicy::FirstIdle {
         candidates: Amount::Percent(100),
     };
-    assert_eq!(selection("FirstIdle", &json!({})), all);
+    assert_eq!(selections("scaleStrategy", "FirstIdle", &json!({})).0, all);
+    assert_eq!(selections("updateStrategy", "FirstIdle", &json!({})).1, all);
 }
 
 #[test]
 fn options_of_first_idle_have_no_effect_without_the_policy_but_are_checked() {
-    for policy in ["", "Ranked"] {
-        let read = selection(policy, &json!({"candidates": 3}));
-        assert_eq!((read, read.candidates(7)), (SelectionPolicy::Ranked, None));
+    for strategy in STRATEGIES {
+        for policy in ["", "Ranked"] {
+            let ranked = (SelectionPolicy::Ranked, SelectionPolicy::Ranked);
+            assert_eq!(selections(strategy, policy, &json!({"candidates": 3})), ranked);
+        }
+        let (at, path) = (
+            format!("/spec/{strategy}"),
+            format!("spec.{strategy}.firstIdle.candidates"),
+        );
+        for (candidates, value, remedy) in [
+            (json!("150%"), "150%", "must be at most 100%"),
+            (json!("all"), "all", "a percentage such as 20%"),
+        ] {
+            let written = json!({"selectionPolicy": "Ranked", "firstIdle": {"candidates": candidates}});
+            assert_refused(&[(&at, written)], &path, value, remedy);
+        }
     }
-    let path = "spec.scaleStrategy.firstIdle.candidates";
-    for (candidates, value, remedy) in [
-        (json!("150%"), "150%", "must be at most 100%"),
-        (json!("all"), "all", "a percentage such as 20%"),
+    assert_eq!(SelectionPolicy::Ranked.candidates(7), None);
+}
+
+/// The spec is checked as a whole: the policy is not refused where it has no effect.
+#[test]
+fn first_idle_is_accepted_with_every_type_of_update() {
+    for type_ in [
+        "RollingUpdate",
+        "InplaceUpdate",
+        "HotPatchUpdate",
+        "OnDelete",
+        "Recreate",
     ] {
-        let strategy = json!({"selectionPolicy": "Ranked", "firstIdle": {"candidates": candidates}});
-        assert_refused(&[("/spec/scaleStrategy", strategy)], path, value, remedy);
+        let written = json!({"type": type_, "selectionPolicy": "FirstIdle"});
+        let read = workload(&[("/spec/updateStrategy", written)]);
+        assert_eq!(read.update_selection.candidates(4), Some(4), "{type_}");
     }
 }
 

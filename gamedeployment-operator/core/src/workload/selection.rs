@@ -1,16 +1,16 @@
-//! Selection of the pods to delete when there are more than `replicas`.
+//! Selection policies: the pods to delete when there are more than `replicas`, and the pods to update.
 
-use shared_api::game_deployment::ScaleStrategy as Spec;
+use shared_api::game_deployment::{FirstIdle, ScaleStrategy, UpdateStrategy};
 
 use super::{Amount, FieldError};
 
 /// Default number of candidates.
 const DEFAULT_CANDIDATES: Amount = Amount::Percent(100);
 
-/// Selection of pods to delete.
+/// Selection of pods to delete or to update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectionPolicy {
-    /// The first pods in deletion order.
+    /// The first pods in deletion order or update order.
     Ranked,
     /// The pods whose hook succeeds first.
     FirstIdle {
@@ -30,27 +30,48 @@ impl SelectionPolicy {
     }
 }
 
-pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> SelectionPolicy {
+/// Reads the policy for deletions.
+pub(super) fn for_scaling(
+    strategy: Option<&ScaleStrategy>,
+    problems: &mut Vec<FieldError>,
+) -> SelectionPolicy {
+    let policy = strategy.and_then(|strategy| strategy.selection_policy.as_deref());
+    let options = strategy.and_then(|strategy| strategy.first_idle.as_ref());
+    read("spec.scaleStrategy", policy, options, problems)
+}
+
+/// Reads the policy for updates.
+pub(super) fn for_updates(strategy: &UpdateStrategy, problems: &mut Vec<FieldError>) -> SelectionPolicy {
+    let policy = strategy.selection_policy.as_deref();
+    read(
+        "spec.updateStrategy",
+        policy,
+        strategy.first_idle.as_ref(),
+        problems,
+    )
+}
+
+/// Reads the policy of the strategy at this path.
+fn read(
+    path: &str,
+    policy: Option<&str>,
+    options: Option<&FirstIdle>,
+    problems: &mut Vec<FieldError>,
+) -> SelectionPolicy {
     // The options are checked with every policy, so that a change of the policy cannot make the spec invalid.
-    let candidates = read_candidates(spec, problems);
-    let found = spec.and_then(|spec| spec.selection_policy.as_deref());
-    match found.unwrap_or_default() {
+    let candidates = read_candidates(&format!("{path}.firstIdle.candidates"), options, problems);
+    match policy.unwrap_or_default() {
         "" | "Ranked" => SelectionPolicy::Ranked,
         "FirstIdle" => SelectionPolicy::FirstIdle { candidates },
         other => {
-            let (path, remedy) = (
-                "spec.scaleStrategy.selectionPolicy",
-                "must be one of Ranked, FirstIdle",
-            );
-            problems.push(FieldError::new(path, other, remedy));
+            let path = format!("{path}.selectionPolicy");
+            problems.push(FieldError::new(&path, other, "must be one of Ranked, FirstIdle"));
             SelectionPolicy::Ranked
         }
     }
 }
 
-fn read_candidates(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Amount {
-    let path = "spec.scaleStrategy.firstIdle.candidates";
-    let options = spec.and_then(|spec| spec.first_idle.as_ref());
+fn read_candidates(path: &str, options: Option<&FirstIdle>, problems: &mut Vec<FieldError>) -> Amount {
     let written = options.and_then(|options| options.candidates.as_ref());
     let candidates = super::amount(path, written, problems).unwrap_or(DEFAULT_CANDIDATES);
     let remedy = match candidates {

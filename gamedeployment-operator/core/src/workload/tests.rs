@@ -36,6 +36,7 @@ fn what_a_manifest_leaves_out_has_defaults() {
     assert!(read.readiness_gate && read.cost_order == CostOrder::Unset);
     assert!(read.create_batch.is_none() && read.pods_to_delete.is_empty() && read.indexes.is_none());
     assert_eq!(read.selection, SelectionPolicy::Ranked);
+    assert_eq!(read.update_selection, SelectionPolicy::Ranked);
     for kind in crate::hook_kind::HookKind::ALL {
         assert_eq!(read.hook(kind), &Hook::default());
     }
@@ -174,6 +175,10 @@ fn problems_of_strategies_name_field_value_and_remedy() {
         /spec/scaleStrategy/firstIdle/candidates | 0 | spec.scaleStrategy.firstIdle.candidates | 0 | is not allowed, because no idle pods could be found
         /spec/scaleStrategy/firstIdle/candidates | "0%" | spec.scaleStrategy.firstIdle.candidates | 0% | is not allowed, because no idle pods could be found
         /spec/scaleStrategy/firstIdle/candidates | "101%" | spec.scaleStrategy.firstIdle.candidates | 101% | must be at most 100%
+        /spec/updateStrategy/selectionPolicy | "firstIdle" | spec.updateStrategy.selectionPolicy | firstIdle | must be one of Ranked, FirstIdle
+        /spec/updateStrategy/firstIdle/candidates | 0 | spec.updateStrategy.firstIdle.candidates | 0 | is not allowed, because no idle pods could be found
+        /spec/updateStrategy/firstIdle/candidates | "0%" | spec.updateStrategy.firstIdle.candidates | 0% | is not allowed, because no idle pods could be found
+        /spec/updateStrategy/firstIdle/candidates | "101%" | spec.updateStrategy.firstIdle.candidates | 101% | must be at most 100%
         "#,
     );
     let at = "/spec/updateStrategy/inPlaceUpdateStrategy";

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::games::{Seen, perform};
 use crate::objects::{PodObject, is_deleting};
 use crate::referee::{
-    Acted, Room, ValidRequest, check_rollback, deselects, is_requested, is_scout, new_requests_of_nodes,
-    requests_behind, takes_back,
+    Acted, Room, ValidRequest, check_rollback, deselects, is_requested, is_scout, is_scout_of_update,
+    new_requests_of_nodes, requests_behind, takes_back,
 };
 use crate::world::World;
 
@@ -167,6 +167,7 @@ impl World {
                     let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
                     self.totals.doubted += u64::from(pod.is_some_and(|pod| self.is_doubted(pod)));
                     self.totals.scouts += u64::from(is_scout(run));
+                    self.totals.scouts_of_updates += u64::from(is_scout_of_update(run, seen));
                     self.referee.check_only_scout(run, &self.server);
                     self.referee.asked(run, machine, version);
                 }

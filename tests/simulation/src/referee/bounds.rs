@@ -15,7 +15,6 @@ use shared_api::names::pod as names;
 
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
-use super::first_idle;
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
 use super::rollback::{check_aborted, in_force, targets};
@@ -105,14 +104,9 @@ impl Referee {
     /// Checks that the operator resets a retry request only once the runs that were known to be unsuccessful
     /// are gone.
     pub fn resets_retry(kinds: &[HookKind], seen: &Seen) {
-        // Those of the hook before a deletion include its scouts.
+        // Those of a hook include its scouts.
         let is_left = |run: &&Run| {
-            let is_scout = run.intent.as_deref() == Some(first_idle::INTENT);
-            let kind = if is_scout {
-                Some(HookKind::PreDelete)
-            } else {
-                run.kind
-            };
+            let kind = run.scout.or(run.kind);
             kind.is_some_and(|kind| kinds.contains(&kind))
         };
         let left = seen.refused.iter().find(is_left);

@@ -1,6 +1,7 @@
-//! Checks the selection policy `FirstIdle`. Scouts are created only while there are too many pods, one for each pod,
-//! and none replaces another without a cause. At rest, none is left over, every pod too many is selected or searched
-//! for, and no busy pod is selected in place of an idle one.
+//! Checks the selection policy `FirstIdle`. Scouts are created only while there are surplus pods, or for old pods
+//! during an update: one for each pod and purpose, and none replaces another without a cause. At rest, none is left
+//! over, every surplus pod is selected or searched for, and no busy pod is selected in place of an idle one. For the
+//! pods to update, see [`idle_updates`](super::idle_updates).
 //!
 //! A scout is recognized by its label, without the operator's code.
 
@@ -15,6 +16,7 @@ use shared_api::names::pod as names;
 use shared_api::names::{hook_kind, hook_run_annotation as annotation, hook_run_label as label};
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
+use super::idle_updates::{hooks_of_update, may_search};
 use super::removal::has_valid_request;
 use super::{Acted, Referee};
 use crate::endpoint::Behaviour;
@@ -24,27 +26,46 @@ use crate::server::Server;
 use crate::world::{FLEET, World};
 
 /// Intent of scouts, as documented.
-pub(super) const INTENT: &str = "scout";
-/// Maximum number of scouts of a pod while nothing else happens: one, and another if time alone has changed something.
+const INTENT: &str = "scout";
+/// Prefix of the names of scouts before an update in place, as documented.
+const IN_PLACE: &str = "scout-inplace-hook-";
+/// Maximum number of scouts of a pod for one purpose between two other changes: one, and another if the first one is
+/// out of date by the passing of time alone.
 const MOST: usize = 2;
 
-/// Scouts that were created since something else happened, by the UID of the pod.
+/// Scouts that were created since the last other change, by their purpose and the UID of the pod.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Scouted {
     /// Number of changes by anyone but the operators until then.
     foreign: u64,
-    counts: BTreeMap<String, usize>,
+    counts: BTreeMap<(bool, String), usize>,
 }
 
-fn is_of_scout(metadata: &ObjectMeta) -> bool {
-    let labels = metadata.labels.as_ref();
-    let kind = labels.and_then(|labels| labels.get(label::TYPE));
-    kind.is_some_and(|kind| kind == hook_kind::SCOUT)
+/// Returns the hook that a scout runs; `None` if the run is no scout.
+pub(super) fn scouted_hook(metadata: &ObjectMeta) -> Option<HookKind> {
+    let kind = metadata.labels.as_ref()?.get(label::TYPE)?;
+    match kind.as_str() {
+        hook_kind::SCOUT => Some(HookKind::PreDelete),
+        hook_kind::SCOUT_INPLACE => Some(HookKind::PreInplace),
+        _ => None,
+    }
+}
+
+/// Whether a scout is for an update in place.
+fn is_before_update(metadata: &ObjectMeta) -> bool {
+    let name = metadata.name.as_deref();
+    name.is_some_and(|name| name.starts_with(IN_PLACE))
 }
 
 /// Whether a run is a scout.
 pub fn is_scout(run: &RunObject) -> bool {
-    is_of_scout(&run.api.metadata)
+    scouted_hook(&run.api.metadata).is_some()
+}
+
+/// Whether a run is a scout that no decision on deletions could create.
+pub fn is_scout_of_update(run: &RunObject, seen: &Seen) -> bool {
+    let hook = scouted_hook(&run.api.metadata);
+    hook.is_some_and(|hook| hook != HookKind::PreDelete || !is_search(seen))
 }
 
 /// Whether idle pods are deleted first.
@@ -68,7 +89,7 @@ pub fn deselects(seen: &Seen) -> bool {
 }
 
 /// Whether a run has ended without a measured success, or cannot end.
-fn is_given_up(run: &RunObject) -> bool {
+pub(super) fn is_given_up(run: &RunObject) -> bool {
     run.read.terminating || run.read.phase.is_final() && !run.read.is_measured_success()
 }
 
@@ -80,17 +101,23 @@ impl Referee {
 
     /// Checks the creation of a scout. Every other write but the removal of a run may be a reason for a new one.
     pub(super) fn follow_search(&mut self, action: &Action, acted: &Acted<'_>) {
-        let new = match action {
-            Action::CreateRun(new) if is_of_scout(&new.metadata) => new,
+        let (new, hook) = match action {
+            Action::CreateRun(new) => match scouted_hook(&new.metadata) {
+                Some(hook) => (new, hook),
+                None => return self.something_else_happens(),
+            },
             Action::DeleteRun(_) => return,
             _ => return self.something_else_happens(),
         };
         let seen = acted.seen;
+        let labels = new.metadata.labels.as_ref().unwrap();
         assert!(
-            is_search(seen),
-            "a scout without a search: {} pods: {new:#?} {:#?}",
+            hook == HookKind::PreDelete && is_search(seen)
+                || may_search(seen, hook, &labels[label::REVISION]),
+            "a scout without a search: {} pods: {new:#?} {:#?} {:#?}",
             seen.active,
-            seen.object().spec
+            seen.object().spec,
+            seen.object().status
         );
         let notes = new.metadata.annotations.as_ref().unwrap();
         assert!(
@@ -109,8 +136,9 @@ impl Referee {
         if !acted.room.calm {
             return;
         }
-        let pod = new.metadata.labels.as_ref().unwrap()[label::POD_UID].clone();
-        let count = self.scouted.counts.entry(pod).or_default();
+        let pod = labels[label::POD_UID].clone();
+        let purpose = is_before_update(&new.metadata);
+        let count = self.scouted.counts.entry((purpose, pod)).or_default();
         *count += 1;
         assert!(
             *count <= MOST,
@@ -118,14 +146,17 @@ impl Referee {
         );
     }
 
-    /// Checks that a new scout is the only one of its pod. Another one may exist until it is deleted if it is about
-    /// another revision, another instance id or another hook, and those of people are ignored.
+    /// Checks that a new scout is the only one of its pod, its hook and its purpose. Another one may exist until it is
+    /// deleted if it is about another revision, another instance id or another spec, and those of people are ignored.
     pub fn check_only_scout(&self, run: &RunObject, server: &Server) {
-        if !is_scout(run) {
+        let Some(hook) = scouted_hook(&run.api.metadata) else {
             return;
-        }
+        };
         let mut others = server.runs.iter().filter(|other| {
-            is_scout(other) && other.id.uid != run.id.uid && self.asked.contains_key(&other.id.uid)
+            scouted_hook(&other.api.metadata) == Some(hook)
+                && is_before_update(&other.api.metadata) == is_before_update(&run.api.metadata)
+                && other.id.uid != run.id.uid
+                && self.asked.contains_key(&other.id.uid)
         });
         let is_same = |other: &Rc<RunObject>| {
             let (other, run) = (&other.read, &run.read);
@@ -151,7 +182,20 @@ impl World {
         object.is_some_and(|object| is_first_idle(&object.api.spec))
     }
 
-    /// Checks, while nothing happens, the scouts and the status of a search. `missing`: number of pods too many that
+    /// Whether idle pods are updated first.
+    pub(crate) fn updates_idle_first(&self) -> bool {
+        let object = self.server.workloads.get(FLEET);
+        object.is_some_and(|object| !hooks_of_update(&object.api.spec).is_empty())
+    }
+
+    /// Returns the workload's runs.
+    pub(super) fn own_runs(&self) -> impl Iterator<Item = &Rc<RunObject>> {
+        let object = self.server.workloads.get(FLEET);
+        let runs = self.server.runs.iter();
+        runs.filter(move |run| object.is_some_and(|object| run.id.owner.as_deref() == Some(object.uid())))
+    }
+
+    /// Checks, while nothing happens, the scouts and the status of the searches. `missing`: number of surplus pods that
     /// are not selected.
     pub(super) fn check_search(
         &self,
@@ -161,36 +205,75 @@ impl World {
         missing: usize,
     ) {
         let object = self.server.workloads.get(FLEET).unwrap();
-        let own = |run: &&Rc<RunObject>| run.id.owner.as_deref() == Some(object.uid()) && is_scout(run);
-        let scouts: Vec<_> = self.server.runs.iter().filter(own).collect();
-        let left: Vec<_> = scouts.iter().filter(|scout| !scout.read.terminating).collect();
         let is_search =
             is_first_idle(&object.api.spec) && !self.is_deleting() && pods.len() > wanted.replicas;
+        let hooks = self.hooks_of_search(wanted, status, pods);
+        let searches = status.first_idle.as_ref();
+        let scale = searches.and_then(|searches| searches.scale);
+        let update = searches.and_then(|searches| searches.update);
         assert!(
-            is_search || left.is_empty() && status.first_idle.is_none(),
+            (is_search || scale.is_none()) && (!hooks.is_empty() || update.is_none()),
             "a search goes on without an end: {}",
             self.describe()
         );
-        let about: BTreeSet<_> = left
-            .iter()
-            .filter_map(|scout| scout.read.pod_uid.as_ref())
-            .collect();
-        let exists = |uid: &&String| pods.iter().any(|pod| pod.id.uid == **uid);
         assert!(
-            about.len() == left.len() && about.iter().all(exists),
-            "scouts are left over: {}",
+            searches.is_none() || scale.is_some() || update.is_some(),
+            "a search for nothing is reported: {status:#?}"
+        );
+        self.check_scouts(status, pods, is_search, &hooks);
+        let scouts: Vec<_> = self.own_runs().filter(|run| is_scout(run)).collect();
+        let candidates = update.map_or(0, |update| usize::try_from(update.candidates).unwrap());
+        assert!(
+            candidates <= scouts.len(),
+            "{candidates} candidates for the update, with {} scouts: {}",
+            scouts.len(),
             self.describe()
         );
-        let running = left.iter().filter(|scout| !scout.read.phase.is_final()).count();
-        let search = status.first_idle.unwrap_or_default();
+        let of_deletions = |scout: &&&Rc<RunObject>| {
+            let (read, hook) = (&scout.read, scouted_hook(&scout.api.metadata));
+            let is_of_deletion = hook == Some(HookKind::PreDelete) && !is_before_update(&scout.api.metadata);
+            is_of_deletion && !read.terminating && !read.phase.is_final()
+        };
+        let running = scouts.iter().filter(of_deletions).count();
+        let search = scale.unwrap_or_default();
         let reported = search.candidates.min(search.needed);
         assert!(
             missing <= running && missing <= usize::try_from(reported).unwrap(),
-            "{missing} pods too many are neither selected nor searched for, with {running} candidates: {}",
+            "{missing} surplus pods are neither selected nor searched for, with {running} candidates: {}",
             self.describe()
         );
         if is_search {
             self.check_idle_first(wanted, status, pods, &scouts);
+        }
+    }
+
+    /// Checks that each scout that is left is for a pod that may still be selected, and is its only one for this
+    /// purpose.
+    fn check_scouts(
+        &self,
+        status: &GameDeploymentStatus,
+        pods: &[&Rc<PodObject>],
+        is_search: bool,
+        hooks: &[HookKind],
+    ) {
+        let mut about = BTreeSet::new();
+        for scout in self.own_runs().filter(|run| !run.read.terminating) {
+            let Some(hook) = scouted_hook(&scout.api.metadata) else {
+                continue;
+            };
+            let pod = pods
+                .iter()
+                .find(|pod| scout.read.pod_uid.as_ref() == Some(&pod.id.uid));
+            let is_needed = pod.is_some_and(|pod| {
+                let is_old = self.is_old(status, pod.read.revision());
+                hook == HookKind::PreDelete && is_search || hooks.contains(&hook) && is_old
+            });
+            assert!(
+                is_needed && about.insert((is_before_update(&scout.api.metadata), &scout.read.pod_uid)),
+                "scout {} is left over: {}",
+                scout.id.name,
+                self.describe()
+            );
         }
     }
 

@@ -13,6 +13,7 @@
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
+//! | idle pods to update are searched for only during an update, and are updated first | [`idle_updates`] |
 //! | an update reverts no pod, and leaves as many old pods as the partition requires | [`bounds`] |
 //! | every write carries its preconditions | [`bounds`] |
 //! | nothing waits silently | [`silence`] |
@@ -23,6 +24,7 @@ mod deadline;
 mod deletion;
 mod first_idle;
 mod gate;
+mod idle_updates;
 mod lifecycle;
 mod recreate;
 mod removal;
@@ -45,7 +47,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
-pub use first_idle::{deselects, is_scout};
+pub use first_idle::{deselects, is_scout, is_scout_of_update};
 pub use removal::{
     ValidRequest, has_requests, is_requested, new_requests_of_nodes, requests_behind, requests_of,
 };

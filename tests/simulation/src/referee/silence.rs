@@ -132,31 +132,35 @@ impl World {
             .runs
             .iter()
             .any(|run| run.read.kind == Some(HookKind::PostInplace) && !run.read.is_measured_success());
+        // Beside a partition, each old pod is tried in turn until enough are updated.
+        let stays = wanted.update == UpdateType::OnDelete
+            || wanted.paused
+            || old.len() <= to_keep
+            || !wanted.steps.is_empty()
+            || waits_for_rollout(status)
+            || status.conditions.iter().any(|known| {
+                let blocked = known.type_ == "UpdateBlocked" && known.status == "True";
+                // The hook of one pod blocks no other pod.
+                let of_hook = [
+                    WorkloadReason::HookUnsuccessful,
+                    WorkloadReason::HookRunTerminating,
+                ];
+                blocked && !of_hook.iter().any(|reason| known.reason == reason.as_str())
+            });
+        if !stays && !unhealthy {
+            self.check_idle_updates(wanted, status, pods);
+        }
+        let waits = self.waits_for_idle(wanted, status, pods);
         for pod in &old {
-            // Beside a partition, each old pod is tried in turn until enough are updated.
-            let stays = wanted.update == UpdateType::OnDelete
-                || wanted.paused
-                || old.len() <= to_keep
-                || !wanted.steps.is_empty()
-                || waits_for_rollout(status)
-                || status.conditions.iter().any(|known| {
-                    let blocked = known.type_ == "UpdateBlocked" && known.status == "True";
-                    // The hook of one pod blocks no other pod.
-                    let of_hook = [
-                        WorkloadReason::HookUnsuccessful,
-                        WorkloadReason::HookRunTerminating,
-                    ];
-                    blocked && !of_hook.iter().any(|reason| known.reason == reason.as_str())
-                });
             assert!(
-                stays || said(&pod.id.name),
+                stays || waits || said(&pod.id.name),
                 "{} is old in silence: {status:#?}",
                 pod.id.name
             );
             let mut asked = pre_hooks.into_iter().flatten();
             let asked = asked.any(|entry| entry.pod_name == pod.id.name);
             assert!(
-                stays || asked || unhealthy || wanted.partition.is_zero(),
+                stays || waits || asked || unhealthy || wanted.partition.is_zero(),
                 "{} is held up by the hook of another pod: {status:#?}",
                 pod.id.name
             );

@@ -1,10 +1,9 @@
-//! Stories of the selection policy `FirstIdle`.
+//! Stories of the selection policy `FirstIdle` for deletions.
 
 use std::collections::BTreeSet;
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use shared_api::game_deployment::{FirstIdle, FirstIdleStatus, ScaleStrategy};
-use shared_api::names::pod as names;
+use shared_api::game_deployment::{FirstIdle, FirstIdleStatus, IdleSearchStatus, ScaleStrategy};
 use simulation::endpoint::Behaviour;
 use simulation::questions::question;
 use simulation::referee::is_scout;
@@ -43,27 +42,6 @@ fn set_policy(script: &mut Script, policy: &str, candidates: Option<IntOrString>
     script.edit(|spec| spec.scale_strategy = Some(strategy));
 }
 
-/// Makes the pods at these places in the list idle and last in the deletion order. Returns their UIDs.
-fn make_idle_last(script: &mut Script, places: &[usize]) -> BTreeSet<String> {
-    let pods = script.pods();
-    let mut idle = BTreeSet::new();
-    script.world.foreign += 1;
-    for (place, pod) in pods.iter().enumerate() {
-        let is_idle = places.contains(&place);
-        if is_idle {
-            script.say(pod, Behaviour::YES);
-            idle.insert(pod.id.uid.clone());
-        }
-        let set_cost = |pod: &mut k8s_openapi::api::core::v1::Pod| {
-            let notes = pod.metadata.annotations.get_or_insert_default();
-            notes.insert(names::DELETION_COST.to_owned(), i32::from(is_idle).to_string());
-        };
-        let server = &mut script.world.server;
-        server.patch_pod(&pod.id.name, None, None, set_cost).unwrap();
-    }
-    idle
-}
-
 fn number(count: i32) -> IntOrString {
     IntOrString::Int(count)
 }
@@ -90,12 +68,6 @@ fn first_selected(script: &mut Script) -> BTreeSet<String> {
     panic!("no pod is selected: {}", script.world.describe());
 }
 
-fn reason_of(script: &Script) -> Option<String> {
-    let mut conditions = script.status().conditions.into_iter();
-    let blocked = conditions.find(|known| known.type_ == "ScaleBlocked" && known.status == "True");
-    blocked.map(|blocked| blocked.reason)
-}
-
 #[test]
 fn idle_pods_go_first_though_busy_ones_rank_before_them() {
     let table = [
@@ -111,7 +83,7 @@ fn idle_pods_go_first_though_busy_ones_rank_before_them() {
     for (hook, candidates) in table {
         for places in [[0, 1], [0, 3], [1, 2], [2, 3]] {
             let mut script = busy_fleet(4, hook, candidates.clone());
-            let idle = make_idle_last(&mut script, &places);
+            let idle = script.make_idle_last(&places);
             let before = script.uids();
             script.scale(2);
             script.rest();
@@ -146,10 +118,14 @@ fn pods_of_which_all_are_busy_are_searched_up_to_the_limit_and_none_is_selected(
         assert_eq!(scouts(&script), Some(wanted), "{}", text());
         let of = script.runs().into_iter().map(|run| run.id.uid.clone());
         let of: BTreeSet<String> = of.collect();
-        let status = FirstIdleStatus {
+        let scale = IdleSearchStatus {
             candidates: i32::try_from(wanted).unwrap(),
             selected: 0,
             needed: 4 - replicas,
+        };
+        let status = FirstIdleStatus {
+            scale: Some(scale),
+            update: None,
         };
         assert_eq!(script.status().first_idle, Some(status), "{}", text());
         assert!(script.marked().is_empty(), "{}", text());
@@ -188,7 +164,7 @@ fn a_search_ends_at_once_when_replicas_rise_or_the_policy_changes() {
 fn a_pod_that_is_busy_again_stays_until_another_one_is_idle() {
     let mut script = busy_fleet(3, POLLS, None);
     let before = script.uids();
-    let idle = make_idle_last(&mut script, &[1]);
+    let idle = script.make_idle_last(&[1]);
     script.scale(2);
     assert_eq!(first_selected(&mut script), idle);
     script.all_say(Behaviour::NO);
@@ -214,7 +190,7 @@ fn a_pod_that_is_busy_again_stays_until_another_one_is_idle() {
 fn a_success_of_a_scout_opens_no_gate() {
     let mut script = busy_fleet(3, ONCE, None);
     let before = script.uids();
-    let idle = make_idle_last(&mut script, &[2]);
+    let idle = script.make_idle_last(&[2]);
     script.scale(2);
     assert_eq!(first_selected(&mut script), idle);
     script.silent = true;
@@ -232,7 +208,10 @@ fn busy_pods_are_reported_as_with_the_other_policy_once_no_hook_can_succeed() {
         script.scale(2);
         script.rest();
         assert_eq!((script.uids().len(), script.marked().len()), (3, 1));
-        assert_eq!(reason_of(&script).as_deref(), Some("HookUnsuccessful"));
+        assert_eq!(
+            script.reason_of("ScaleBlocked").as_deref(),
+            Some("HookUnsuccessful")
+        );
         script.world.check_words();
         // A verdict stands until somebody has the hooks run again.
         script.all_say(Behaviour::YES);
@@ -252,10 +231,13 @@ fn a_search_without_hook_operator_is_reported() {
     script.scale(2);
     script.without_hook_operator(80);
     assert_eq!(script.marked().len(), 1);
-    assert_eq!(reason_of(&script).as_deref(), Some("HookNotTakenUp"));
+    assert_eq!(
+        script.reason_of("ScaleBlocked").as_deref(),
+        Some("HookNotTakenUp")
+    );
     script.all_say(Behaviour::YES);
     script.rest();
-    assert_eq!((script.uids().len(), reason_of(&script)), (2, None));
+    assert_eq!((script.uids().len(), script.reason_of("ScaleBlocked")), (2, None));
     assert_eq!(scouts(&script), Some(0));
 }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod first_idle;
+mod first_idle_update;
 mod gate;
 mod hooks;
 mod pods;
