@@ -9,7 +9,7 @@
 
 use gamedeployment_core::revision::name_of;
 use gamedeployment_core::template::Template;
-use gamedeployment_core::workload::{Pause, RolloutStep, UpdateType, Workload};
+use gamedeployment_core::workload::{Pause, RolloutStep, SelectionPolicy, UpdateType, Workload};
 use kube::ResourceExt;
 use serde_json::Value;
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
@@ -346,11 +346,24 @@ impl<'g> Outlook<'g> {
                 patch_sentences(workload.recreate_fallback, is_gated)
             }
             (UpdateType::Rolling | UpdateType::InPlace | UpdateType::HotPatch, _) if is_gated => {
-                format!("Each pod is {done} once its hook succeeds and maxUnavailable allows it.")
+                let selection = self.selection();
+                format!("Each pod is {done} once its hook succeeds and maxUnavailable allows it.{selection}")
             }
             (UpdateType::Rolling | UpdateType::InPlace | UpdateType::HotPatch, _) => format!(
                 "Pods are {done} as maxUnavailable allows, without running a hook, which disconnects their players."
             ),
+        }
+    }
+
+    /// Describes which pods are updated first, if it depends on their hooks; empty otherwise.
+    fn selection(&self) -> &'static str {
+        match (self.workload.update, self.workload.update_selection) {
+            (UpdateType::Rolling | UpdateType::InPlace, SelectionPolicy::FirstIdle { .. }) => {
+                " The hook first runs for candidates, and those whose hook succeeds first are selected \
+                 (selectionPolicy FirstIdle)."
+            }
+            (UpdateType::HotPatch | UpdateType::OnDelete | UpdateType::Recreate, _)
+            | (UpdateType::Rolling | UpdateType::InPlace, SelectionPolicy::Ranked) => "",
         }
     }
 

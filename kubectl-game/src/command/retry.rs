@@ -13,6 +13,7 @@ use super::retry_lifecycle;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
 use crate::rollout_state::strategy;
+use crate::view::search::Search;
 use crate::view::state::rollback;
 use crate::view::waits::{Wait, some};
 use crate::view::{entries, hook_name, status_of};
@@ -113,7 +114,10 @@ fn decide(
         entries.map(|entry| entry.pod_name.clone()).collect::<Vec<_>>()
     };
     // The status has no entries of candidates, and only their HookRuns show which of them did not succeed.
-    let has_candidates = |kind: HookKind| kind == HookKind::PreDelete && status.first_idle.is_some();
+    let has_candidates = |kind: HookKind| {
+        let mut searches = Search::ALL.into_iter();
+        searches.any(|search| search.has_candidates(game, kind))
+    };
     let kinds = there
         .into_iter()
         .filter(|kind| only.is_none_or(|only| only == *kind));
@@ -269,6 +273,29 @@ mod tests {
         game.spec.post_inplace_update_strategy = game.spec.pre_delete_update_strategy.clone();
         let other = decide(&game, Some(HookKind::PostInplace), false, "");
         assert!(other.unwrap_err().to_string().starts_with("nothing to retry: "));
+    }
+
+    #[test]
+    fn the_hooks_of_candidates_for_an_update_are_retried() {
+        let mut game = samples::searching_to_update().game;
+        let (patch, message) = decide(&game, None, false, "").unwrap();
+        let pre_inplace = json!({ "spec": { "preInplaceUpdateStrategy": { "retry": true } } });
+        assert_eq!(patch, pre_inplace);
+        assert_eq!(
+            message,
+            "arena: rerunning any PreInplace hooks of candidates that did not succeed."
+        );
+        assert_eq!(
+            decide(&game, Some(HookKind::PreInplace), false, "").unwrap().0,
+            pre_inplace
+        );
+        let other = decide(&game, Some(HookKind::PreDelete), false, "");
+        assert!(other.unwrap_err().to_string().starts_with("nothing to retry: "));
+        // Without a PreInplace hook, the PreDelete hook is responsible for an update in place.
+        game.spec.pre_inplace_update_strategy = None;
+        let (patch, _) = decide(&game, None, false, "").unwrap();
+        let pre_delete = json!({ "spec": { "preDeleteUpdateStrategy": { "retry": true } } });
+        assert_eq!(patch, pre_delete);
     }
 
     #[test]

@@ -97,8 +97,8 @@ fn selection(game: &GameDeployment, then: u32) -> &'static str {
     let (workload, _) = Workload::examine(game);
     match workload.selection {
         SelectionPolicy::FirstIdle { .. } if then > 0 => {
-            " The hook runs for several candidates, and the pods whose hook succeeds first are selected \
-             (selectionPolicy FirstIdle)."
+            " The hook first runs for candidates, and those whose hook succeeds first are selected (selectionPolicy \
+             FirstIdle)."
         }
         SelectionPolicy::FirstIdle { .. } | SelectionPolicy::Ranked => "",
     }
@@ -195,7 +195,8 @@ mod tests {
     #[test]
     fn the_message_says_that_idle_pods_are_selected_first() {
         let mut game = samples::complete().game;
-        let words = "selected (selectionPolicy FirstIdle).";
+        let words = " The hook first runs for candidates, and those whose hook succeeds first are selected \
+                     (selectionPolicy FirstIdle).";
         assert!(!scaled(&game, 1).0.contains(words));
         let strategy = json!({ "selectionPolicy": "FirstIdle" });
         game.spec.scale_strategy = serde_json::from_value(strategy).unwrap();

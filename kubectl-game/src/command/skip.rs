@@ -7,14 +7,15 @@ use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use serde_json::json;
-use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
+use shared_api::names::pod::{DELETING, SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, Snapshot, name_of};
 use crate::view::pod::waiting;
+use crate::view::search::Search;
 use crate::view::{hook_name, status_of};
-use crate::why::Next;
+use crate::why::{Next, is_old};
 
 /// Skips the hooks of one pod.
 #[derive(Debug, Clone, Args)]
@@ -51,7 +52,7 @@ impl Skip {
             print_answer(&text, &[undo(name, &cluster.flags)]);
             return DONE;
         }
-        let what = consequence(&snapshot, name);
+        let what = consequence(&snapshot, &pod);
         if !self.yes {
             confirm(&what)?;
         }
@@ -90,30 +91,56 @@ fn undo(pod: &str, flags: &str) -> Next {
 }
 
 /// Returns the consequence for the pod.
-fn consequence(snapshot: &Snapshot, pod: &str) -> String {
-    let now = match waiting(snapshot, pod) {
+fn consequence(snapshot: &Snapshot, pod: &Pod) -> String {
+    let name = pod.name_any();
+    let now = match waiting(snapshot, &name) {
         Some((kind @ HookKind::PreDelete, _)) => format!(
-            "{pod} is waiting for its {} hook: it will be deleted or updated without the hook, and players on it will \
+            "{name} is waiting for its {} hook: it will be deleted or updated without the hook, and players on it will \
              be disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PreInplace, _)) => format!(
-            "{pod} is waiting for its {} hook: its containers will be restarted without the hook, and players on it \
+            "{name} is waiting for its {} hook: its containers will be restarted without the hook, and players on it \
              will be disconnected.",
             hook_name(kind)
         ),
         Some((kind @ HookKind::PostInplace, _)) => format!(
-            "{pod} is waiting for its {} hook: its update will be treated as confirmed, and the next pods will be \
+            "{name} is waiting for its {} hook: its update will be treated as confirmed, and the next pods will be \
              updated.",
             hook_name(kind)
         ),
-        None if status_of(&snapshot.game).first_idle.is_some() => format!(
-            "{pod} is not selected for deletion, but a scale-down is searching for idle pods: without its hook, it may be \
-             selected and deleted next, and players on it will be disconnected."
-        ),
-        None => format!("{pod} is not waiting for a hook."),
+        None => unlisted(snapshot, pod),
     };
     format!("{now} Later hooks of this pod will be skipped until annotation {SKIP_HOOK} is removed.")
+}
+
+/// Returns the consequence for a pod that the status does not list as waiting. A status lists at most 100 pods for each
+/// hook.
+fn unlisted(snapshot: &Snapshot, pod: &Pod) -> String {
+    let (name, status) = (pod.name_any(), status_of(&snapshot.game));
+    if pod
+        .annotations()
+        .get(DELETING)
+        .is_some_and(|value| value == "true")
+    {
+        return format!(
+            "{name} is selected for deletion: it will be deleted without its hook, and players on it will be \
+             disconnected."
+        );
+    }
+    let is_old = is_old(&status, &gamedeployment_core::pod::Pod::read(pod));
+    let is_searching = |search: &Search| search.progress(&status).is_some();
+    match Search::ALL.into_iter().find(is_searching) {
+        Some(Search::Scale) => format!(
+            "{name} is not selected for deletion, but a search for idle pods to delete is in progress: without its hook, it \
+             may be selected and deleted next, and players on it will be disconnected."
+        ),
+        Some(Search::Update) if is_old => format!(
+            "{name} is not selected for the update, but a search for idle pods to update is in progress: without its hook, \
+             it may be selected and updated next, and players on it will be disconnected."
+        ),
+        Some(Search::Update) | None => format!("{name} is not waiting for a hook."),
+    }
 }
 
 fn confirm(what: &str) -> Result<(), Failure> {
@@ -138,22 +165,56 @@ mod tests {
     use super::*;
     use crate::view::samples;
 
+    /// Returns the consequence for the pod with this name.
+    fn of(snapshot: &Snapshot, name: &str) -> String {
+        let mut pods = snapshot.pods.iter();
+        consequence(snapshot, pods.find(|pod| pod.name_any() == name).unwrap())
+    }
+
     #[test]
     fn the_consequence_is_named_before_the_skip() {
-        let words = consequence(&samples::refused(), "arena-x7k2p");
+        let words = of(&samples::refused(), "arena-x7k2p");
         assert!(
             words.starts_with("arena-x7k2p is waiting for its PreDelete hook: it will be deleted"),
             "{words}"
         );
-        let words = consequence(&samples::refused(), "arena-b4n8c");
+        let words = of(&samples::refused(), "arena-b4n8c");
         assert!(
             words.starts_with("arena-b4n8c is not waiting for a hook."),
             "{words}"
         );
-        let words = consequence(&samples::searching(), "arena-b4n8c");
+    }
+
+    #[test]
+    fn a_selected_pod_is_deleted_although_the_status_does_not_list_it() {
+        let mut snapshot = samples::refused();
+        let status = snapshot.game.status.as_mut().unwrap();
+        status.pre_delete_hook_condition.clear();
+        let words = of(&snapshot, "arena-x7k2p");
         assert!(
-            words.starts_with("arena-b4n8c is not selected for deletion, but a scale-down is searching"),
+            words.starts_with("arena-x7k2p is selected for deletion: it will be deleted without its hook"),
             "{words}"
+        );
+    }
+
+    #[test]
+    fn a_pod_without_its_hook_may_be_selected_by_a_search() {
+        let words = of(&samples::searching(), "arena-b4n8c");
+        assert!(
+            words.starts_with("arena-b4n8c is not selected for deletion, but a search for idle pods to delete is in progress"),
+            "{words}"
+        );
+        let update = samples::searching_to_update();
+        let words = of(&update, "arena-b4n8c");
+        assert!(
+            words
+                .starts_with("arena-b4n8c is not selected for the update, but a search for idle pods to update is in progress"),
+            "{words}"
+        );
+        let words = of(&update, "arena-x7k2p");
+        assert!(
+            words.starts_with("arena-x7k2p is not waiting for a hook."),
+            "it is updated: {words}"
         );
     }
 }

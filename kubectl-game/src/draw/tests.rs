@@ -1,6 +1,7 @@
 //! Pictures of workloads and HookRuns, as terminals of several kinds show them.
 
 use kube::ResourceExt;
+use shared_api::Phase;
 
 use super::*;
 use crate::cluster::{ListResult, Snapshot, UnreadableObject};
@@ -78,6 +79,50 @@ fn candidates_are_counted_and_each_has_its_scout() {
     let runs: Vec<RunView> = snapshot.runs.iter().map(RunView::of).collect();
     let table = lists::runs(&runs, &[], false, Style { width: None, ..style }).join("\n");
     assert!(table.contains("  Scout  "), "{table}");
+}
+
+#[test]
+fn candidates_for_the_update_have_scouts_of_their_hook() {
+    let snapshot = samples::searching_to_update();
+    let style = style(Paint::of(false, true), Some(100));
+    let drawn = tree(&snapshot, style);
+    // Without the spaces that align the columns.
+    let words_of = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = drawn.lines().map(words_of).collect();
+    for words in [
+        "1 updated, 2 candidates",
+        "□ arena-x7k2p ✔ Ready",
+        "□ arena-b4n8c ◌ Candidate",
+        "◇ ScoutInplace ◌ Running",
+        "scout-inplace-hook-arena-5f6d8b-q9w5d-empty",
+    ] {
+        assert!(lines.iter().any(|line| line.contains(words)), "{words}: {drawn}");
+    }
+    assert!(!drawn.contains("Next:"), "{drawn}");
+    let run = run::lines(&RunView::of(&snapshot.runs[0]), style).join("\n");
+    assert!(
+        run.contains("Hook:       ScoutInplace for pod arena-b4n8c\n"),
+        "{run}"
+    );
+}
+
+#[test]
+fn a_candidate_whose_hook_ended_without_success_says_so() {
+    let style = style(Paint::of(false, true), Some(100));
+    for (phase, shown) in [
+        (Phase::Failed, "✖ HookFailed"),
+        (Phase::Error, "⚠ HookError"),
+        (Phase::Inconclusive, "? HookInconclusive"),
+        (Phase::Successful, "◌ Candidate"),
+        (Phase::Running, "◌ Candidate"),
+    ] {
+        let mut snapshot = samples::searching();
+        let status = snapshot.runs[1].status.as_mut().unwrap();
+        status.phase = phase;
+        let drawn = tree(&snapshot, style);
+        let line = drawn.lines().find(|line| line.contains("□ arena-b4n8c")).unwrap();
+        assert!(line.contains(shown), "{phase}: {line}");
+    }
 }
 
 #[test]

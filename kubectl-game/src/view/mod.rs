@@ -8,6 +8,7 @@
 //! | [`pod`] | one word about a pod, and what it waits for |
 //! | [`removal`] | removal requests of a pod |
 //! | [`run`] | a HookRun with its measurements |
+//! | [`search`] | searches for idle pods, and the hooks of their candidates |
 //! | [`lifecycle`] | the hooks of a rollout, in the order of their points |
 //! | [`execution`] | an ExecutionHook with its containers |
 //! | [`waits`] | causes for which pods wait for their hooks |
@@ -22,6 +23,7 @@ pub(crate) mod pod;
 pub(crate) mod removal;
 pub(crate) mod revision;
 pub(crate) mod run;
+pub(crate) mod search;
 pub(crate) mod state;
 pub(crate) mod waits;
 
@@ -37,10 +39,11 @@ use shared_api::names::pod::DELETING;
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 
 use crate::cluster::Snapshot;
+use crate::paint::Tone;
 use crate::why::Next;
 use lifecycle::LifecycleHookView;
 use revision::RevisionView;
-use run::{RunView, is_scout};
+use run::{RunView, phase_of, scout_hook};
 use state::{State, rollback};
 
 /// View of a workload.
@@ -105,7 +108,7 @@ impl PodCounts {
             available: status.available_replicas,
             updated: status.updated_replicas,
             waiting: status.hook_pending_replicas,
-            candidates: status.first_idle.map(|search| search.candidates),
+            candidates: search::candidates(&status),
         }
     }
 }
@@ -181,13 +184,22 @@ pub(crate) fn runs_of<'s>(snapshot: &'s Snapshot, uid: &str) -> impl Iterator<It
     snapshot.runs.iter().filter(about)
 }
 
-/// Returns the scout of a pod that is a candidate; `None` for other pods, and once the pod is selected for deletion.
-pub(crate) fn scout_of<'s>(snapshot: &'s Snapshot, pod: &Pod) -> Option<&'s HookRun> {
-    let is_selected = pod.annotation(DELETING) == Some("true");
-    let is_open = |run: &&HookRun| is_scout(run) && run.metadata.deletion_timestamp.is_none();
+/// Returns the scouts of a pod that is a candidate, each with its hook; none for other pods, and once the pod is
+/// selected for deletion.
+pub(crate) fn scouts_of<'s>(
+    snapshot: &'s Snapshot,
+    pod: &Pod,
+) -> impl Iterator<Item = (HookKind, &'s HookRun)> {
+    let is_candidate = pod.is_active() && pod.annotation(DELETING) != Some("true");
     runs_of(snapshot, &pod.uid)
-        .find(is_open)
-        .filter(|_| pod.is_active() && !is_selected)
+        .filter(move |run| is_candidate && run.metadata.deletion_timestamp.is_none())
+        .filter_map(|run| Some((scout_hook(run)?, run)))
+}
+
+/// Returns the scout of a pod that is a candidate; of several, the most urgent one.
+pub(crate) fn scout_of<'s>(snapshot: &'s Snapshot, pod: &Pod) -> Option<&'s HookRun> {
+    let scouts = scouts_of(snapshot, pod).map(|(_, run)| run);
+    scouts.min_by_key(|run| Tone::from(phase_of(run)).urgency())
 }
 
 /// Describes how a workload is updated: its type, and the numbers that are set. During a rollback, no canary step

@@ -11,7 +11,7 @@ use shared_api::names::pod::{DELETING, SKIP_HOOK};
 use shared_api::{HookRun, Phase};
 
 use super::removal::RemovalView;
-use super::run::RunView;
+use super::run::{RunView, phase_of};
 use super::waits::Wait;
 use super::{entries, hook_name, runs_of, scout_of, status_of};
 use crate::cluster::Snapshot;
@@ -175,8 +175,17 @@ fn word(pod: &Pod, waiting: Option<(HookKind, Tone)>, scout: Option<&HookRun>) -
     }
     match (&pod.phase, pod.is_ready()) {
         (PodPhase::Pending, _) => word("Pending", Tone::Busy),
-        (_, true) if scout.is_some() => word("Candidate", Tone::Busy),
-        (_, true) => word("Ready", Tone::Good),
+        (_, true) => scout.map_or_else(|| word("Ready", Tone::Good), |scout| candidate(phase_of(scout))),
         (_, false) => word("NotReady", Tone::Warn),
+    }
+}
+
+/// Returns the word of a candidate whose hook has this phase. A hook that ended without success is not rerun
+/// automatically.
+fn candidate(phase: Phase) -> (String, Tone) {
+    if phase.is_final() && phase != Phase::Successful {
+        (format!("Hook{phase}"), phase.into())
+    } else {
+        ("Candidate".to_owned(), Tone::Busy)
     }
 }

@@ -1,5 +1,6 @@
 //! View of a HookRun: progress, last value or error, and time of the next measurement.
 
+use gamedeployment_core::hook_kind::HookKind;
 use hook_core::render::{RequestText, describe};
 use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
 use hook_core::tally;
@@ -20,7 +21,8 @@ use crate::paint::Tone;
 pub(crate) struct RunView {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// Hook kind, such as `PreDelete` or `CanaryStep`, or `Scout` for the hook of a candidate; empty if unknown.
+    /// Hook kind, such as `PreDelete` or `CanaryStep`, or `Scout` or `ScoutInplace` for the hook of a candidate; empty
+    /// if unknown.
     pub(crate) kind: String,
     /// Canary step that the hook belongs to, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,10 +159,18 @@ fn step_of(run: &HookRun) -> Option<u32> {
     index.checked_add(1)
 }
 
-/// Returns whether a run is the scout of a candidate: it only finds out whether its pod is idle.
-pub(crate) fn is_scout(run: &HookRun) -> bool {
-    let kind = run.labels().get(hook_run_label::TYPE);
-    kind.is_some_and(|kind| kind == hook_kind::SCOUT)
+/// Returns the hook that a scout runs; `None` for other runs.
+pub(crate) fn scout_hook(run: &HookRun) -> Option<HookKind> {
+    match run.labels().get(hook_run_label::TYPE)?.as_str() {
+        hook_kind::SCOUT => Some(HookKind::PreDelete),
+        hook_kind::SCOUT_INPLACE => Some(HookKind::PreInplace),
+        _ => None,
+    }
+}
+
+/// Returns the phase of a run.
+pub(crate) fn phase_of(run: &HookRun) -> Phase {
+    run.status.as_ref().map(|status| status.phase).unwrap_or_default()
 }
 
 /// Returns the name of the pod that a run is about.

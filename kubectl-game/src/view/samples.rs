@@ -331,7 +331,9 @@ pub(crate) fn searching() -> Snapshot {
     spec.replicas = Some(1);
     spec.scale_strategy = Some(read(json!({ "selectionPolicy": "FirstIdle" })));
     let status = snapshot.game.status.get_or_insert_default();
-    status.first_idle = Some(read(json!({ "candidates": 2, "selected": 1, "needed": 1 })));
+    status.first_idle = Some(read(
+        json!({ "scale": { "candidates": 2, "selected": 1, "needed": 1 } }),
+    ));
     for condition in &mut status.conditions {
         if condition.reason == "Scaling" {
             "deleting 2 pods; running the hook of arena-x7k2p; waiting for 1 more idle pod: running the hooks of 2 \
@@ -342,6 +344,47 @@ pub(crate) fn searching() -> Snapshot {
     let scouts = ["b4n8c", "q9w5d"].map(|instance| scout(&snapshot.runs[0], instance));
     snapshot.runs.extend(scouts);
     snapshot
+}
+
+/// Builds a snapshot that searches for idle pods to update in place: one of three pods is updated, one more can be
+/// updated, and the other two are candidates, whose hooks run.
+pub(crate) fn searching_to_update() -> Snapshot {
+    let words =
+        "1 of 3 pods are updated; waiting for 1 more idle pod to update: running the hooks of 2 candidates";
+    let mut snapshot = with_condition("Progressing", "True", "RollingOut", words);
+    let spec = &mut snapshot.game.spec;
+    let strategy = spec.update_strategy.get_or_insert_default();
+    strategy.selection_policy = Some("FirstIdle".to_owned());
+    spec.pre_inplace_update_strategy = spec.pre_delete_update_strategy.clone();
+    let status = snapshot.game.status.get_or_insert_default();
+    status.updated_replicas = 1;
+    status.first_idle = Some(read(
+        json!({ "update": { "candidates": 2, "selected": 0, "needed": 1 } }),
+    ));
+    for pod in &mut snapshot.pods {
+        let is_updated = pod.name_any() == "arena-x7k2p";
+        let revision = if is_updated {
+            "arena-7d4b9c"
+        } else {
+            "arena-5f6d8b"
+        };
+        let label = ("controller-revision-hash".to_owned(), revision.to_owned());
+        pod.labels_mut().extend([label]);
+    }
+    let run = running().runs.remove(0);
+    snapshot.runs = ["b4n8c", "q9w5d"]
+        .map(|instance| in_place_scout(&run, instance))
+        .into();
+    snapshot
+}
+
+/// Builds a scout of the hook before an update in place, in the state of a run, for the pod with this instance ID.
+pub(crate) fn in_place_scout(run: &HookRun, instance: &str) -> HookRun {
+    let mut scout = scout(run, instance);
+    scout.metadata.name = Some(format!("scout-inplace-hook-arena-5f6d8b-{instance}-empty"));
+    let label = ("hookrun-type".to_owned(), "scout-inplace-step".to_owned());
+    scout.labels_mut().extend([label]);
+    scout
 }
 
 /// Builds a scout in the state of a run, for the pod with this instance ID.

@@ -7,7 +7,7 @@
 //! | [`pods`] | pods that do not start: each cause once, with its pods |
 //! | [`partition`] | pods that a partition keeps at old revisions |
 //! | [`canary`] | the failed hook of a canary step |
-//! | [`first_idle`] | the search for idle pods on a scale-down, and its candidates |
+//! | [`first_idle`] | the searches for idle pods to delete or to update, and their candidates |
 //! | [`hooks`] | hooks that pods wait for: each cause once, with its pods |
 //! | [`run`] | a HookRun with trouble: its HookTemplate, its request and its last error |
 //! | [`trouble`] | kinds of trouble of a HookRun, and what ends each |
@@ -44,6 +44,7 @@ mod tests;
 mod trouble_tests;
 
 pub(crate) use next::{Next, flag_of};
+pub(crate) use partition::is_old;
 pub(crate) use remedy::{is_paused, pauses_for_a_time};
 
 use jiff::Timestamp;
@@ -164,7 +165,7 @@ pub(crate) fn gone(name: &str, at: Option<Timestamp>, note: &str, now: Timestamp
 /// Returns the commands that may help a workload; none if no action is needed.
 pub(crate) fn commands(snapshot: &Snapshot) -> Vec<Next> {
     let mut commands = game::answer(snapshot).next;
-    // The reader of this output is already watching, and a partition or a scale-down is set on purpose.
+    // The reader of this output is already watching, and a partition, a scale-down or a policy is set on purpose.
     let mut unneeded = vec![watch(snapshot), partition::lower(snapshot)];
     unneeded.extend(first_idle::ends(snapshot));
     commands.retain(|next| !unneeded.contains(next));

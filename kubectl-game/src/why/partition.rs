@@ -87,7 +87,7 @@ fn effect(workload: &Workload) -> &'static str {
 }
 
 /// Returns whether pods are updated, or rolled back, to another revision than that of the pod.
-pub(super) fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
+pub(crate) fn is_old(status: &GameDeploymentStatus, pod: &Pod) -> bool {
     let target = rollback(status).map(|rollback| &rollback.to_revision);
     let target = target.or(status.update_revision.as_ref());
     target.is_some() && pod.labels.get(REVISION) != target

@@ -18,7 +18,7 @@ use super::{Explanation, capitalized, deletion, first_idle, pods, removal, sente
 use crate::cluster::Snapshot;
 use crate::view::pod::waiting;
 use crate::view::removal::RemovalView;
-use crate::view::run::is_scout;
+use crate::view::run::scout_hook;
 use crate::view::state::{condition, held, unseen};
 use crate::view::{runs_of, status_of};
 
@@ -105,7 +105,7 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
 
 /// Describes the planned action on the pod, with a trailing comma.
 fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
-    let mut runs = runs_of(snapshot, &pod.uid).filter(|run| !is_scout(run));
+    let mut runs = runs_of(snapshot, &pod.uid).filter(|run| scout_hook(run).is_none());
     let run = runs.find_map(|run| run.annotations().get(INTENT).cloned());
     let chosen = pod
         .annotation(shared_api::names::pod::CHOSEN_FOR)

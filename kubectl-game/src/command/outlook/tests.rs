@@ -58,6 +58,26 @@ fn check(game: &GameDeployment, target: Target<'_>, message: &str, commands: &[&
     assert_eq!(shown(&answer), (message, commands));
 }
 
+#[test]
+fn the_message_says_that_idle_pods_are_updated_first() {
+    let idle = " The hook first runs for candidates, and those whose hook succeeds first are selected (selectionPolicy \
+                FirstIdle).";
+    for (type_, has_effect) in [
+        ("RollingUpdate", true),
+        ("InplaceUpdate", true),
+        ("HotPatchUpdate", false),
+        ("OnDelete", false),
+        ("Recreate", false),
+    ] {
+        let mut game = with(json!({ "type": type_, "selectionPolicy": "FirstIdle" }));
+        let message = Outlook::of(&game, FLAGS).update(OTHER).message;
+        assert_eq!(message.contains(idle), has_effect, "{type_}: {message}");
+        game.spec.pre_delete_update_strategy = None;
+        let message = Outlook::of(&game, FLAGS).update(OTHER).message;
+        assert!(!message.contains(idle), "no hook finds idle pods: {message}");
+    }
+}
+
 fn two_steps() -> Value {
     json!([{ "partition": 2 }, { "pause": {} }])
 }
