@@ -1,20 +1,19 @@
 //! Scale-down with the selection policy `FirstIdle`: idle pods go first, whatever the deletion order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use kube::core::WatchEvent;
 use operator_tests::fleet::{Who, empty_now, game, hooked, pod_of, until_empty};
 use operator_tests::{Fleet, SOON, assert_has, merge};
 use serde_json::{Value, json};
-use shared_api::game_deployment::FirstIdleStatus;
-use shared_api::names::hook_kind::{PRE_DELETE, SCOUT};
-use shared_api::names::hook_run_label::{NAME_DIGEST, TYPE};
-use shared_api::names::pod::{CHOSEN_FOR, DELETING, DELETION_COST};
-use shared_api::{HookRun, Phase};
-use test_kit::{Answer, ApiProxy};
+use shared_api::game_deployment::{FirstIdleStatus, IdleSearchStatus};
+use shared_api::names::pod::DELETION_COST;
+use test_kit::ApiProxy;
 
+use crate::scouts::{
+    PRE_DELETE, assert_confirmed, assert_two_writes, await_found, counts, ever_selected, is_selected,
+    join_in_between, most_running, pods_with, successful,
+};
 use crate::seen::{self, Seen};
 use crate::{PROGRAMS, shared};
 
@@ -27,101 +26,6 @@ async fn launch(name: &str, hook: Value, replicas: usize, options: Value) -> Fle
     merge(&mut spec, json!({ "scaleStrategy": strategy }));
     fleet.launch(&game(replicas, spec)).await;
     fleet
-}
-
-/// Whether a HookRun is of this kind.
-fn is_kind(run: &HookRun, kind: &str) -> bool {
-    run.labels().get(TYPE).is_some_and(|found| found == kind)
-}
-
-fn phase(run: &HookRun) -> Phase {
-    run.status.as_ref().map(|status| status.phase).unwrap_or_default()
-}
-
-/// Returns the states of all HookRuns, in the order in which the API server stored them.
-fn states(events: &[WatchEvent<HookRun>]) -> impl Iterator<Item = &HookRun> {
-    events.iter().filter_map(|event| match event {
-        WatchEvent::Added(run) | WatchEvent::Modified(run) => Some(run),
-        WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
-    })
-}
-
-/// Returns the UIDs of all HookRuns of a kind that ever existed, by pod.
-fn created(events: &[WatchEvent<HookRun>], kind: &str) -> BTreeMap<String, BTreeSet<Option<String>>> {
-    let mut found: BTreeMap<String, BTreeSet<Option<String>>> = BTreeMap::new();
-    for run in states(events).filter(|run| is_kind(run, kind)) {
-        found.entry(pod_of(run)).or_default().insert(run.uid());
-    }
-    found
-}
-
-/// Returns the number of HookRuns of a kind that ever existed.
-fn count(events: &[WatchEvent<HookRun>], kind: &str) -> usize {
-    created(events, kind).values().map(BTreeSet::len).sum()
-}
-
-/// Returns the pods for which a HookRun of a kind ever existed.
-fn pods_with(events: &[WatchEvent<HookRun>], kind: &str) -> BTreeSet<String> {
-    created(events, kind).into_keys().collect()
-}
-
-/// Returns the maximum number of scouts that existed at once and had not ended.
-fn most_running(events: &[WatchEvent<HookRun>]) -> usize {
-    let (mut running, mut most) = (BTreeSet::new(), 0);
-    for event in events {
-        match event {
-            WatchEvent::Added(run) | WatchEvent::Modified(run)
-                if is_kind(run, SCOUT) && !phase(run).is_final() =>
-            {
-                running.insert(run.uid());
-            }
-            WatchEvent::Added(run) | WatchEvent::Modified(run) | WatchEvent::Deleted(run) => {
-                running.remove(&run.uid());
-            }
-            WatchEvent::Bookmark(_) | WatchEvent::Error(_) => {}
-        }
-        most = most.max(running.len());
-    }
-    most
-}
-
-/// Checks that the `PreDelete` hook of a pod ran only after its scout had succeeded, and succeeded too.
-#[track_caller]
-fn assert_confirmed(events: &[WatchEvent<HookRun>], pod: &str) {
-    let position = |kind: &str, is_wanted: fn(&HookRun) -> bool| {
-        states(events).position(|run| is_kind(run, kind) && pod_of(run) == pod && is_wanted(run))
-    };
-    let is_successful = |run: &HookRun| phase(run) == Phase::Successful;
-    let scout = position(SCOUT, is_successful);
-    let begin = position(PRE_DELETE, |_| true);
-    let end = position(PRE_DELETE, is_successful);
-    assert!(
-        scout.is_some() && scout < begin && begin < end,
-        "{pod}: {scout:?} {begin:?} {end:?}"
-    );
-}
-
-fn is_selected(pod: &Pod) -> bool {
-    let annotations = pod.annotations();
-    annotations.contains_key(DELETING) || annotations.contains_key(CHOSEN_FOR)
-}
-
-/// Returns the pods that were ever selected for deletion.
-async fn ever_selected(pods: &Seen<Pod>) -> BTreeSet<String> {
-    let events = pods.up_to_now().await;
-    let pods = events.iter().filter_map(|event| match event {
-        WatchEvent::Added(pod) | WatchEvent::Modified(pod) | WatchEvent::Deleted(pod) => Some(pod),
-        WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
-    });
-    pods.filter(|pod| is_selected(pod))
-        .map(ResourceExt::name_any)
-        .collect()
-}
-
-/// Waits until nothing is in progress with this many pods, and checks that no search is reported.
-async fn await_found(fleet: &Fleet<'_>, replicas: usize) {
-    fleet.settled(replicas).await;
-    assert_eq!(fleet.status().await.first_idle, None);
 }
 
 #[tokio::test]
@@ -143,11 +47,11 @@ async fn the_idle_pods_go_first() {
     assert_eq!(fleet.names().await, busy.iter().cloned().collect());
     assert_eq!(ever_selected(&pods).await, idle);
     let events = runs.up_to_now().await;
-    assert!(count(&events, SCOUT) <= 10, "{:?}", created(&events, SCOUT));
-    assert_eq!(pods_with(&events, PRE_DELETE), idle);
-    assert_eq!(count(&events, PRE_DELETE), 3);
+    let (scouts, own) = counts(&events, PRE_DELETE);
+    assert!(scouts <= 10 && own == 3, "{scouts} scouts, {own} own hooks");
+    assert_eq!(pods_with(&events, PRE_DELETE.own), idle);
     for pod in &idle {
-        assert_confirmed(&events, pod);
+        assert_confirmed(&events, PRE_DELETE, pod);
     }
 }
 
@@ -161,20 +65,7 @@ async fn a_pod_that_a_player_joins_in_between_stays() {
     let runs = Seen::of(fleet.runs()).await;
     fleet.scale(2);
     fleet.asked(3).await;
-    // The next measurement, by the scout, finds no players. A scout ends with its first success.
-    let players = |count: u64| Answer::json(json!({ "players": count }));
-    let script = players(0).then(players(1));
-    fleet.nodes.pod(&joined).otherwise(script);
-    let is_measured = |run: &HookRun| {
-        let results = run.status.iter().flat_map(|status| &status.metric_results);
-        phase(run) == Phase::Running && { results }.any(|result| result.count > 0)
-    };
-    fleet
-        .until_runs(|runs| {
-            let is_again = |run: &HookRun| is_kind(run, PRE_DELETE) && pod_of(run) == joined;
-            runs.iter().any(|run| is_again(run) && is_measured(run))
-        })
-        .await;
+    join_in_between(&fleet, &joined).await;
     fleet.until_marked(&BTreeSet::from([joined.clone()])).await;
     fleet.quiet().await;
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
@@ -186,13 +77,8 @@ async fn a_pod_that_a_player_joins_in_between_stays() {
     assert_eq!(pod.uid(), before[&joined]);
     assert!(!is_selected(&pod), "{:?}", pod.annotations());
     let events = runs.up_to_now().await;
-    assert_confirmed(&events, &idle);
-    let is_allowed = |run: &HookRun| is_kind(run, PRE_DELETE) && phase(run) == Phase::Successful;
-    let allowed: BTreeSet<String> = states(&events)
-        .filter(|run| is_allowed(run))
-        .map(pod_of)
-        .collect();
-    assert_eq!(allowed, BTreeSet::from([idle]));
+    assert_confirmed(&events, PRE_DELETE, &idle);
+    assert_eq!(successful(&events, PRE_DELETE.own), BTreeSet::from([idle]));
 }
 
 #[tokio::test]
@@ -204,10 +90,14 @@ async fn raising_replicas_ends_the_search() {
     let runs = Seen::of(fleet.runs()).await;
     fleet.scale(5);
     fleet.asked(10).await;
-    let searched = FirstIdleStatus {
+    let search = IdleSearchStatus {
         candidates: 10,
         selected: 0,
         needed: 5,
+    };
+    let searched = FirstIdleStatus {
+        scale: Some(search),
+        update: None,
     };
     fleet.until(|status| status.first_idle == Some(searched)).await;
     fleet.scale(10);
@@ -219,7 +109,7 @@ async fn raising_replicas_ends_the_search() {
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
     assert_eq!(ever_selected(&pods).await, BTreeSet::new());
     let events = runs.up_to_now().await;
-    assert_eq!((count(&events, SCOUT), count(&events, PRE_DELETE)), (10, 0));
+    assert_eq!(counts(&events, PRE_DELETE), (10, 0));
 }
 
 #[tokio::test]
@@ -258,8 +148,8 @@ async fn candidates_limits_the_number_of_scouts() {
     assert_eq!(fleet.nodes.terminated_pods(), gone);
     assert_eq!(fleet.nodes.pod(last).counts("/").received, 0);
     let events = runs.up_to_now().await;
-    assert_eq!(most_running(&events), 3);
-    assert_confirmed(&events, &candidates[1]);
+    assert_eq!(most_running(&events, PRE_DELETE.scout), 3);
+    assert_confirmed(&events, PRE_DELETE, &candidates[1]);
 }
 
 #[tokio::test]
@@ -277,8 +167,8 @@ async fn scouts_that_fail_are_reported_and_retried() {
     assert_eq!(selected.len(), 1);
     assert_has(&message, selected.first().unwrap());
     let events = runs.up_to_now().await;
-    assert_eq!(pods_with(&events, SCOUT), names);
-    assert_eq!(pods_with(&events, PRE_DELETE), selected);
+    assert_eq!(pods_with(&events, PRE_DELETE.scout), names);
+    assert_eq!(pods_with(&events, PRE_DELETE.own), selected);
 
     // All others become idle. Only a scout that runs again can find them.
     for pod in names.difference(&selected) {
@@ -291,7 +181,7 @@ async fn scouts_that_fail_are_reported_and_retried() {
     let gone = fleet.nodes.terminated_pods();
     assert_eq!((gone.len(), gone.is_disjoint(&selected)), (1, true), "{gone:?}");
     fleet.cleared("ScaleBlocked").await;
-    assert_confirmed(&runs.up_to_now().await, gone.first().unwrap());
+    assert_confirmed(&runs.up_to_now().await, PRE_DELETE, gone.first().unwrap());
     let strategy = fleet.game().await.spec.pre_delete_update_strategy.unwrap();
     assert_eq!(strategy.retry, Some(false));
 }
@@ -314,9 +204,9 @@ async fn a_restarted_operator_goes_on() {
     await_found(&fleet, 2).await;
     assert_eq!(fleet.nodes.terminated_pods(), idle);
     let events = runs.up_to_now().await;
-    assert_eq!((count(&events, SCOUT), count(&events, PRE_DELETE)), (4, 2));
+    assert_eq!(counts(&events, PRE_DELETE), (4, 2));
     for pod in &idle {
-        assert_confirmed(&events, pod);
+        assert_confirmed(&events, PRE_DELETE, pod);
     }
 }
 
@@ -335,21 +225,7 @@ async fn a_candidate_that_stays_costs_two_writes() {
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([idle]));
     // One for each pod, and the `PreDelete` hook of the pod that was deleted.
     assert_eq!(proxy.count("create", "hookruns"), 4 + 1);
-    let calls: Vec<_> = proxy.requests().into_iter().map(|entry| entry.call).collect();
     for scout in &scouts {
-        let (name, pod, digest) = (scout.name_any(), pod_of(scout), &scout.labels()[NAME_DIGEST]);
-        let of_run = calls.iter().filter(|call| {
-            call.resource.starts_with("hookruns") && (call.name == name || call.query.contains(digest))
-        });
-        let verbs: Vec<&str> = of_run.map(|call| call.verb).collect();
-        assert!(
-            matches!(verbs[..], ["delete" | "deletecollection"]),
-            "{name}: {verbs:?}"
-        );
-        let of_pod = calls
-            .iter()
-            .filter(|call| call.resource.starts_with("pods") && call.name == pod);
-        let verbs: Vec<&str> = of_pod.map(|call| call.verb).collect();
-        assert!(verbs.is_empty(), "{pod}: {verbs:?}");
+        assert_two_writes(&proxy, scout);
     }
 }

@@ -11,6 +11,7 @@ mod deletion;
 mod deploy;
 mod facts;
 mod first_idle;
+mod first_idle_update;
 mod guard;
 mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
@@ -18,6 +19,7 @@ mod guarded;
 mod installation;
 mod nodes;
 mod rate;
+mod scouts;
 #[allow(dead_code, reason = "the suite of GameDeployments needs more of it")]
 #[path = "../gamedeployment/seen.rs"]
 mod seen;
