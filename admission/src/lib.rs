@@ -98,9 +98,8 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     let dropped = DroppedConnections::default();
     dropped.register(common);
     let client = client::connect(&meter, config.process.api_timeout, &Fence::open()).await?;
-    let health = Health::new(meter);
+    let health = Health::new(meter, &[keep::CERTIFICATE, keep::CONFIGURATION]);
     health.register(common);
-    health.require(&[keep::CERTIFICATE, keep::CONFIGURATION]);
     let refused = |address| move |source| OperatorError::Listen { address, source };
     let heartbeats = Heartbeats::default();
     let address = health::serve(

@@ -62,6 +62,13 @@ impl Operator for Config {
         metrics
     }
 
+    fn checks(&self) -> Vec<&'static str> {
+        let mut checks = vec![crd_wait::CHECK];
+        checks.extend(observe::CHECKS);
+        checks.extend((!self.ignore_nodes).then_some(observe::NODES));
+        checks
+    }
+
     /// Shutdown drops the writes in flight: the next leader reads their progress from the objects.
     async fn work(self, shell: Shell, metrics: Metrics) {
         let Shell {
@@ -71,10 +78,6 @@ impl Operator for Config {
             heartbeats,
         } = shell;
         let with_nodes = !self.ignore_nodes;
-        let mut checks = vec![crd_wait::CHECK];
-        checks.extend(observe::CHECKS);
-        checks.extend(with_nodes.then_some(observe::NODES));
-        health.require(&checks);
         crd_wait::wait_for(
             &client,
             &["gamedeployments", "hookruns", "hooktemplates"],

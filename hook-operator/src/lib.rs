@@ -87,6 +87,14 @@ impl Operator for Config {
         metrics
     }
 
+    fn checks(&self) -> Vec<&'static str> {
+        let mut checks = vec![crd_wait::CHECK, observe::RUNS, observe::TEMPLATES];
+        if self.execution_hooks {
+            checks.extend(executions::CHECKS);
+        }
+        checks
+    }
+
     /// Shutdown drops every session: calls in flight are cancelled, and the next leader repeats measurements
     /// that are not recorded.
     async fn work(self, shell: Shell, metrics: Metrics) {
@@ -103,7 +111,6 @@ impl Operator for Config {
             self.operator.tenant_call_limiter(),
             self.optional_providers(),
         ));
-        health.require(&[crd_wait::CHECK, observe::RUNS, observe::TEMPLATES]);
         let resources = ["hookruns", "hooktemplates"];
         let providers = self.measuring.providers().with_clock(clock::elapsed);
         let executions = executions::drive(executions::Settings {

@@ -57,18 +57,21 @@ enum Check {
 }
 
 impl Health {
-    /// Creates a state that is ready as soon as the API server answers, until checks are required.
-    pub fn new(meter: ApiMeter) -> Self {
-        Self {
+    /// Creates a state that is ready once the API server answers and these checks pass. They are given here so that
+    /// the state is not ready between the start of the endpoint and the first result of a check.
+    pub fn new(meter: ApiMeter, checks: &[&'static str]) -> Self {
+        let health = Self {
             checks: Arc::default(),
             meter,
-        }
+        };
+        health.require(checks);
+        health
     }
 
     /// Returns a state whose checks this one does not report.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::new(self.meter.clone())
+        Self::new(self.meter.clone(), &[])
     }
 
     /// Marks a check as passing.
@@ -322,10 +325,8 @@ mod tests {
     #[test]
     fn the_gauges_are_the_checks_at_each_scrape() {
         let mut registry = Registry::default();
-        let health = Health::new(ApiMeter::default());
+        let health = Health::new(ApiMeter::default(), &["crds"]);
         health.register(metrics::common(&mut registry, "hook-operator", "1.0.0"));
-        assert_eq!(series(&registry), ["check=\"api-server\"} 1"]);
-        health.require(&["crds"]);
         let of_crds = |value| {
             [
                 "check=\"api-server\"} 1".to_owned(),
@@ -333,7 +334,9 @@ mod tests {
             ]
         };
         assert_eq!(series(&registry), of_crds(0));
+        assert!(!health.report().0);
         health.pass("crds");
+        assert!(health.report().0);
         assert_eq!(series(&registry), of_crds(1));
         health.interrupt("crds", "hookruns", "connection reset");
         assert_eq!(series(&registry), of_crds(0));

@@ -37,6 +37,9 @@ pub trait Operator {
     /// Creates its own metrics and registers them.
     fn metrics(&self, registry: &mut Registry) -> Self::Metrics;
 
+    /// Names of the checks that pass once it works.
+    fn checks(&self) -> Vec<&'static str>;
+
     /// Work of the operator, which never returns. Shutdown drops it.
     fn work(self, shell: Shell, metrics: Self::Metrics) -> impl Future<Output = ()>;
 }
@@ -81,7 +84,8 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
     elections.register(common, scope.shard);
     let client = client::connect(&meter, api_timeout, &fence).await?;
     let events = Events::start(client.clone(), name, common);
-    let health = Health::new(meter.clone());
+    let checks = operator.checks();
+    let health = Health::new(meter.clone(), if elects { &[leader::CHECK] } else { &checks });
     health.register(common);
     let heartbeats = Heartbeats::default();
     let served = health::serve(listen, health.clone(), &heartbeats, registry, &dropped).await;
@@ -114,7 +118,10 @@ async fn run<O: Operator>(operator: O) -> Result<(), OperatorError> {
         health,
         heartbeats,
     };
-    let work = Box::pin(operator.work(shell, own_metrics));
+    let work = Box::pin(async move {
+        shell.health.require(&checks);
+        operator.work(shell, own_metrics).await;
+    });
     let afterwards = async move { last_events.finish(writes.is_open()).await };
     leader::work(election, work, afterwards, &mut shutdown).await
 }

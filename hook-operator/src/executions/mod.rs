@@ -31,6 +31,8 @@ use controller::Controller;
 
 /// Check in `/readyz`, with `--execution-hooks`: the definitions are served.
 const DEFINITIONS: &str = "execution-crds";
+/// Checks that pass once execution hooks are watched.
+pub const CHECKS: [&str; 2] = [DEFINITIONS, EXECUTIONS];
 const RESOURCES: [&str; 2] = ["executionhooks", "hookactions"];
 
 /// Everything that executions need.
@@ -69,7 +71,6 @@ pub async fn drive(settings: Settings) {
         is_enabled,
     } = settings;
     if is_enabled {
-        health.require(&[DEFINITIONS, EXECUTIONS]);
         crd_wait::wait_for(&client, &RESOURCES, &health, DEFINITIONS).await;
     } else {
         // An operator that carries out none is ready without their definitions and the rights on them.

@@ -6,8 +6,8 @@ use kube::Client;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use super::Candidacy;
 use super::election::Election;
-use super::{CHECK, Candidacy};
 use crate::error::{ConnectError, OperatorError};
 use crate::heartbeat::Heartbeats;
 use crate::process;
@@ -48,7 +48,6 @@ impl ElectionThread {
         C: FnOnce() -> F + Send + 'static,
         F: Future<Output = Result<Client, ConnectError>>,
     {
-        candidacy.health.require(&[CHECK]);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;

@@ -123,7 +123,7 @@ fn candidacy(fence: &Fence) -> Candidacy {
         },
         fence: fence.clone(),
         metrics: LeaderMetrics::new(fence.clone()),
-        health: Health::new(ApiMeter::default()),
+        health: Health::new(ApiMeter::default(), &[crate::leader::CHECK]),
     }
 }
 
