@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 use crate::budget::DisruptionBudget;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{Gate, GateState, Intent, Measured, PodRef, ScoutState};
-use crate::hook_kind::HookKind;
 use crate::plan::{Action, PartialPlan, RunRef};
 use crate::scale::ScaleDiff;
 use crate::scale_down::{selected_since, was_selected};
@@ -49,14 +48,21 @@ struct Candidate<'a> {
 pub struct Scouts<'a> {
     /// UIDs of the runs that are kept.
     pub kept: Vec<&'a str>,
-    /// Progress of the search for pods to delete, if there is one.
-    pub scale: Option<SearchProgress>,
-    /// Progress of the search for pods to update, if there is one.
-    pub update: Option<SearchProgress>,
+    /// Progress of the searches.
+    pub searches: Searches,
     /// Whether candidates for the update wait for a slot, whether idle or not.
     pub waits_for_slot: bool,
     /// Whether the update would go on if more of the candidates were idle.
     pub holds_update: bool,
+}
+
+/// Progress of both searches; `None` while there is no such search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Searches {
+    /// Search for pods to delete.
+    pub scale: Option<SearchProgress>,
+    /// Search for pods to update.
+    pub update: Option<SearchProgress>,
 }
 
 /// Progress of a search.
@@ -244,9 +250,14 @@ fn hopeful(
         .filter(|(at, _)| pods[*at].stays() && !wanted.excludes(pods[*at].facts));
     let taken = staying.clone().filter(|(_, state)| state.takes_place()).count();
     let of_revision = staying.filter(|(at, _)| pods[*at].facts.old == old);
-    let hopeful = of_revision.filter(|(_, state)| state.is_hopeful());
-    let (running, waiting): (Vec<_>, Vec<_>) = hopeful.partition(|(_, state)| state.takes_place());
-    running.len() + waiting.len().min(limit.saturating_sub(taken))
+    possibly_idle(of_revision.map(|(_, state)| state), limit.saturating_sub(taken))
+}
+
+/// Number of candidates with these scouts that may turn out to be idle, if `free` more scouts can be created.
+fn possibly_idle<'s, 'a: 's>(scouts: impl Iterator<Item = &'s ScoutState<'a>>, free: usize) -> usize {
+    let hopeful = scouts.filter(|scout| scout.is_hopeful());
+    let (running, waiting): (Vec<_>, Vec<_>) = hopeful.partition(|scout| scout.takes_place());
+    running.len() + waiting.len().min(free)
 }
 
 /// A selected pod that cannot be deleted now: its position, and the UID of the run that found it busy or that keeps it.
@@ -341,21 +352,14 @@ fn plan_for_deletion<'a>(
         .filter(|chosen| !chosen.pod.is_recorded_for(&Intent::Delete));
     let idle = unrecorded.filter_map(|chosen| chosen.state.idle());
     scouts.kept.extend(idle.map(|run| run.uid.as_str()));
-    let mut places = keep(facts, candidates.iter().copied(), limit, scouts, &mut part);
-    let is_clearing = facts.is_clearing(HookKind::PreDelete);
-    for candidate in &candidates {
-        if let ScoutState::NotRun(request) = &candidate.state
-            && places > 0
-            && search.wanted.includes(candidate.pod)
-        {
-            places -= 1;
-            if !is_clearing {
-                part.actions.push(Action::CreateRun(Box::new(request.new_run())));
-            }
-        }
-    }
-    scouts.scale = Some(SearchProgress {
-        candidates: limit - places,
+    let places = keep(facts, candidates.iter().copied(), limit, scouts, &mut part);
+    let wanted = candidates
+        .iter()
+        .copied()
+        .filter(|candidate| search.wanted.includes(candidate.pod));
+    let created = create(facts, wanted, places, &mut part);
+    scouts.searches.scale = Some(SearchProgress {
+        candidates: limit - places + created,
         selected: selected.iter().filter(|pod| pod.surplus).count(),
         needed: search.needed,
     });
@@ -401,6 +405,34 @@ fn keep<'c, 'a: 'c>(
         }
     }
     places
+}
+
+/// Creates the scouts of candidates that have none, at most `limit`. Returns the number of places that they take. While
+/// failed HookRuns are deleted for a retry, they are created later.
+fn create<'c, 'a: 'c>(
+    facts: &Facts<'_>,
+    candidates: impl Iterator<Item = &'c Candidate<'a>>,
+    limit: usize,
+    part: &mut PartialPlan,
+) -> usize {
+    let requests = candidates.filter_map(|candidate| match &candidate.state {
+        ScoutState::NotRun(request) => Some(request),
+        ScoutState::NeedsNoHook
+        | ScoutState::Running(_)
+        | ScoutState::Idle(_)
+        | ScoutState::Stale
+        | ScoutState::WithoutOwner(_)
+        | ScoutState::Overdue(_)
+        | ScoutState::Hopeless(_) => None,
+    });
+    let mut created = 0;
+    for request in requests.take(limit) {
+        created += 1;
+        if !facts.is_clearing(request.hook()) {
+            part.actions.push(Action::CreateRun(Box::new(request.new_run())));
+        }
+    }
+    created
 }
 
 #[cfg(test)]

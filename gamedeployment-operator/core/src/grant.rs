@@ -33,16 +33,16 @@ pub fn assess<'a>(
             let Selection {
                 intent,
                 surplus,
-                is_candidate,
+                gate_state,
+                scout,
             } = selection?;
-            let modified = facts.history.modified(pod.pod, &intent);
-            let scout = is_candidate.then(|| gate.scout_for(pod.pod, &intent, &modified));
+            let assess = || gate.assess(pod.pod, &intent, &facts.history.modified(pod.pod, &intent));
             Some(AssessedPod {
                 facts: pod,
-                gate_state: gate.assess(pod.pod, &intent, &modified),
+                gate_state: gate_state.unwrap_or_else(assess),
                 intent,
                 surplus,
-                scout: scout.flatten(),
+                scout,
             })
         },
     ));

@@ -15,7 +15,7 @@ mod write_kind;
 pub use gated_write::GatedWrite;
 pub use write_kind::WriteKind;
 
-use crate::first_idle::SearchProgress;
+use crate::first_idle::Searches;
 use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::guard_check::PlannedCheck;
 use crate::hook_kind::HookKind;
@@ -303,16 +303,7 @@ pub struct Gauges {
     /// Progress of the update.
     pub rollout: Rollout,
     /// Searches for idle pods.
-    pub first_idle: FirstIdleGauges,
-}
-
-/// Progress of the searches for idle pods; `None` while there is none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct FirstIdleGauges {
-    /// Search for pods to delete.
-    pub scale: Option<SearchProgress>,
-    /// Search for pods to update.
-    pub update: Option<SearchProgress>,
+    pub first_idle: Searches,
 }
 
 /// Pods that wait for one hook.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::facts::{Facts, PodFacts};
 use crate::first_idle::update;
-use crate::gate::{Gate, GateState, Intent};
+use crate::gate::{Gate, Intent};
 use crate::progress::is_half_written;
 use crate::stages::{SelectedPod, Selection};
 use crate::workload::UpdateType;
@@ -102,17 +102,14 @@ pub fn select<'a>(
                 }
             },
         };
-        let may_wait = !begun && update::may_wait(facts, pod.facts);
-        let gate_state = (may_wait || some_stay).then(|| {
-            let modified = facts.history.modified(pod.facts.pod, &intent);
-            gate.assess(pod.facts.pod, &intent, &modified)
-        });
-        let gate_state = gate_state.as_ref();
-        let is_candidate =
-            may_wait && gate_state.is_some_and(|state| update::waits(pod.facts, &intent, state));
-        candidates += usize::from(is_candidate);
-        let is_held = some_stay && gate_state.is_some_and(GateState::is_held);
-        let takes_no_place = begun || is_candidate || is_held;
+        let modified = facts.history.modified(pod.facts.pod, &intent);
+        let gate_state = gate.assess(pod.facts.pod, &intent, &modified);
+        let waits =
+            !begun && update::may_wait(facts, pod.facts) && update::waits(pod.facts, &intent, &gate_state);
+        let scout = waits.then(|| gate.scout_for(pod.facts.pod, &intent, &modified));
+        let scout = scout.flatten();
+        candidates += usize::from(scout.is_some());
+        let takes_no_place = begun || scout.is_some() || some_stay && gate_state.is_held();
         if !takes_no_place {
             if left == 0 {
                 continue;
@@ -122,7 +119,8 @@ pub fn select<'a>(
         pod.selection = Some(Selection {
             intent,
             surplus: false,
-            is_candidate,
+            gate_state: Some(gate_state),
+            scout,
         });
     }
     (pods, left.min(candidates), update_blockers)

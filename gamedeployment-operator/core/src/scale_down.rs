@@ -101,7 +101,8 @@ impl ScaleDiff {
         pod.selection = Some(Selection {
             intent,
             surplus,
-            is_candidate: false,
+            gate_state: None,
+            scout: None,
         });
         self.delete = self.delete.saturating_sub(1);
         if pod.facts.old {

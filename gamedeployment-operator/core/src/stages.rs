@@ -12,17 +12,20 @@ pub struct SelectedPod<'a> {
     /// Facts about the pod.
     pub facts: &'a PodFacts<'a>,
     /// Operation that it is selected for, if any.
-    pub selection: Option<Selection>,
+    pub selection: Option<Selection<'a>>,
 }
 
 /// Operation that a pod is selected for.
-pub struct Selection {
+pub struct Selection<'a> {
     /// Intent, for which it needs a matching verdict.
     pub intent: Intent,
     /// Whether `replicas` requires the deletion.
     pub surplus: bool,
-    /// Whether the pod is only a candidate: it gets a slot only if it is idle, or if too few others may turn out to be.
-    pub is_candidate: bool,
+    /// State of the gate, if the selection depends on it.
+    pub gate_state: Option<GateState<'a>>,
+    /// State of its scout, if the pod is only a candidate: it gets a slot only if it is idle, or if too few others may
+    /// turn out to be.
+    pub scout: Option<ScoutState<'a>>,
 }
 
 /// A selected pod with its gate state.

@@ -160,7 +160,8 @@ pub struct NodeFacts {
     pub ready_since: Option<Timestamp>,
     /// Deletion cost of pods on it.
     pub cost: Option<f64>,
-    /// Whether it is cordoned or has one of the [`REMOVAL_TAINTS`](gamedeployment_core::cluster::REMOVAL_TAINTS).
+    /// Whether the node is cordoned or has a taint from
+    /// [`REMOVAL_TAINTS`](gamedeployment_core::cluster::REMOVAL_TAINTS).
     pub is_cordoned: bool,
     /// Its taints with the effect `NoExecute`.
     pub taints: Vec<Taint>,

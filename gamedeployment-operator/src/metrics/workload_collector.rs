@@ -5,8 +5,9 @@ use std::fmt::Error;
 use std::sync::{Mutex, PoisonError};
 
 use gamedeployment_core::first_idle::SearchProgress;
+use gamedeployment_core::first_idle::Searches;
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{FirstIdleGauges, Gauges, PodGroup};
+use gamedeployment_core::plan::{Gauges, PodGroup};
 use jiff::Timestamp;
 use operator_runtime::watch::NamespacedName;
 use prometheus_client::collector::Collector;
@@ -230,7 +231,7 @@ fn first_idle(
     series: &mut Series<'_>,
     value: fn(SearchProgress) -> usize,
 ) -> Result<(), Error> {
-    let FirstIdleGauges { scale, update } = report.gauges.first_idle;
+    let Searches { scale, update } = report.gauges.first_idle;
     for (strategy, search) in [("scale", scale), ("update", update)] {
         if let Some(search) = search {
             series(&[("strategy", strategy)], number(value(search)))?;

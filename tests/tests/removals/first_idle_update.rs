@@ -124,7 +124,7 @@ async fn await_scouts(fleet: &Fleet<'_>, way: Way, pods: &BTreeSet<String>) -> B
     runs.iter().map(ResourceExt::uid).collect()
 }
 
-/// Updates six pods, of which the first four in deletion order are busy.
+/// Updates six pods; the first four in deletion order are busy.
 async fn update_idle_pods_first(fleet: &Fleet<'_>, way: Way) {
     let names = names(fleet).await;
     let (busy, idle) = names.split_at(4);

@@ -3,6 +3,7 @@ use shared_api::{GameDeployment, HookRun, Phase};
 
 use super::*;
 use crate::gate::Run;
+use crate::hook_kind::HookKind;
 use crate::plan::{GatedWrite, Plan};
 use crate::pod::Pod;
 use crate::samples::{created_runs, decided, finish, object, pod};

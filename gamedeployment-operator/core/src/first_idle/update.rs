@@ -9,12 +9,12 @@
 
 use std::cmp::Reverse;
 
-use super::{Candidate, Scouts, SearchProgress, keep};
+use super::{Candidate, Scouts, SearchProgress, create, keep, possibly_idle};
 use crate::budget::DisruptionBudget;
 use crate::dry_run::recreates_serving_pod;
 use crate::facts::{Facts, PodFacts};
 use crate::gate::{GateState, Intent, Measured, Run, ScoutState};
-use crate::plan::{Action, PartialPlan};
+use crate::plan::PartialPlan;
 use crate::stages::GrantedPod;
 use crate::workload::{SelectionPolicy, UpdateType};
 
@@ -238,16 +238,13 @@ fn hopeful<'s, 'a: 's>(
     needed: usize,
 ) -> usize {
     let taken = scouts.clone().filter(|scout| scout.takes_place()).count();
-    let running = scouts.clone();
-    let running = running.filter(|scout| scout.takes_place() && scout.is_hopeful());
-    let running = running.count();
-    if scouts.clone().filter(|scout| brings_no_verdict(scout)).count() >= at_first(needed) {
-        return running;
-    }
-    let waiting = scouts
-        .filter(|scout| matches!(scout, ScoutState::NotRun(_)))
-        .count();
-    running + waiting.min(limit(facts, needed).saturating_sub(taken))
+    let without_verdict = scouts.clone().filter(|scout| brings_no_verdict(scout));
+    let free = if without_verdict.count() < at_first(needed) {
+        limit(facts, needed).saturating_sub(taken)
+    } else {
+        0
+    };
+    possibly_idle(scouts, free)
 }
 
 /// Number of scouts that run before any has measured something.
@@ -328,18 +325,10 @@ pub fn plan_scouts<'a>(
     };
     // Scouts that keep failing with errors go on as well.
     let free = places.saturating_sub(troubled);
-    let mut left = free.min(wanted.saturating_sub(unmeasured));
-    let before = left;
-    for UpdateCandidate { candidate, .. } in searched.filter(|candidate| !candidate.has_slot) {
-        if let ScoutState::NotRun(request) = &candidate.state
-            && left > 0
-        {
-            left -= 1;
-            if !facts.is_clearing(request.hook()) {
-                part.actions.push(Action::CreateRun(Box::new(request.new_run())));
-            }
-        }
-    }
+    let missing = free.min(wanted.saturating_sub(unmeasured));
+    let without_slot = searched.filter(|candidate| !candidate.has_slot);
+    let without_slot = without_slot.map(|candidate| &candidate.candidate);
+    let created = create(facts, without_slot, missing, &mut part);
     let is_selected = |pod: &&GrantedPod<'_>| match pod.intent {
         Intent::Recreate(_) | Intent::InPlace(_) => pod.granted && !pod.surplus,
         Intent::Delete | Intent::HotPatch(_) | Intent::Confirm(_) => false,
@@ -347,8 +336,8 @@ pub fn plan_scouts<'a>(
     // A search that is blocked is reported only while it has scouts.
     let is_search = !search.is_blocked || places < limit;
     scouts.waits_for_slot = is_search && search.waits_for_slot && search.needed == 0;
-    scouts.update = is_search.then(|| SearchProgress {
-        candidates: limit - places + (before - left),
+    scouts.searches.update = is_search.then(|| SearchProgress {
+        candidates: limit - places + created,
         selected: updated.iter().filter(is_selected).count(),
         needed: search.needed,
     });

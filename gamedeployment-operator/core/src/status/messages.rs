@@ -245,8 +245,8 @@ fn waits(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> S
         parts.push(format!("; running the {hooks} of {}", join_names(&running)));
     }
     let searches = [
-        (findings.scouts.scale, ""),
-        (findings.scouts.update, " to update"),
+        (findings.scouts.searches.scale, ""),
+        (findings.scouts.searches.update, " to update"),
     ];
     for (search, purpose) in searches {
         let Some(search) = search.filter(|search| search.needed > 0) else {

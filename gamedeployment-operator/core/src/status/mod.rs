@@ -12,10 +12,10 @@ use crate::canary::CanaryState;
 use crate::deadline::{self, Remainder};
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
-use crate::first_idle::{Scouts, SearchProgress};
+use crate::first_idle::{Scouts, SearchProgress, Searches};
 use crate::gate::GateState;
 use crate::lifecycle::{HookProgress, Lifecycle};
-use crate::plan::{FirstIdleGauges, Gauges, PodGroup, Rollout, StatusReport, Warning};
+use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
 use crate::progress::InPlacePhase;
 use crate::rank::{CostOrder, cost_of};
@@ -186,7 +186,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         pre_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PreInplace),
         post_inplace_hook_condition: waiting.entries(crate::hook_kind::HookKind::PostInplace),
         removal_requests: removals::entries(facts, findings, &waiting),
-        first_idle: first_idle_status(&findings.scouts),
+        first_idle: first_idle_status(findings.scouts.searches),
     };
     let mut warnings = waiting.warnings(workload, &old);
     warnings.extend(expired::warnings(facts, findings, &old));
@@ -225,17 +225,16 @@ fn conditions<'c>(
     conditions
 }
 
-fn first_idle_status(scouts: &Scouts<'_>) -> Option<FirstIdleStatus> {
+fn first_idle_status(searches: Searches) -> Option<FirstIdleStatus> {
     let status = |progress: SearchProgress| IdleSearchStatus {
         candidates: number(progress.candidates),
         selected: number(progress.selected),
         needed: number(progress.needed),
     };
-    let searches = FirstIdleStatus {
-        scale: scouts.scale.map(status),
-        update: scouts.update.map(status),
-    };
-    (searches != FirstIdleStatus::default()).then_some(searches)
+    (searches != Searches::default()).then(|| FirstIdleStatus {
+        scale: searches.scale.map(status),
+        update: searches.update.map(status),
+    })
 }
 
 /// Computes the metrics.
@@ -247,10 +246,7 @@ fn gauges(facts: &Facts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -> 
         ending: findings.ending,
         removals: removals::group(facts),
         guarded: None,
-        first_idle: FirstIdleGauges {
-            scale: findings.scouts.scale,
-            update: findings.scouts.update,
-        },
+        first_idle: findings.scouts.searches,
         rollout: Rollout::default(),
     };
     for pod in &facts.pods {

@@ -5,11 +5,11 @@ use shared_api::game_deployment::{FirstIdleStatus, IdleSearchStatus};
 use shared_api::{GameDeployment, HookRun, Phase};
 
 use crate::decide::decide;
-use crate::first_idle::SearchProgress;
 use crate::first_idle::tests::{CHOSEN, MARK, costing, pods};
+use crate::first_idle::{SearchProgress, Searches};
 use crate::gate::{Measured, Run};
 use crate::hook_kind::HookKind;
-use crate::plan::{Action, FirstIdleGauges, GatedWrite, Plan};
+use crate::plan::{Action, GatedWrite, Plan};
 use crate::pod::Pod;
 use crate::revision::Revision;
 use crate::samples::{
@@ -1031,7 +1031,7 @@ fn both_searches_at_once_share_the_scouts_of_one_hook() {
         })
     };
     let (scale, update) = (gauge(5, 0, 2), gauge(2, 0, 1));
-    assert_eq!(plan.gauges.unwrap().first_idle, FirstIdleGauges { scale, update });
+    assert_eq!(plan.gauges.unwrap().first_idle, Searches { scale, update });
     let mut lost = scout(0, Phase::Running);
     lost.controller = None;
     let plan = decided_beside(&shrinking(&[]), &pods(5), &[], vec![lost]);
