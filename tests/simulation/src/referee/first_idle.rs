@@ -33,7 +33,7 @@ const IN_PLACE: &str = "scout-inplace-hook-";
 /// out of date by the passing of time alone.
 const MOST: usize = 2;
 
-/// Scouts that were created since the last other change, by their purpose and the UID of the pod.
+/// Scouts that were created since anything else last changed, by their purpose and the UID of the pod.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Scouted {
     /// Number of changes by anyone but the operators until then.
@@ -57,6 +57,11 @@ fn is_before_update(metadata: &ObjectMeta) -> bool {
     name.is_some_and(|name| name.starts_with(IN_PLACE))
 }
 
+/// Whether a scout may be for a deletion: those before an update in place have other names.
+fn may_be_for_deletion(metadata: &ObjectMeta) -> bool {
+    scouted_hook(metadata) == Some(HookKind::PreDelete) && !is_before_update(metadata)
+}
+
 /// Whether a run is a scout.
 pub fn is_scout(run: &RunObject) -> bool {
     scouted_hook(&run.api.metadata).is_some()
@@ -64,8 +69,7 @@ pub fn is_scout(run: &RunObject) -> bool {
 
 /// Whether a run is a scout that no decision on deletions could create.
 pub fn is_scout_of_update(run: &RunObject, seen: &Seen) -> bool {
-    let hook = scouted_hook(&run.api.metadata);
-    hook.is_some_and(|hook| hook != HookKind::PreDelete || !is_search(seen))
+    is_scout(run) && !(may_be_for_deletion(&run.api.metadata) && is_search(seen))
 }
 
 /// Whether idle pods are deleted first.
@@ -112,7 +116,7 @@ impl Referee {
         let seen = acted.seen;
         let labels = new.metadata.labels.as_ref().unwrap();
         assert!(
-            hook == HookKind::PreDelete && is_search(seen)
+            may_be_for_deletion(&new.metadata) && is_search(seen)
                 || may_search(seen, hook, &labels[label::REVISION]),
             "a scout without a search: {} pods: {new:#?} {:#?} {:#?}",
             seen.active,
@@ -230,9 +234,8 @@ impl World {
             self.describe()
         );
         let of_deletions = |scout: &&&Rc<RunObject>| {
-            let (read, hook) = (&scout.read, scouted_hook(&scout.api.metadata));
-            let is_of_deletion = hook == Some(HookKind::PreDelete) && !is_before_update(&scout.api.metadata);
-            is_of_deletion && !read.terminating && !read.phase.is_final()
+            let (read, metadata) = (&scout.read, &scout.api.metadata);
+            may_be_for_deletion(metadata) && !read.terminating && !read.phase.is_final()
         };
         let running = scouts.iter().filter(of_deletions).count();
         let search = scale.unwrap_or_default();
@@ -247,8 +250,8 @@ impl World {
         }
     }
 
-    /// Checks that each scout that is left is for a pod that may still be selected, and is its only one for this
-    /// purpose.
+    /// Checks that every remaining scout belongs to a pod that may still be selected, and is that pod's only scout for
+    /// its purpose.
     fn check_scouts(
         &self,
         status: &GameDeploymentStatus,
@@ -266,7 +269,8 @@ impl World {
                 .find(|pod| scout.read.pod_uid.as_ref() == Some(&pod.id.uid));
             let is_needed = pod.is_some_and(|pod| {
                 let is_old = self.is_old(status, pod.read.revision());
-                hook == HookKind::PreDelete && is_search || hooks.contains(&hook) && is_old
+                let is_of_deletion = is_search && may_be_for_deletion(&scout.api.metadata);
+                is_of_deletion || hooks.contains(&hook) && is_old
             });
             assert!(
                 is_needed && about.insert((is_before_update(&scout.api.metadata), &scout.read.pod_uid)),

@@ -207,7 +207,11 @@ impl Referee {
         } else {
             &[HookKind::PreDelete]
         };
-        let Some(kind) = kinds.iter().copied().find(|kind| has_hook(acted.seen, *kind)) else {
+        let Some(kind) = kinds
+            .iter()
+            .copied()
+            .find(|kind| has_hook(&acted.seen.object().spec, *kind))
+        else {
             return false;
         };
         let open_reason = delete.open_reason();
@@ -281,7 +285,7 @@ impl Referee {
     fn confirms(&mut self, confirmed: &Confirmed, acted: &Acted<'_>) -> bool {
         let pod = pod(acted);
         let skipped = pod.read.annotation(names::SKIP_HOOK) == Some(&pod.id.uid);
-        if skipped || !has_hook(acted.seen, HookKind::PostInplace) {
+        if skipped || !has_hook(&acted.seen.object().spec, HookKind::PostInplace) {
             return false;
         }
         self.use_up(
@@ -300,7 +304,7 @@ fn pod<'a>(acted: &'a Acted<'_>) -> &'a PodObject {
 fn gate_of_update(seen: &Seen) -> Option<HookKind> {
     [HookKind::PreInplace, HookKind::PreDelete]
         .into_iter()
-        .find(|kind| has_hook(seen, *kind))
+        .find(|kind| has_hook(&seen.object().spec, *kind))
 }
 
 /// Whether a pod cannot have players, as far as anybody can know, or somebody lets it pass.

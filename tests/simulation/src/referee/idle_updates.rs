@@ -6,11 +6,11 @@ use std::rc::Rc;
 
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::{UpdateType, Workload};
-use shared_api::game_deployment::HookStrategy;
 use shared_api::names::pod as names;
 use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use super::first_idle::{is_given_up, scouted_hook};
+use super::has_hook;
 use super::removal::has_valid_request;
 use super::rollback::{in_force, targets};
 use crate::endpoint::Behaviour;
@@ -19,28 +19,24 @@ use crate::objects::{PodObject, RunObject};
 use crate::setup::strategy_of;
 use crate::world::{FLEET, World};
 
-/// Returns the hooks that find out which pods to update are idle; none if idle pods are not updated first.
+/// Returns the hooks whose scouts look for idle pods to update; none if idle pods are not updated first.
 pub(super) fn hooks_of_update(spec: &GameDeploymentSpec) -> Vec<HookKind> {
     let strategy = spec.update_strategy.as_ref();
     let policy = strategy.and_then(|strategy| strategy.selection_policy.as_deref());
     if policy != Some("FirstIdle") {
         return Vec::new();
     }
-    let has_hook = |strategy: Option<&HookStrategy>| strategy.is_some_and(|strategy| strategy.hook.is_some());
-    let deletes = has_hook(spec.pre_delete_update_strategy.as_ref());
-    let updates = has_hook(spec.pre_inplace_update_strategy.as_ref());
     let in_place = strategy.and_then(|strategy| strategy.in_place_update_strategy.as_ref());
     let fallback = in_place.and_then(|in_place| in_place.fallback.as_deref());
     let type_ = strategy.and_then(|strategy| strategy.type_.as_deref());
-    match type_.unwrap_or("RollingUpdate") {
-        "RollingUpdate" if deletes => vec![HookKind::PreDelete],
-        "InplaceUpdate" if updates && deletes && fallback == Some("Recreate") => {
-            vec![HookKind::PreInplace, HookKind::PreDelete]
-        }
-        "RollingUpdate" | "InplaceUpdate" if updates => vec![HookKind::PreInplace],
-        "InplaceUpdate" if deletes => vec![HookKind::PreDelete],
-        _ => Vec::new(),
-    }
+    let (order, most) = match type_.unwrap_or("RollingUpdate") {
+        "RollingUpdate" => ([HookKind::PreDelete, HookKind::PreInplace], 1),
+        "InplaceUpdate" if fallback == Some("Recreate") => ([HookKind::PreInplace, HookKind::PreDelete], 2),
+        "InplaceUpdate" => ([HookKind::PreInplace, HookKind::PreDelete], 1),
+        _ => return Vec::new(),
+    };
+    let set = order.into_iter().filter(|kind| has_hook(spec, *kind));
+    set.take(most).collect()
 }
 
 /// Whether a decision may have searched for idle pods to update, with this hook and among pods of this revision.
@@ -68,7 +64,7 @@ fn to_keep(wanted: &Workload, status: &GameDeploymentStatus) -> usize {
     }
 }
 
-/// Whether a run has found its pod busy, or will not find out whether it is idle.
+/// Whether a run has found its pod busy, or can no longer find it idle.
 fn is_busy(run: &RunObject) -> bool {
     let results = run.api.status.iter().flat_map(|status| &status.metric_results);
     let mut negative =
@@ -126,7 +122,7 @@ impl World {
         self.serves(pod, spec.min_ready_seconds.unwrap_or(0), self.now)
     }
 
-    /// Returns a lower limit for the number of pods that could be updated now. Slots that busy pods have count as free,
+    /// Returns a lower bound of the number of pods that could be updated now. Slots that busy pods have count as free,
     /// because idle ones take them.
     fn free_slots(&self, wanted: &Workload, status: &GameDeploymentStatus, pods: &[&Rc<PodObject>]) -> usize {
         let serves = |pod: &PodObject| self.is_available_at_rest(pod);
@@ -138,7 +134,7 @@ impl World {
             let keeps = self
                 .runs_before_change(pod)
                 .any(|run| !is_busy(run) || !may_yield);
-            // A new pod must prove itself, and an old one that does not serve goes before all.
+            // An updated pod must first become available. An old pod that does not serve goes first.
             keeps || !serves(pod) || self.leaves(wanted, pod)
         };
         let taken = pods.iter().filter(has_slot).count();
@@ -222,15 +218,8 @@ impl World {
             strategy.is_some_and(|strategy| strategy.retry == Some(true))
         });
         let mut conditions = status.conditions.iter();
-        let is_blocked = conditions.any(|known| {
-            let (is_true, message) = (known.status == "True", &known.message);
-            match known.type_.as_str() {
-                "HooksResolved" => !is_true,
-                "ScaleBlocked" => is_true && known.reason == "WriteFailed",
-                "UpdateBlocked" => is_true && message.contains("NotInPlaceUpdatable"),
-                _ => false,
-            }
-        });
+        let is_blocked = conditions.any(|known| known.type_ == "HooksResolved" && known.status != "True");
+        let is_blocked = is_blocked || self.says("ScaleBlocked", "WriteFailed");
         is_retried || is_blocked || status.rollback.is_some() || !wanted.lifecycle_hooks.is_empty()
     }
 
@@ -252,7 +241,7 @@ impl World {
             .collect();
         let is_excluded = about.iter().any(|run| is_given_up(run) || !is_own(run));
         let has_succeeded = about.iter().any(|run| run.read.is_measured_success());
-        // A few more scouts than slots run before any of them has measured something.
+        // Twice as many scouts as free slots run before any of them has measured something.
         let scouts = self.own_runs().filter(|run| {
             let ends = run.read.terminating || run.read.phase.is_final();
             scouted_hook(&run.api.metadata).is_some() && !ends

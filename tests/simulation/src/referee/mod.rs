@@ -38,6 +38,7 @@ use std::rc::Rc;
 
 use gamedeployment_core::hook_kind::HookKind;
 use jiff::Timestamp;
+use shared_api::GameDeploymentSpec;
 
 use crate::endpoint::Taken;
 use crate::games::Seen;
@@ -115,9 +116,8 @@ impl Referee {
 }
 
 /// Whether a hook of this kind is set.
-fn has_hook(seen: &Seen, kind: HookKind) -> bool {
-    let mut spec = seen.object().spec.clone();
-    strategy_of(&mut spec, kind)
+fn has_hook(spec: &GameDeploymentSpec, kind: HookKind) -> bool {
+    strategy_of(&mut spec.clone(), kind)
         .as_ref()
         .is_some_and(|strategy| strategy.hook.is_some())
 }
