@@ -64,7 +64,7 @@ pub mod hook_run_label {
 /// else.
 pub mod hook_run_annotation {
     /// Action that the run gates: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`,
-    /// `canary:REVISION:STEP`, `lifecycle:REVISION:HOOK:ATTEMPT`; or `scout`, which gates none.
+    /// `canary:REVISION:STEP`, `lifecycle:REVISION:HOOK:ATTEMPT`; or `scout`, which gates nothing.
     pub const INTENT: &str = "tkex.tencent.com/intent";
     /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
@@ -90,12 +90,10 @@ pub mod hook_kind {
     pub const CANARY: &str = "canary-step";
     /// An attempt of a lifecycle hook.
     pub const LIFECYCLE: &str = "lifecycle-step";
-    /// The hook before a deletion, for a candidate: it only finds out whether the pod is idle.
+    /// A candidate's `PreDelete` hook: it only finds out whether the pod is idle.
     pub const SCOUT: &str = "scout-step";
-    /// The hook before an update in place, for a candidate: it only finds out whether the pod is idle.
+    /// A candidate's `PreInplace` hook: it only finds out whether the pod is idle.
     pub const SCOUT_INPLACE: &str = "scout-inplace-step";
-    /// Kinds of scouts: hooks of candidates.
-    pub const SCOUTS: [&str; 2] = [SCOUT, SCOUT_INPLACE];
 
     /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {

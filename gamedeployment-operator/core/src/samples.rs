@@ -204,7 +204,7 @@ pub(crate) fn decided_beside(object: &GameDeployment, pods: &[Pod], runs: &[Run]
         runs: others,
         ..FakeCluster::with_hook()
     };
-    decided_in(&cluster, object, pods, runs)
+    decided_in(&cluster, Some("new"), object, pods, runs)
 }
 
 /// Decides like [`decided`], with pods on this node.
@@ -213,15 +213,22 @@ pub(crate) fn decided_on(node: FakeNode, object: &GameDeployment, pods: &[Pod]) 
         node: Some(node),
         ..FakeCluster::with_hook()
     };
-    decided_in(&cluster, object, pods, &[])
+    decided_in(&cluster, Some("new"), object, pods, &[])
 }
 
-fn decided_in(cluster: &FakeCluster, object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
+/// Decides in this cluster, whose API server accepts pods of this revision.
+pub(crate) fn decided_in(
+    cluster: &FakeCluster,
+    accepted: Option<&str>,
+    object: &GameDeployment,
+    pods: &[Pod],
+    runs: &[Run],
+) -> Plan {
     let revisions = revisions();
     let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
     let view = View {
         runs: &runs.iter().collect::<Vec<_>>(),
-        accepted: Some("new"),
+        accepted,
         ..view(object, &pods, &revisions, cluster)
     };
     decide(&view, now())

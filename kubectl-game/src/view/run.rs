@@ -1,5 +1,6 @@
 //! View of a HookRun: progress, last value or error, and time of the next measurement.
 
+use gamedeployment_core::gate::scouted_hook;
 use gamedeployment_core::hook_kind::HookKind;
 use hook_core::render::{RequestText, describe};
 use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
@@ -161,11 +162,7 @@ fn step_of(run: &HookRun) -> Option<u32> {
 
 /// Returns the hook that a scout runs; `None` for other runs.
 pub(crate) fn scout_hook(run: &HookRun) -> Option<HookKind> {
-    match run.labels().get(hook_run_label::TYPE)?.as_str() {
-        hook_kind::SCOUT => Some(HookKind::PreDelete),
-        hook_kind::SCOUT_INPLACE => Some(HookKind::PreInplace),
-        _ => None,
-    }
+    scouted_hook(run.labels().get(hook_run_label::TYPE)?)
 }
 
 /// Returns the phase of a run.

@@ -41,7 +41,7 @@ pub use question::Question;
 pub use resolved::{Unresolved, unresolved};
 pub use run::{Flaw, Measured, RolloutRun, Run};
 use runs::Runs;
-pub use scout::{ScoutState, is_scout_before_in_place_update};
+pub use scout::{ScoutState, is_scout_before_in_place_update, scouted_hook};
 use shared_api::game_deployment::HookStep;
 use shared_api::names::pod as names;
 pub use stale_reason::StaleReason;

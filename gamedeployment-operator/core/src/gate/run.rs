@@ -11,7 +11,7 @@ use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::{HookRunReason, WorkloadReason};
 use shared_api::{HookRun, HookRunSpec, HookRunStatus, Phase};
 
-use super::{HookBlocker, scout};
+use super::{HookBlocker, scouted_hook};
 use crate::hook_kind::HookKind;
 use crate::lifecycle::LifecycleRun;
 use crate::plan::PartialPlan;
@@ -128,7 +128,7 @@ impl Run {
             controller: controller_of(&run.metadata),
             kind: HookKind::from_label(&kind),
             rollout: RolloutRun::read(&kind, &labels, &notes),
-            scout: scout::hook_of(&kind),
+            scout: scouted_hook(&kind),
             pod_uid: labels.get(label::POD_UID).cloned(),
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),

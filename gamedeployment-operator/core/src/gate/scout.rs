@@ -40,7 +40,7 @@ pub fn is_scout_before_in_place_update(name: &str) -> bool {
 }
 
 /// Returns the hook that a scout runs, from the value of its label in the current or the old spelling.
-pub(super) fn hook_of(label: &str) -> Option<HookKind> {
+pub fn scouted_hook(label: &str) -> Option<HookKind> {
     HookKind::ALL.into_iter().find(|kind| {
         self::label(*kind).is_some_and(|known| known == label || hook_kind::old_name(known) == label)
     })

@@ -4,18 +4,15 @@ use serde_json::{Value, json};
 use shared_api::game_deployment::{FirstIdleStatus, IdleSearchStatus};
 use shared_api::{GameDeployment, HookRun, Phase};
 
-use crate::decide::decide;
 use crate::first_idle::tests::{CHOSEN, MARK, costing, pods};
 use crate::first_idle::{SearchProgress, Searches};
 use crate::gate::{Measured, Run};
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, GatedWrite, Plan};
 use crate::pod::Pod;
-use crate::revision::Revision;
 use crate::samples::{
-    FakeCluster, created_runs, decided, decided_beside, finish, now, object, revisions, status, view,
+    FakeCluster, created_runs, decided, decided_beside, decided_in, finish, now, object, status,
 };
-use crate::view::View;
 
 const TYPE: &str = "/spec/updateStrategy/type";
 const POLICY: &str = "/spec/updateStrategy/selectionPolicy";
@@ -140,7 +137,7 @@ fn fresh(run: Run) -> Run {
     }
 }
 
-/// Returns the run, whose measurement is overdue.
+/// Returns the run with an overdue measurement.
 fn overdue(run: Run) -> Run {
     Run {
         not_taken_up_at: Some(now()),
@@ -153,26 +150,6 @@ fn troubled(at: usize) -> Run {
     let mut run = in_phase(run_of(&game(10, 9, &[]), &pods(10), at), Phase::Running);
     run.status.as_mut().unwrap().reason = Some("HookCannotSucceed".to_owned());
     Run::read(&run)
-}
-
-/// Decides in this cluster, whose API server accepts pods of this revision.
-fn decided_in(
-    cluster: &FakeCluster,
-    accepted: Option<&str>,
-    object: &GameDeployment,
-    pods: &[Pod],
-    runs: &[Run],
-) -> Plan {
-    let revisions = revisions();
-    let pods: Vec<&Pod> = pods.iter().collect();
-    let runs: Vec<&Run> = runs.iter().collect();
-    let revisions: Vec<&Revision> = revisions.iter().collect();
-    let view = View {
-        accepted,
-        runs: &runs,
-        ..view(object, &pods, &revisions, cluster)
-    };
-    decide(&view, now())
 }
 
 /// All writes of a plan, each as `VERB NAME`, sorted. Names of HookRuns consist of the kind and the pod's number.
@@ -264,7 +241,7 @@ fn overdue_scouts_take_places() {
     }
 }
 
-/// The hooks of all pods may have the trouble of scouts that bring no verdict.
+/// If some scouts bring no verdict, the hooks of all pods may have the same problem.
 #[test]
 fn pods_without_scouts_do_not_count_as_possibly_idle_once_the_first_scouts_bring_no_verdict() {
     let [one, two] = [troubled(0), overdue(scout(1, Phase::Running))];
