@@ -15,7 +15,7 @@ use crate::dry_run;
 use crate::facts::{Facts, NamedBy, PodFacts, Service};
 use crate::first_idle::update::{self, UpdateSearch};
 use crate::gate::{Gate, GateState, Intent};
-use crate::stages::{AssessedPod, GrantedPod, SelectedPod, Selection, staying};
+use crate::stages::{AssessedPod, Assessment, GrantedPod, SelectedPod, Selection, staying};
 
 /// Assesses every pod selected for deletion or update at the gate.
 #[must_use]
@@ -33,13 +33,16 @@ pub fn assess<'a>(
             let Selection {
                 intent,
                 surplus,
-                gate_state,
-                scout,
+                assessment,
             } = selection?;
-            let assess = || gate.assess(pod.pod, &intent, &facts.history.modified(pod.pod, &intent));
+            let assess = || Assessment {
+                gate_state: gate.assess(pod.pod, &intent, &facts.history.modified(pod.pod, &intent)),
+                scout: None,
+            };
+            let Assessment { gate_state, scout } = assessment.map_or_else(assess, |made| *made);
             Some(AssessedPod {
                 facts: pod,
-                gate_state: gate_state.unwrap_or_else(assess),
+                gate_state,
                 intent,
                 surplus,
                 scout,

@@ -6,7 +6,7 @@ use crate::facts::{Facts, PodFacts};
 use crate::first_idle::update;
 use crate::gate::{Gate, Intent};
 use crate::progress::is_half_written;
-use crate::stages::{SelectedPod, Selection};
+use crate::stages::{Assessment, SelectedPod, Selection};
 use crate::workload::UpdateType;
 
 /// Pods that the update cannot change, with the reasons.
@@ -119,8 +119,7 @@ pub fn select<'a>(
         pod.selection = Some(Selection {
             intent,
             surplus: false,
-            gate_state: Some(gate_state),
-            scout,
+            assessment: Some(Box::new(Assessment { gate_state, scout })),
         });
     }
     (pods, left.min(candidates), update_blockers)

@@ -101,8 +101,7 @@ impl ScaleDiff {
         pod.selection = Some(Selection {
             intent,
             surplus,
-            gate_state: None,
-            scout: None,
+            assessment: None,
         });
         self.delete = self.delete.saturating_sub(1);
         if pod.facts.old {

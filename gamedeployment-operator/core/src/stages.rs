@@ -21,8 +21,14 @@ pub struct Selection<'a> {
     pub intent: Intent,
     /// Whether `replicas` requires the deletion.
     pub surplus: bool,
-    /// State of the gate, if the selection depends on it.
-    pub gate_state: Option<GateState<'a>>,
+    /// Assessment of the pod, if the selection depends on it. Boxed, because most pods are not selected.
+    pub assessment: Option<Box<Assessment<'a>>>,
+}
+
+/// Assessment of a pod at the gate, made by the selection.
+pub struct Assessment<'a> {
+    /// State of the gate.
+    pub gate_state: GateState<'a>,
     /// State of its scout, if the pod is only a candidate: it gets a slot only if it is idle, or if too few others may
     /// turn out to be.
     pub scout: Option<ScoutState<'a>>,
