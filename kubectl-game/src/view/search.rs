@@ -71,7 +71,8 @@ pub(crate) fn recreates_pods(game: &GameDeployment) -> bool {
     }
 }
 
-/// Returns the number of candidates of all searches; `None` if there is no search.
+/// Returns the number of candidates of all searches; `None` if there is no search. A pod whose scout serves both
+/// searches counts twice: the status has only the number of each search.
 pub(crate) fn candidates(status: &GameDeploymentStatus) -> Option<i32> {
     let searches = Search::ALL
         .into_iter()

@@ -34,9 +34,8 @@ const UPDATE: &str = "A candidate whose hook succeeds is selected; its hook then
                       succeeds is selected in its place.";
 
 /// Prospects of candidates for the update while no slot is free.
-const UPDATE_LATER: &str = "The hooks of the candidates continue to run. Once a slot is free, a candidate whose hook \
-                            has succeeded is selected; its hook then runs again, and the pod is updated only after \
-                            that run succeeds.";
+const UPDATE_LATER: &str = "Once a slot is free, a candidate whose hook has succeeded is selected; its hook then runs \
+                            again, and the pod is updated only after that run succeeds.";
 
 /// Trouble of scouts for one cause.
 struct TroubledCandidates<'s> {
@@ -102,7 +101,9 @@ pub(super) fn ends(snapshot: &Snapshot) -> Vec<Next> {
             commands.push(ranked(snapshot, "scaleStrategy", purpose));
         }
     }
-    if Search::Update.progress(&status).is_some() {
+    let update = Search::Update.progress(&status);
+    // Without a free slot, no pod would be updated sooner.
+    if update.is_some_and(|found| found.needed > 0) {
         let purpose =
             "update the first pods in deletion order instead, idle or not, each once its hook succeeds";
         commands.push(ranked(snapshot, "updateStrategy", purpose));
@@ -230,13 +231,13 @@ impl<'s> TroubledScout<'s> {
 
     /// Returns whether another scout has the same trouble, except for its endpoint and its numbers.
     fn is_like(&self, other: &Self) -> bool {
-        let has_like_cause = match (&self.cause, &other.cause) {
+        let has_same_cause = match (&self.cause, &other.cause) {
             (Cause::Measurements(own), Cause::Measurements(other)) => own.is_like(other),
             (Cause::NotTakenUp(_), Cause::NotTakenUp(_)) => true,
             (Cause::Measurements(_), Cause::NotTakenUp(_))
             | (Cause::NotTakenUp(_), Cause::Measurements(_)) => false,
         };
-        self.hook == other.hook && has_like_cause
+        self.hook == other.hook && has_same_cause
     }
 
     /// Returns the predicate of this number of hooks.
@@ -349,7 +350,7 @@ fn explain_scout(
     }
     let text = if phase_of(run) == Phase::Successful {
         format!(
-            "{begun} Its {hook} hook has succeeded (HookRun {run_name}), so it will be selected {slot}. Its hook then \
+            "{begun} Its {hook} hook has succeeded (HookRun {run_name}), so it can be selected {slot}. Its hook then \
              runs again, and the pod is {act} only after that run succeeds. Until then, it stays in service."
         )
     } else {

@@ -250,12 +250,19 @@ fn a_search_for_pods_to_update_says_how_many_can_be_updated_and_how_it_is_ended(
 
 #[test]
 fn a_search_goes_on_while_no_further_pod_can_be_updated() {
-    let answer = super::game(&updating(2, 1, 0));
-    let words = "1 pod is selected for the update, and no further pod can be updated now. The hooks of the candidates continue to run. Once a slot is free, a \
-                 candidate whose hook has succeeded is selected; its hook then runs again, and the pod is updated \
-                 only after that run succeeds.";
-    assert!(answer.text().ends_with(words), "{answer:?}");
-    assert!(answer.commands().contains(&RANKED_UPDATE), "{answer:?}");
+    for (candidates, hooks) in [
+        (2, "the PreInplace hooks of 2 candidates are running"),
+        (0, "no candidate's hook is running"),
+    ] {
+        let answer = super::game(&updating(candidates, 1, 0));
+        let words = format!(
+            "{hooks}, 1 pod is selected for the update, and no further pod can be updated now. Once a slot is free, a \
+             candidate whose hook has succeeded is selected; its hook then runs again, and the pod is updated only \
+             after that run succeeds."
+        );
+        assert!(answer.text().ends_with(&words), "{answer:?}");
+        assert!(!answer.commands().contains(&RANKED_UPDATE), "{answer:?}");
+    }
 }
 
 #[test]
@@ -360,7 +367,7 @@ fn a_candidate_for_the_update_stays_until_its_own_hook_succeeds() {
     let status = snapshot.runs[0].status.as_mut().unwrap();
     status.phase = shared_api::Phase::Successful;
     let text = of_pod(&snapshot, "arena-b4n8c").text();
-    let words = "so it will be selected once a slot of maxUnavailable is free. Its hook then runs again, and the pod \
+    let words = "so it can be selected once a slot of maxUnavailable is free. Its hook then runs again, and the pod \
                  is updated only after that run succeeds. Until then, it stays in service.";
     assert!(text.ends_with(words), "{text}");
 }
