@@ -34,6 +34,10 @@ impl Referee {
 
     /// Checks that every hook before the first pod has ended.
     fn check_before(&self, acted: &Acted<'_>, wanted: &Workload) {
+        if acted.room.active >= wanted.replicas {
+            // A surplus pod: with a PreInplace hook only, it has the same intent.
+            return;
+        }
         let status = acted.seen.object().status.clone().unwrap_or_default();
         let newest = targets(acted.seen);
         let is_recorded = status
