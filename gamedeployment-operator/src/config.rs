@@ -18,6 +18,11 @@ pub struct Config {
     #[arg(long)]
     pub ignore_nodes: bool,
 
+    /// Respond to Evictions of guarded pods (API lifecycle.k8s.io/v1alpha1 of Kubernetes 1.37, alpha): such a pod is
+    /// deleted once its PreDelete hook has succeeded, and its Eviction shows the reason why it stays
+    #[arg(long)]
+    pub eviction_responder: bool,
+
     #[command(flatten)]
     #[expect(missing_docs, reason = "the text would stand in front of every flag's own")]
     pub leader: LeaderArgs,

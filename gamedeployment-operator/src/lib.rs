@@ -3,7 +3,7 @@
 //! | module | job |
 //! | --- | --- |
 //! | [`config`] | flags and environment |
-//! | [`observe`] | watches of workloads, pods, revisions, HookRuns, HookTemplates and nodes |
+//! | [`observe`] | watches of workloads, pods, revisions, HookRuns, HookTemplates, nodes and Evictions |
 //! | [`run`] | the loop around the driver: feeds inputs and handles outputs |
 //! | [`act`] | every call to the API server |
 //! | [`clock`] | wall-clock, elapsed and monotonic time |
@@ -90,9 +90,13 @@ impl Operator for Config {
         let unreadable = UnreadableObjects::new(events.clone(), metrics.clone());
         let caller = act::Caller::new(client.clone(), calls, events, metrics.clone(), clock);
         let scope = self.operator.scope();
-        let events = observe::watch_all(&client, &scope, with_nodes, &health, clock, &unreadable);
+        let optional = observe::OptionalWatches {
+            nodes: with_nodes,
+            evictions: self.eviction_responder,
+        };
+        let events = observe::watch_all(&client, &scope, optional, &health, clock, &unreadable);
         let heartbeat = heartbeats.of("driver");
-        run::Loop::new(with_nodes, caller, clock, metrics, health, heartbeat)
+        run::Loop::new(optional, caller, clock, metrics, health, heartbeat)
             .run(events)
             .await;
     }

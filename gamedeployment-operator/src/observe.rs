@@ -1,6 +1,8 @@
 //! Watches, as events in the types of the core. Nothing else is listed; [`crate::act`] makes the direct
 //! reads.
 
+mod eviction;
+mod evictions;
 pub mod read;
 mod stored_revision;
 mod unreadable;
@@ -20,6 +22,7 @@ use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::unparsed::Unparsed;
 
 use crate::clock::Clock;
+pub use eviction::StoredEviction;
 pub use stored_revision::StoredRevision;
 pub use unreadable::UnreadableObjects;
 
@@ -32,6 +35,15 @@ const PODS: &str = "pods-watch";
 const REVISIONS: &str = "controllerrevisions-watch";
 const RUNS: &str = "hookruns-watch";
 const TEMPLATES: &str = "hooktemplates-watch";
+
+/// Kinds that are watched only if the operator is configured to.
+#[derive(Debug, Clone, Copy)]
+pub struct OptionalWatches {
+    /// Nodes.
+    pub nodes: bool,
+    /// Evictions of `lifecycle.k8s.io`.
+    pub evictions: bool,
+}
 
 /// Converts a watch event. `read` returns `None` for objects that the driver does not need.
 fn event<K, T>(
@@ -67,7 +79,7 @@ where
 pub fn watch_all(
     client: &Client,
     scope: &Scope,
-    nodes: bool,
+    optional: OptionalWatches,
     health: &Health,
     clock: Clock,
     unreadable: &UnreadableObjects,
@@ -94,7 +106,7 @@ pub fn watch_all(
     let templates = watch_in(client, scope, TEMPLATES, health.clone());
     let templates = templates.filter_map(|seen| ready(event(seen, |read| Some(read::template(read)))));
     all.push(templates.map(WatchEvent::Template).boxed());
-    if nodes {
+    if optional.nodes {
         let api: Api<Unparsed<Node>> = Api::all(client.clone());
         let nodes = watch(api, NODES, health.clone());
         let reporter = unreadable.clone();
@@ -107,6 +119,9 @@ pub fn watch_all(
             ready(event(seen, read))
         });
         all.push(nodes.map(WatchEvent::Node).boxed());
+    }
+    if optional.evictions {
+        all.push(evictions::watch_evictions(client, scope, unreadable).boxed());
     }
     all
 }

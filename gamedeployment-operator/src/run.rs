@@ -17,7 +17,7 @@ use tracing::{Instrument as _, Span};
 use crate::act::Caller;
 use crate::clock::Clock;
 use crate::metrics::{Decision, Metrics};
-use crate::observe::NODES;
+use crate::observe::{NODES, OptionalWatches};
 
 /// Time for decisions before new inputs are taken in: a decision on an old state is made in vain.
 const MAX_DECIDING: Duration = Duration::from_millis(50);
@@ -43,15 +43,21 @@ pub struct Loop {
 impl Loop {
     /// Creates a loop with an empty cache.
     pub fn new(
-        with_nodes: bool,
+        watched: OptionalWatches,
         caller: Caller,
         clock: Clock,
         metrics: Metrics,
         health: Health,
         heartbeat: Heartbeat,
     ) -> Self {
+        let driver = Driver::new(watched.nodes, DriverLimits::default());
+        let driver = if watched.evictions {
+            driver.awaiting_evictions()
+        } else {
+            driver
+        };
         Self {
-            driver: Driver::new(with_nodes, DriverLimits::default()),
+            driver,
             caller,
             clock,
             metrics,

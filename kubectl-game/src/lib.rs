@@ -96,6 +96,7 @@ enum Command {
     /// A pod whose removal is requested, for example by kubectl drain, is deleted and replaced once its PreDelete hook
     /// succeeds. Once all requests are withdrawn, the pod is kept. If the eviction or deletion is repeated, the removal
     /// is requested again. The request of the pod's node cannot be withdrawn: uncordon the node, or remove its taint.
+    /// Requests that were made through the API lifecycle.k8s.io must be withdrawn there.
     Keep(keep::Keep),
     /// Drain a node, and run the hook of each guarded pod before the pod is removed
     ///

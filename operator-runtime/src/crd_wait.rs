@@ -44,26 +44,28 @@ pub async fn wait_quietly_for(client: &Client, resources: &[&str]) {
 /// # Errors
 /// The reason why they are not.
 async fn served(client: &Client, resources: &[&str]) -> Result<(), String> {
-    let list = client
-        .list_api_group_resources(&format!("{GROUP}/{VERSION}"))
-        .await;
-    let missing = match list {
-        Ok(list) => {
-            let is_served = |wanted: &str| list.resources.iter().any(|resource| resource.name == wanted);
-            resources
-                .iter()
-                .copied()
-                .filter(|wanted| !is_served(wanted))
-                .collect()
-        }
-        Err(kube::Error::Api(status)) if status.code == 404 => resources.to_vec(),
-        Err(error) => {
-            let why = crate::error::root_cause(&error);
-            return Err(format!("failed to query the API server: {why}"));
-        }
-    };
+    let missing = missing(client, &format!("{GROUP}/{VERSION}"), resources).await?;
     if missing.is_empty() {
         return Ok(());
     }
     Err(format!("not installed: {}; apply the CRDs", missing.join(", ")))
+}
+
+/// Returns those of these resources of an API (`group/version`) that are not served.
+///
+/// # Errors
+/// The reason why this is not known.
+pub async fn missing<'r>(client: &Client, api: &str, resources: &[&'r str]) -> Result<Vec<&'r str>, String> {
+    match client.list_api_group_resources(api).await {
+        Ok(list) => {
+            let is_served = |wanted: &str| list.resources.iter().any(|resource| resource.name == wanted);
+            let wanted = resources.iter().copied();
+            Ok(wanted.filter(|wanted| !is_served(wanted)).collect())
+        }
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(resources.to_vec()),
+        Err(error) => {
+            let why = crate::error::root_cause(&error);
+            Err(format!("failed to query the API server: {why}"))
+        }
+    }
 }

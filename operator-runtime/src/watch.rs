@@ -106,7 +106,7 @@ where
 }
 
 /// Whether an event concerns this scope.
-fn concerns<K: kube::Resource>(scope: &Scope, event: &Event<K>) -> bool {
+pub fn concerns<K: kube::Resource>(scope: &Scope, event: &Event<K>) -> bool {
     match event {
         Event::Init | Event::InitDone => true,
         Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) => {

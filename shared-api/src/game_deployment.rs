@@ -527,13 +527,16 @@ pub struct RemovalRequestStatus {
     /// UID of the pod.
     #[serde(rename = "podUID")]
     pub pod_uid: String,
-    /// User or component that requested the removal; `node/NAME` for the pod's node.
+    /// User or component that requested the removal; `node/NAME` for the pod's node; for `EvictionRequest`, the
+    /// requester that it names.
     pub requester: String,
     /// Kind of request: `Eviction`, `Delete` or `Manual`; for the pod's node `Taint` or `Cordon`, which is valid until
-    /// the taint is removed or the node is uncordoned.
+    /// the taint is removed or the node is uncordoned; `EvictionRequest` (`lifecycle.k8s.io`), which is valid until
+    /// its requester withdraws it or the Eviction ends.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Time of the first request; for `Taint`, the time at which the taint was added, if known.
+    /// Time of the first request; for `Taint`, the time at which the taint was added, if known; for `EvictionRequest`,
+    /// the time at which the operator became the active responder.
     pub request_time: Time,
     /// Reason why the pod has not been deleted yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -32,6 +32,22 @@ pub mod job {
     pub const RESERVED_PREFIX: &str = "tkex.tencent.com/";
 }
 
+/// Eviction API of Kubernetes (`lifecycle.k8s.io`).
+pub mod eviction {
+    /// API group.
+    pub const GROUP: &str = "lifecycle.k8s.io";
+    /// Version of the API.
+    pub const VERSION: &str = "v1alpha1";
+    /// Name of gamedeployment-operator as a responder. Evictions of pods that register it have a label with this key.
+    pub const RESPONDER: &str = "hookgate.tkex.tencent.com/gate";
+    /// Priority of the responder: the one for a pod's managing controller.
+    pub const PRIORITY: i32 = 10_000;
+    /// Maximum number of responders of a pod.
+    pub const MAX_RESPONDERS: usize = 10;
+    /// Maximum length of a responder's message in characters.
+    pub const MAX_MESSAGE: usize = 4000;
+}
+
 /// Labels of HookRuns.
 pub mod hook_run_label {
     /// Kind of hook: see [`super::hook_kind`].

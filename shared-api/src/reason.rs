@@ -388,6 +388,9 @@ reasons! {
         /// Events only: another client deleted a pod although `spec.disruption.policy` is `Ask`; its `PreDelete` hook may
         /// not have succeeded.
         PodLostUngated,
+        /// Events only: three reports in a row to the Eviction (`lifecycle.k8s.io`) of a pod failed; after 20 minutes
+        /// without a heartbeat, the eviction request controller activates the next responder.
+        EvictionReportFailed,
         /// Events only: a canary step was promoted despite its failed hook, because the annotation
         /// `promote-despite-failure` is set to the UID of the HookRun.
         PromotedDespiteFailure,

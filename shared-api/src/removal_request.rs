@@ -6,8 +6,8 @@
 //! others. The annotation is an open door: everybody who may patch pods can write it, and all that a request achieves
 //! is that the pod's hook runs.
 //!
-//! Requests of nodes are never recorded: the operator derives them from the node, and lists them in the status with the
-//! others.
+//! Requests of nodes and of Evictions (`lifecycle.k8s.io`) are never recorded: the operator derives them from the node or
+//! the Eviction, and lists them in the status with the others.
 
 use std::fmt;
 
@@ -67,28 +67,31 @@ impl fmt::Display for RemovalType {
     }
 }
 
-/// Kind of a removal request of a pod's node.
+/// Kind of a removal request that is not recorded on the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum NodeRequestType {
+pub enum UnrecordedType {
     /// The node has a `NoExecute` taint that the pod does not tolerate, or no longer.
     Taint,
     /// The node is cordoned, or an autoscaler is about to remove it.
     Cordon,
+    /// The operator is the active responder of an Eviction (`lifecycle.k8s.io`) of the pod.
+    EvictionRequest,
 }
 
-impl NodeRequestType {
+impl UnrecordedType {
     /// All types.
-    pub const ALL: [Self; 2] = [Self::Taint, Self::Cordon];
+    pub const ALL: [Self; 3] = [Self::Taint, Self::Cordon, Self::EvictionRequest];
 
     /// Returns the word that the API uses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Taint => "Taint",
             Self::Cordon => "Cordon",
+            Self::EvictionRequest => "EvictionRequest",
         }
     }
 
-    /// Returns the type with this word; `None` if requests of nodes do not have it.
+    /// Returns the type with this word; `None` for the type of a recorded request.
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|known| known.as_str() == word)
     }
@@ -320,7 +323,7 @@ fn is_plausible(time: Time) -> bool {
 
 /// Cuts a requester to its maximum length, and replaces characters that are not printable: requesters that look the
 /// same are the same.
-fn clean(requester: &str) -> String {
+pub fn clean(requester: &str) -> String {
     let printable = redact::printable(requester);
     let kept = printable.get(..printable.floor_char_boundary(MAX_REQUESTER_BYTES));
     kept.unwrap_or_default().to_owned()

@@ -57,6 +57,15 @@ pub struct Taint {
     pub added: Option<Timestamp>,
 }
 
+/// Requests of an Eviction (`lifecycle.k8s.io`) whose active responder is this operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictionRequests {
+    /// Requesters that have not withdrawn; at least one.
+    pub requesters: Vec<String>,
+    /// Time since which the operator is the active responder.
+    pub since: Option<Timestamp>,
+}
+
 /// Result of a HookTemplate lookup.
 #[derive(Debug, Clone, Copy)]
 pub enum FoundTemplate<'a> {
@@ -89,6 +98,14 @@ pub trait Cluster {
     /// the watch does not show the node.
     fn node_disruption(&self, _name: &str) -> Option<NodeDisruption<'_>> {
         None
+    }
+    /// Returns the requests of the Eviction of a pod with this UID, if the operator is its active responder.
+    fn eviction_requests(&self, _pod_uid: &str) -> Option<&EvictionRequests> {
+        None
+    }
+    /// Returns whether the API server serves Evictions, and the operator responds to them.
+    fn serves_evictions(&self) -> bool {
+        false
     }
     /// Returns the deletion cost that the node sets for its pods.
     fn node_cost(&self, name: &str) -> Option<f64>;

@@ -6,11 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use shared_api::names::pod as label;
+use shared_api::names::{eviction, pod as label};
 
 use crate::cluster::Cluster;
 use crate::digest::fnv;
 use crate::gate::owner;
+use crate::guard_check;
 use crate::plan::NewPod;
 use crate::template::Template;
 use crate::workload::{DisruptionPolicy, IndexRange, Workload};
@@ -69,7 +70,16 @@ impl<'a> PodFactory<'a> {
             .templates
             .entry(revision.to_owned())
             .or_insert_with(|| ParsedTemplate::of(template));
-        let manifest = manifest(self.workload, &name, &id, revision, template, index);
+        let serves_evictions = self.cluster.serves_evictions();
+        let manifest = manifest(
+            self.workload,
+            &name,
+            &id,
+            revision,
+            template,
+            index,
+            serves_evictions,
+        );
         Some(NewPod { name, manifest })
     }
 
@@ -151,6 +161,7 @@ fn manifest(
     revision: &str,
     template: &ParsedTemplate,
     index: Option<i64>,
+    serves_evictions: bool,
 ) -> Value {
     let mut labels: BTreeMap<&str, &str> = text_of(&template.labels);
     labels.insert(label::REVISION, revision);
@@ -177,6 +188,9 @@ fn manifest(
     }
     let mut spec = template.spec.clone();
     if let Value::Object(spec) = &mut spec {
+        if serves_evictions && guard_check::is_expected(workload) {
+            add_responder(spec);
+        }
         if workload.readiness_gate {
             add_readiness_gate(spec);
         }
@@ -203,6 +217,29 @@ fn add_readiness_gate(spec: &mut Map<String, Value>) {
         }
         _ => {
             spec.insert("readinessGates".to_owned(), json!([gate]));
+        }
+    }
+}
+
+/// Registers the operator as a responder to the pod's Evictions. Does nothing for a template with a scheduling group,
+/// which the API does not support, or with the maximum number of responders: it may have been recorded before the
+/// policy was `Ask`.
+fn add_responder(spec: &mut Map<String, Value>) {
+    if spec.get("schedulingGroup").is_some_and(|group| !group.is_null()) {
+        return;
+    }
+    let responder = json!({ "name": eviction::RESPONDER, "priority": eviction::PRIORITY });
+    match spec.get_mut("evictionResponders") {
+        Some(Value::Array(responders)) => {
+            let is_listed = responders
+                .iter()
+                .any(|known| known["name"] == eviction::RESPONDER);
+            if !is_listed && responders.len() < eviction::MAX_RESPONDERS {
+                responders.push(responder);
+            }
+        }
+        _ => {
+            spec.insert("evictionResponders".to_owned(), json!([responder]));
         }
     }
 }

@@ -1,13 +1,17 @@
 //! Removal requests of pods. A pod with a valid request is deleted and replaced like a pod that `podsToDelete` names,
-//! gated by the same hook. Requests of users and components are recorded on the pod; those of the pod's node are not.
+//! gated by the same hook. Requests of users and components are recorded on the pod; those of the pod's node and of its
+//! Eviction are not.
+
+use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
-use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests};
+use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests, clean};
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, EvictionRequests};
 use crate::facts::{Facts, PodFacts};
 use crate::gate::PodRef;
+use crate::guard_check;
 use crate::plan::Action;
 use crate::pod::Pod;
 use crate::workload::{DisruptionPolicy, Workload};
@@ -27,6 +31,8 @@ pub struct Removal {
     pub invalid: Option<InvalidRequests>,
     /// Request of the pod's node.
     pub by_node: Option<NodeRequest>,
+    /// Requests of the pod's Eviction.
+    pub by_eviction: Option<EvictionRequests>,
     /// Time at which the node will request the removal, because a toleration of the pod ends.
     pub tolerated_until: Option<Timestamp>,
     /// The other requests of the annotation, if the node withdraws some: see [`drop_withdrawn`].
@@ -59,14 +65,24 @@ impl Removal {
             remaining.retain(|request| !is_withdrawn(request));
             remaining
         });
+        // Without a hook, the operator completes the Eviction instead, and the next responder evicts the pod.
+        let responds = guard_check::is_expected(workload);
+        let by_eviction = cluster.eviction_requests(&pod.uid).filter(|_| responds);
+        let by_eviction = by_eviction.map(EvictionRequests::cleaned);
         // In the status, each requester of a pod is listed once.
-        let is_listed = |requester: &str| by_node.as_ref().is_some_and(|by| by.requester == requester);
+        let is_listed = |requester: &str| {
+            let by_eviction = by_eviction.iter().flat_map(|by| &by.requesters);
+            by_eviction
+                .chain(by_node.as_ref().map(|by| &by.requester))
+                .any(|listed| listed == requester)
+        };
         let is_valid =
             |request: &&RemovalRequest| !is_listed(&request.requester) && support(request) == Support::Valid;
         let removal = Self {
             recorded: requests.iter().filter(is_valid).cloned().collect(),
             invalid,
             by_node,
+            by_eviction,
             tolerated_until,
             remaining,
         };
@@ -76,7 +92,7 @@ impl Removal {
     /// Returns whether at least one request is valid.
     #[must_use]
     pub fn is_requested(&self) -> bool {
-        !self.recorded.is_empty() || self.by_node.is_some()
+        !self.recorded.is_empty() || self.by_node.is_some() || self.by_eviction.is_some()
     }
 
     fn needs_attention(&self) -> bool {
@@ -84,6 +100,17 @@ impl Removal {
             || self.invalid.is_some()
             || self.tolerated_until.is_some()
             || self.remaining.is_some()
+    }
+}
+
+impl EvictionRequests {
+    /// Cuts the names of the requesters to the length of recorded ones, and lists each once.
+    fn cleaned(&self) -> Self {
+        let requesters: BTreeSet<String> = self.requesters.iter().map(|name| clean(name)).collect();
+        Self {
+            requesters: requesters.into_iter().collect(),
+            since: self.since,
+        }
     }
 }
 

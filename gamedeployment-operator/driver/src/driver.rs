@@ -17,6 +17,7 @@ use shared_api::GameDeployment;
 
 use crate::NamespacedName;
 use crate::direct_reads::DirectReads;
+use crate::eviction_reports::{DueReports, EvictionReports};
 use crate::expectations::{self, Expectations, RETRY_DELAY};
 use crate::guard_checks::GuardChecks;
 use crate::index::{ClusterView, Index};
@@ -55,6 +56,7 @@ struct WorkloadState {
 #[derive(Debug)]
 pub struct Driver {
     with_nodes: bool,
+    awaits_evictions: bool,
     limits: DriverLimits,
     /// Cached view of the cluster.
     pub index: Index,
@@ -66,6 +68,7 @@ pub struct Driver {
     jobs: BTreeMap<NamespacedName, Job>,
     pub(crate) reads: DirectReads,
     pub(crate) guard_checks: GuardChecks,
+    pub(crate) eviction_reports: EvictionReports,
     /// Requests that record on an unreadable object why it cannot be read.
     reporting_unreadable: BTreeMap<RequestId, NamespacedName>,
     /// Workload whose job each request belongs to.
@@ -88,6 +91,7 @@ impl Driver {
     pub fn new(with_nodes: bool, limits: DriverLimits) -> Self {
         Self {
             with_nodes,
+            awaits_evictions: false,
             limits,
             index: Index::default(),
             expectations: Expectations::default(),
@@ -96,6 +100,7 @@ impl Driver {
             jobs: BTreeMap::new(),
             reads: DirectReads::default(),
             guard_checks: GuardChecks::default(),
+            eviction_reports: EvictionReports::default(),
             reporting_unreadable: BTreeMap::new(),
             requests: HashMap::new(),
             timers: Timers::default(),
@@ -106,6 +111,14 @@ impl Driver {
             ids: 0,
             output: VecDeque::new(),
         }
+    }
+
+    /// Makes no decision before Evictions have been listed, or [`WatchEvent::EvictionsUnavailable`]: new pods must
+    /// register this operator as a responder, and requests of Evictions must not seem to have ended.
+    #[must_use]
+    pub fn awaiting_evictions(mut self) -> Self {
+        self.awaits_evictions = true;
+        self
     }
 
     /// Applies an input.
@@ -132,7 +145,9 @@ impl Driver {
                     });
                     self.output.extend(lost);
                 }
+                let due = DueReports::after(&event);
                 self.index.apply_event(event, &mut self.dirty, now);
+                self.schedule_reports(due, now);
             }
             DriverInput::NodesWatched(since) => self.index.nodes.set_healthy(since),
             DriverInput::Response(id, answer) => self.answered(id, answer, now),
@@ -151,7 +166,9 @@ impl Driver {
                 self.states.remove(&key);
                 self.timers.set(&key, Some(now.elapsed + RETRY_DELAY));
             }
-        } else if let Some(answer) = self.guard_checked(id, answer, now.elapsed) {
+        } else if let Some(answer) = self.guard_checked(id, answer, now.elapsed)
+            && let Some(answer) = self.eviction_call_finished(id, answer, now)
+        {
             self.found(id, answer, now);
         }
     }
@@ -167,6 +184,7 @@ impl Driver {
             return None;
         }
         self.reread_overdue(now.elapsed);
+        self.report_evictions(now);
         while self.output.is_empty()
             && let Some(key) = self.take_dirty()
         {
@@ -196,7 +214,8 @@ impl Driver {
         }
         let overdue = expectations::next_overdue(&self.index);
         let overdue = overdue.filter(|_| synced && !self.reads.rereads());
-        let times = [self.timers.next(), self.throttled.next(), overdue];
+        let reports = self.eviction_reports.next();
+        let times = [self.timers.next(), self.throttled.next(), overdue, reports];
         times.into_iter().flatten().filter(|_| synced).min()
     }
 
@@ -208,19 +227,21 @@ impl Driver {
             jobs,
             reads,
             guard_checks,
+            eviction_reports,
             timers,
             throttled,
             states,
             ..
         } = self;
         format!(
-            "{expectations:?} {dirty:?} {jobs:?} {reads:?} {guard_checks:?} {timers:?} {throttled:?} {states:?}"
+            "{expectations:?} {dirty:?} {jobs:?} {reads:?} {guard_checks:?} {eviction_reports:?} {timers:?} \
+             {throttled:?} {states:?}"
         )
     }
 
     /// Whether every watch has listed once; no decision is made before.
     pub fn is_synced(&self) -> bool {
-        self.index.is_synced(self.with_nodes)
+        self.index.is_synced(self.with_nodes) && (self.index.evictions.is_settled() || !self.awaits_evictions)
     }
 
     /// Records that the last decision on a workload, begun at `begun`, took `took`.

@@ -9,6 +9,7 @@
 //! | [`driver`] | one decision at a time for each workload, when it is due |
 //! | [`direct_reads`] | direct reads of uncertain objects and of those that the watch does not show |
 //! | [`guard_checks`] | checks of the removal guard, when they are due |
+//! | [`eviction_reports`] | reports to Evictions, when they are due |
 //! | [`watch_event`] | watch events, in the types of the core |
 //! | [`index`] | cached view of the cluster, and the workloads that an event concerns |
 //! | [`store`] | cache of one kind, fed by the watch and by own writes |
@@ -25,6 +26,7 @@
 
 mod direct_reads;
 pub mod driver;
+mod eviction_reports;
 pub mod expectations;
 mod guard_checks;
 pub mod index;

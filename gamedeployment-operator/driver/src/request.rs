@@ -6,6 +6,7 @@ use std::time::Duration;
 use gamedeployment_core::gate::{PodRef, Run};
 use gamedeployment_core::plan::{Action, RunRef, Warning, WriteKind};
 use gamedeployment_core::pod::Pod;
+use jiff::Timestamp;
 use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, GameDeploymentStatus};
 
@@ -64,7 +65,7 @@ impl ReconcileTarget {
 pub struct Request {
     /// Identifies the answer.
     pub id: RequestId,
-    /// Workload that the call is for; `None` for a read that no decision waits for.
+    /// Workload that the call is for; `None` for a report to an Eviction, and for a read that no decision waits for.
     pub target: Option<Arc<ReconcileTarget>>,
     /// Call.
     pub call: ApiCall,
@@ -73,8 +74,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// Returns whether the request reads an object directly, because the response to a write was lost or the watch
-    /// did not show the write in time.
+    /// Returns whether the request reads an object directly, and no decision waits for it.
     pub fn is_reread(&self) -> bool {
         self.target.is_none() && matches!(self.call, ApiCall::Read(..))
     }
@@ -97,11 +97,26 @@ pub enum ApiCall {
     FindPod(String),
     /// Sends a dry run that removes the guard's label from a pod in this namespace. Returns [`Response::Guarded`].
     CheckGuard(String, PodRef),
+    /// Reports to the Eviction with this namespace and name. Returns [`Response::Done`].
+    ReportEviction(NamespacedName, EvictionReport),
     /// Reads a node, bypassing the cache. Returns [`Response::Node`] or [`RequestError::Gone`].
     ReadNode(String),
     /// Records on an object that does not parse as a GameDeployment why it cannot be read. Returns
     /// [`Response::Done`].
     ReportUnreadable(NamespacedName, Arc<Unreadable>),
+}
+
+/// Report of this operator, as a responder, to an Eviction (`lifecycle.k8s.io`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictionReport {
+    /// UID of the Eviction, a precondition.
+    pub uid: String,
+    /// Time of the last heartbeat.
+    pub heartbeat: Option<Timestamp>,
+    /// Reason why the pod stays, or why the operator has completed.
+    pub message: String,
+    /// Time of the completion: if the pod still exists, the next responder is activated.
+    pub completion: Option<Timestamp>,
 }
 
 /// Object in an answer of the API server.

@@ -45,6 +45,31 @@ pub enum WatchEvent {
     Template(Event<Template>),
     /// Node; its key has an empty namespace.
     Node(Event<NodeFacts>),
+    /// Eviction (`lifecycle.k8s.io`) that lists this operator as a responder.
+    Eviction(Event<Eviction>),
+    /// Evictions are not served, or could not be listed in time: decisions no longer wait for them.
+    EvictionsUnavailable,
+}
+
+/// Facts kept about an Eviction, as far as they concern this operator as a responder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Eviction {
+    /// UID.
+    pub uid: String,
+    /// Name of the pod.
+    pub pod_name: String,
+    /// UID of the pod.
+    pub pod_uid: String,
+    /// Whether this operator is the active responder, and has not completed.
+    pub is_active: bool,
+    /// Requesters that have not withdrawn.
+    pub requesters: Vec<String>,
+    /// Time since which this operator is the active responder.
+    pub started: Option<Timestamp>,
+    /// Last heartbeat of this operator.
+    pub heartbeat: Option<Timestamp>,
+    /// Message of this operator.
+    pub message: Option<String>,
 }
 
 /// Workload, readable or not.

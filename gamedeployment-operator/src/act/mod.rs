@@ -32,6 +32,7 @@ use event_aggregator::EventAggregator;
 
 mod emit;
 mod event_aggregator;
+mod eviction;
 mod guard_check;
 mod new_pod;
 mod object;
@@ -79,6 +80,7 @@ impl Caller {
             (ApiCall::ReportUnreadable(key, unreadable), _) => {
                 self.report_unreadable(&key, &unreadable).await
             }
+            (ApiCall::ReportEviction(key, report), _) => self.report_eviction(&key, report, until).await,
             (ApiCall::ReadNode(name), target) => {
                 let namespace = target.as_ref().map_or("", |target| target.key.0.as_str());
                 self.read_node(namespace, &name).await

@@ -210,8 +210,8 @@ impl Metrics {
             "Objects that could not be parsed as their kind",
             self.unreadable.clone(),
         );
-        let help = "Objects read directly, because the response to a write was lost or the watch did not show the \
-                    write in time";
+        let help = "Objects read directly, because the response to a write was lost, because the watch did not show the \
+                    write in time, or before an Eviction is completed";
         registry.register("direct_reads", help, self.direct_reads.clone());
         registry.register_collector(Box::new(self.workloads.clone()));
     }

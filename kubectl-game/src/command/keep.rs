@@ -9,15 +9,15 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::names::pod::REMOVAL_REQUESTED;
-use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
+use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType, UnrecordedType};
 
 use super::outlook::Answer;
 use super::skip::check_same;
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::removal::{NodeRequest, UNGUARDED, author, prospect};
-use crate::why::Next;
+use crate::view::removal::{UNGUARDED, UnrecordedRequest, author, is_eviction_request, prospect};
+use crate::why::{Next, list_eviction_requests};
 
 /// Withdraws removal requests of a pod.
 #[derive(Debug, Clone, Args)]
@@ -56,11 +56,11 @@ impl Keep {
         let game: GameDeployment = cluster.get(&owner_of(&pod)?).await?;
         check_lasting(&pod, &game)?;
         let uid = pod.uid().unwrap_or_default();
-        let of_node = NodeRequest::of(&game, &uid);
+        let unrecorded = UnrecordedRequest::of(&game, &uid);
         let withdrawal = cluster
             .change(name, |now: &Pod| {
                 check_same(now, &uid)?;
-                withdraw(now, requester, of_node)
+                withdraw(now, requester, &unrecorded)
             })
             .await?;
         let answer = withdrawal.answer(&pod, &game, Timestamp::now(), &cluster.flags);
@@ -96,7 +96,7 @@ fn check_not_terminating(pod: &Pod) -> Result<(), Failure> {
 fn withdraw(
     pod: &Pod,
     requester: Option<&str>,
-    of_node: Option<NodeRequest<'_>>,
+    unrecorded: &[UnrecordedRequest<'_>],
 ) -> Result<(Value, Withdrawal), Failure> {
     check_not_terminating(pod)?;
     let name = pod.name_any();
@@ -125,7 +125,7 @@ fn withdraw(
     let is_withdrawn = |request: &RemovalRequest| left.of(&request.requester).is_none();
     let withdrawn: Vec<RemovalRequest> = before.into_iter().filter(is_withdrawn).collect();
     if withdrawn.is_empty() {
-        return Err(Failure::Refused(nothing(&name, requester, &left, of_node)));
+        return Err(Failure::Refused(nothing(&name, requester, &left, unrecorded)));
     }
     Ok((
         annotate(left.annotation()),
@@ -138,52 +138,78 @@ pub(super) fn annotate(text: Option<String>) -> Value {
     json!({ "metadata": { "annotations": { REMOVAL_REQUESTED: text } } })
 }
 
-/// Describes that a pod has no request, or none of this requester, or only that of its node.
+/// Describes that a pod has no request, or none of this requester, or only such that are not recorded on it.
 fn nothing(
     pod: &str,
     requester: Option<&str>,
     present: &RemovalRequests,
-    of_node: Option<NodeRequest<'_>>,
+    unrecorded: &[UnrecordedRequest<'_>],
 ) -> String {
-    if let Some(node) = of_node
-        && (present.is_empty() || requester == Some(node.requester))
-    {
+    let is_unrecorded = unrecorded
+        .iter()
+        .any(|request| Some(request.requester) == requester);
+    if is_unrecorded || present.is_empty() && !unrecorded.is_empty() {
         return format!(
             "nothing to withdraw: the removal of pod {pod} is requested by {}. {}",
-            node.author(),
-            how_to_end(node)
+            authors_of_unrecorded(unrecorded).join(", "),
+            how_to_end(unrecorded).join(". ")
         );
     }
     match requester.filter(|_| !present.is_empty()) {
         Some(requester) => format!(
             "nothing to withdraw: {requester} has not requested the removal of pod {pod}; requested by {}",
-            authors(present.iter())
+            all_authors(present, unrecorded).join(", ")
         ),
         None => format!("nothing to withdraw: the removal of pod {pod} has not been requested"),
     }
 }
 
-/// Describes how to end the request of a node.
-fn how_to_end(node: NodeRequest<'_>) -> String {
-    format!(
-        "The request of a node cannot be withdrawn; to end it, {}",
-        node.remedy()
-    )
+/// Describes how to end requests that are not recorded on the pod: one sentence for each kind, without a full stop.
+fn how_to_end(unrecorded: &[UnrecordedRequest<'_>]) -> Vec<String> {
+    let of_node = |remedy: &str| format!("The request of a node cannot be withdrawn; to end it, {remedy}");
+    let (mut sentences, mut requesters) = (Vec::new(), Vec::new());
+    for request in unrecorded {
+        match request.type_ {
+            UnrecordedType::Cordon => sentences.push(of_node(
+                "uncordon the node and remove the taint of the autoscaler, if it has one, or set \
+                 spec.disruption.onCordon to Ignore",
+            )),
+            UnrecordedType::Taint => sentences.push(of_node("remove the taint from the node")),
+            UnrecordedType::EvictionRequest => requesters.push(redact::printable(request.requester)),
+        }
+    }
+    if !requesters.is_empty() {
+        sentences.push(format!(
+            "EvictionRequests cannot be withdrawn with this command; to withdraw them, set spec.intent to Withdrawn in \
+             those of {} for this pod",
+            requesters.join(", ")
+        ));
+    }
+    sentences
 }
 
-/// Formats requesters, each with the kind of its request.
-fn authors<'r>(requests: impl Iterator<Item = &'r RemovalRequest>) -> String {
-    let authors: Vec<String> = requests
+/// Formats the requesters of recorded requests, each with the kind of its request.
+fn authors<'r>(requests: impl Iterator<Item = &'r RemovalRequest>) -> Vec<String> {
+    requests
         .map(|request| author(&request.requester, request.type_))
-        .collect();
-    authors.join(", ")
+        .collect()
+}
+
+/// Formats the requesters of requests that are not recorded on the pod, each with the kind of its request.
+fn authors_of_unrecorded(unrecorded: &[UnrecordedRequest<'_>]) -> Vec<String> {
+    unrecorded.iter().map(UnrecordedRequest::author).collect()
+}
+
+/// Formats the requesters of all requests, each with the kind of its request.
+fn all_authors(recorded: &RemovalRequests, unrecorded: &[UnrecordedRequest<'_>]) -> Vec<String> {
+    [authors(recorded.iter()), authors_of_unrecorded(unrecorded)].concat()
 }
 
 impl Withdrawal {
     /// Returns the message, and the commands to run next.
     fn answer(&self, pod: &Pod, game: &GameDeployment, now: Timestamp, flags: &str) -> Answer {
         let name = pod.name_any();
-        let of_node = NodeRequest::of(game, &pod.uid().unwrap_or_default());
+        let unrecorded = UnrecordedRequest::of(game, &pod.uid().unwrap_or_default());
         let (workload, _) = Workload::examine(game);
         let mut next = vec![Next::new(
             format!("kubectl game why pod/{name}{flags}"),
@@ -196,7 +222,8 @@ impl Withdrawal {
                     "{name}: removed annotation {REMOVAL_REQUESTED}. It had no effect, because it {invalid}."
                 )];
                 let none = RemovalRequests::default();
-                sentences.extend(still_requested(&none, of_node, &workload));
+                sentences.extend(still_requested(&none, &unrecorded, &workload));
+                next.extend(find(&unrecorded, flags));
                 return Answer {
                     message: sentences.join(" "),
                     next,
@@ -210,11 +237,11 @@ impl Withdrawal {
         };
         let mut sentences = vec![format!(
             "{name}: withdrew the {requests} of {}.",
-            authors(withdrawn.iter())
+            authors(withdrawn.iter()).join(", ")
         )];
         let mut valid = left.clone();
         valid.drop_expired(now, workload.disruption.request_expiration);
-        let still = still_requested(&valid, of_node, &workload);
+        let still = still_requested(&valid, &unrecorded, &workload);
         match workload.disruption.policy {
             DisruptionPolicy::Unguarded => {
                 sentences.push(format!("Removal requests have no effect, because {UNGUARDED}."));
@@ -227,7 +254,10 @@ impl Withdrawal {
                 sentences.extend(repeated(withdrawn).map(str::to_owned));
                 next.extend(uncordon(pod, withdrawn, flags));
             }
-            DisruptionPolicy::Ask => sentences.extend(still),
+            DisruptionPolicy::Ask => {
+                sentences.extend(still);
+                next.extend(find(&unrecorded, flags));
+            }
         }
         Answer {
             message: sentences.join(" "),
@@ -239,12 +269,10 @@ impl Withdrawal {
 /// Describes who still requests the removal of a pod, and the effect; empty if there is no request.
 fn still_requested(
     valid: &RemovalRequests,
-    of_node: Option<NodeRequest<'_>>,
+    unrecorded: &[UnrecordedRequest<'_>],
     workload: &Workload,
 ) -> Vec<String> {
-    let recorded = Some(authors(valid.iter())).filter(|authors| !authors.is_empty());
-    let node = of_node.map(|node| node.author());
-    let all: Vec<String> = recorded.into_iter().chain(node).collect();
+    let all = all_authors(valid, unrecorded);
     if all.is_empty() {
         return Vec::new();
     }
@@ -253,8 +281,17 @@ fn still_requested(
         all.join(", "),
         prospect(workload)
     );
-    let of_node = of_node.map(|node| format!("{}.", how_to_end(node)));
-    std::iter::once(first).chain(of_node).collect()
+    let ends = how_to_end(unrecorded);
+    let ends = ends.into_iter().map(|sentence| format!("{sentence}."));
+    std::iter::once(first).chain(ends).collect()
+}
+
+/// Returns the command that lists `EvictionRequest`s, if there are any for the pod.
+fn find(unrecorded: &[UnrecordedRequest<'_>], flags: &str) -> Option<Next> {
+    let mut types = unrecorded.iter().map(|request| request.type_);
+    types
+        .any(is_eviction_request)
+        .then(|| list_eviction_requests(flags))
 }
 
 /// Returns whether a request has this type.
@@ -293,7 +330,7 @@ fn uncordon(pod: &Pod, withdrawn: &[RemovalRequest], flags: &str) -> Option<Next
 mod tests {
     use super::*;
     use crate::cluster::Snapshot;
-    use crate::view::samples::{self, now, removal_requests, with_node_request};
+    use crate::view::samples::{self, now, removal_requests, with_eviction_request, with_node_request};
 
     const POD: &str = "arena-x7k2p";
     const WHY: &str = "kubectl game why pod/arena-x7k2p -n games  # show the state of the pod";
@@ -307,7 +344,7 @@ mod tests {
     }
 
     fn refused(pod: &Pod, requester: Option<&str>) -> String {
-        withdraw(pod, requester, None).unwrap_err().to_string()
+        withdraw(pod, requester, &[]).unwrap_err().to_string()
     }
 
     /// Withdraws requests from a pod of a workload with this policy. Returns the new annotation, the message and the
@@ -325,8 +362,8 @@ mod tests {
     ) -> (Value, String, Vec<String>) {
         let mut game = snapshot.game.clone();
         game.spec.disruption = serde_json::from_value(json!({ "policy": policy })).unwrap();
-        let of_node = NodeRequest::of(&game, "u-x7k2p");
-        let (patch, withdrawal) = withdraw(pod, requester, of_node).unwrap();
+        let unrecorded = UnrecordedRequest::of(&game, "u-x7k2p");
+        let (patch, withdrawal) = withdraw(pod, requester, &unrecorded).unwrap();
         let Answer { message, next } = withdrawal.answer(pod, &game, now(), " -n games");
         let next = next.iter().map(ToString::to_string).collect();
         let annotation = patch["metadata"]["annotations"][REMOVAL_REQUESTED].clone();
@@ -434,13 +471,13 @@ mod tests {
         let drained = requested(&[("system:admin", RemovalType::Eviction, 60)]);
         for (type_, remedy) in [("Cordon", cordon), ("Taint", taint)] {
             let snapshot = requested_by_node(type_);
-            let of_node = NodeRequest::of(&snapshot.game, "u-x7k2p");
+            let of_node = UnrecordedRequest::of(&snapshot.game, "u-x7k2p");
             let author = format!("node/node-1 ({type_})");
             let alone = format!(
                 "nothing to withdraw: the removal of pod arena-x7k2p is requested by {author}. {remedy}"
             );
-            assert_eq!(withdraw(&bare, None, of_node).unwrap_err().to_string(), alone);
-            let named = withdraw(&drained, Some("node/node-1"), of_node);
+            assert_eq!(withdraw(&bare, None, &of_node).unwrap_err().to_string(), alone);
+            let named = withdraw(&drained, Some("node/node-1"), &of_node);
             assert_eq!(named.unwrap_err().to_string(), alone);
             let still = format!(
                 "Its removal is still requested by {author}, so the pod will be deleted and replaced once its \
@@ -468,6 +505,73 @@ mod tests {
         // With this policy, the request of the node has no effect, and the status will soon no longer list it.
         let (_, message, _) = kept_from(&snapshot, &drained, None, "Unguarded");
         assert!(!message.contains("node/node-1"), "{message}");
+    }
+
+    #[test]
+    fn eviction_requests_of_others_cannot_be_withdrawn() {
+        let guarded = |requesters: &[&str], type_: Option<&str>| {
+            let mut snapshot = type_.map_or_else(samples::complete, requested_by_node);
+            for requester in requesters {
+                snapshot = with_eviction_request(snapshot, "u-x7k2p", requester);
+            }
+            snapshot.game.spec.disruption = serde_json::from_value(json!({ "policy": "Ask" })).unwrap();
+            snapshot
+        };
+        let remedy = |requesters: &str| {
+            format!(
+                "EvictionRequests cannot be withdrawn with this command; to withdraw them, set spec.intent to \
+                 Withdrawn in those of {requesters} for this pod"
+            )
+        };
+        let refused = |snapshot: &Snapshot, pod: &Pod, requester: Option<&str>| {
+            let unrecorded = UnrecordedRequest::of(&snapshot.game, "u-x7k2p");
+            withdraw(pod, requester, &unrecorded).unwrap_err().to_string()
+        };
+        let bare = samples::pod(POD, "arena-7d4b9c", json!({}));
+        let drained = requested(&[("system:admin", RemovalType::Eviction, 60)]);
+        let one = guarded(&["acme.io/drain"], None);
+        let alone = format!(
+            "nothing to withdraw: the removal of pod arena-x7k2p is requested by acme.io/drain (EvictionRequest). {}",
+            remedy("acme.io/drain")
+        );
+        assert_eq!(refused(&one, &bare, None), alone);
+        assert_eq!(refused(&one, &drained, Some("acme.io/drain")), alone);
+        assert_eq!(
+            refused(&one, &drained, Some("ci")),
+            "nothing to withdraw: ci has not requested the removal of pod arena-x7k2p; requested by system:admin \
+             (Eviction), acme.io/drain (EvictionRequest)"
+        );
+
+        let all = guarded(&["acme.io/drain", "acme.io/scaler"], Some("Taint"));
+        let authors =
+            "node/node-1 (Taint), acme.io/drain (EvictionRequest), acme.io/scaler (EvictionRequest)";
+        let remedies = format!(
+            "The request of a node cannot be withdrawn; to end it, remove the taint from the node. {}",
+            remedy("acme.io/drain, acme.io/scaler")
+        );
+        assert_eq!(
+            refused(&all, &bare, Some("acme.io/scaler")),
+            format!(
+                "nothing to withdraw: the removal of pod arena-x7k2p is requested by {authors}. {remedies}"
+            )
+        );
+        let still = format!(
+            "Its removal is still requested by {authors}, so the pod will be deleted and replaced once its PreDelete \
+             hook succeeds. {remedies}."
+        );
+        let list =
+            "kubectl get evictionrequests.lifecycle.k8s.io -n games  # find the EvictionRequests to withdraw";
+        let (annotation, message, next) = kept_from(&all, &drained, None, "Ask");
+        assert_eq!(annotation, Value::Null);
+        let withdrew = "arena-x7k2p: withdrew the removal request of system:admin (Eviction).";
+        assert_eq!(message, format!("{withdrew} {still}"));
+        assert_eq!(next, [WHY, list]);
+        let (_, message, next) = kept_from(&all, &annotated("drain"), None, "Ask");
+        assert!(message.ends_with(&format!("column 1. {still}")), "{message}");
+        assert_eq!(next, [WHY, list]);
+        let (_, message, next) = kept_from(&all, &drained, None, "Unguarded");
+        assert!(!message.contains("acme.io"), "{message}");
+        assert_eq!(next, [WHY]);
     }
 
     #[test]

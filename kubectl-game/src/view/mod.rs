@@ -93,6 +93,7 @@ pub(crate) struct PodCounts {
     /// Pods that wait for a hook.
     pub(crate) waiting: i32,
     /// Candidates, whose hook runs only to find out whether they are idle; `None` while idle pods are not searched for.
+    /// A candidate of both searches counts twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) candidates: Option<i32>,
 }

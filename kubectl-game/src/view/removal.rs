@@ -10,7 +10,7 @@ use redact::printable;
 use serde::Serialize;
 use shared_api::GameDeployment;
 use shared_api::names::pod::REMOVAL_REQUESTED;
-use shared_api::removal_request::{NodeRequestType, RemovalRequest, RemovalRequests};
+use shared_api::removal_request::{RemovalRequest, RemovalRequests, UnrecordedType};
 use shared_api::time::Time;
 
 use super::age;
@@ -23,8 +23,8 @@ pub(crate) const UNGUARDED: &str = "spec.disruption.policy is Unguarded";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct RemovalView {
-    /// Requests that have not expired, in the order in which they were recorded; none if they cannot be parsed. The
-    /// last one may be that of the pod's node.
+    /// Requests that have not expired: those that are recorded on the pod, in this order, unless they cannot be parsed;
+    /// then the others.
     pub(crate) requests: Vec<RequestView>,
     /// Reason why the recorded requests are ignored.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,24 +45,24 @@ pub(crate) struct RequestView {
     /// Time of the last repetition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) renew_time: Option<Timestamp>,
-    /// Time at which the request expires; `None` for requests of nodes.
+    /// Time at which the request expires; `None` if it is not recorded on the pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) expiration_time: Option<Timestamp>,
     /// Whether a repetition extends the request.
     #[serde(skip)]
     is_extended: bool,
-    /// Kind of request, if it is one of the pod's node.
+    /// Kind of request, if it is not recorded on the pod.
     #[serde(skip)]
-    pub(crate) of_node: Option<NodeRequestType>,
+    pub(crate) unrecorded: Option<UnrecordedType>,
 }
 
-/// Removal request of a pod's node, as the status of the workload lists it.
+/// Removal request that is not recorded on the pod, as the status of the workload lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NodeRequest<'g> {
-    /// Requester: the node.
+pub(crate) struct UnrecordedRequest<'g> {
+    /// Requester: the node, or the requester of an Eviction.
     pub(crate) requester: &'g str,
     /// Kind of request.
-    pub(crate) type_: NodeRequestType,
+    pub(crate) type_: UnrecordedType,
     request_time: Timestamp,
 }
 
@@ -72,8 +72,12 @@ impl RemovalView {
     pub(crate) fn of(snapshot: &Snapshot, pod: &Pod) -> Option<Self> {
         let is_moot = !pod.is_active() || deletion::is_requested(&snapshot.game);
         let text = pod.annotation(REMOVAL_REQUESTED).filter(|_| !is_moot);
-        let of_node = NodeRequest::of(&snapshot.game, &pod.uid).filter(|_| !is_moot);
-        if text.is_none() && of_node.is_none() {
+        let unrecorded = if is_moot {
+            Vec::new()
+        } else {
+            UnrecordedRequest::of(&snapshot.game, &pod.uid)
+        };
+        if text.is_none() && unrecorded.is_empty() {
             return None;
         }
         let (workload, _) = Workload::examine(&snapshot.game);
@@ -97,7 +101,8 @@ impl RemovalView {
         let recorded = recorded
             .iter()
             .map(|request| RequestView::of(request, request_expiration));
-        let requests: Vec<RequestView> = recorded.chain(of_node.map(RequestView::from_node)).collect();
+        let unrecorded = unrecorded.into_iter().map(RequestView::from_unrecorded);
+        let requests: Vec<RequestView> = recorded.chain(unrecorded).collect();
         (is_invalid || !requests.is_empty()).then_some(Self {
             requests,
             ignored_because,
@@ -107,54 +112,47 @@ impl RemovalView {
     /// Returns whether the pod is deleted because of the requests.
     pub(crate) fn is_effective(&self) -> bool {
         let has_recorded = self.recorded().next().is_some();
-        self.of_node().is_some() || self.ignored_because.is_none() && has_recorded
+        self.unrecorded().next().is_some() || self.ignored_because.is_none() && has_recorded
     }
 
-    /// Returns the requests that can be withdrawn.
+    /// Returns the requests that are recorded on the pod, and can be withdrawn from it.
     pub(crate) fn recorded(&self) -> impl Iterator<Item = &RequestView> {
-        self.requests.iter().filter(|request| request.of_node.is_none())
+        self.requests
+            .iter()
+            .filter(|request| request.unrecorded.is_none())
     }
 
-    /// Returns the kind of request of the pod's node, if there is one.
-    pub(crate) fn of_node(&self) -> Option<NodeRequestType> {
-        self.requests.iter().find_map(|request| request.of_node)
+    /// Returns the requests that are not recorded on the pod, each with its kind.
+    pub(crate) fn unrecorded(&self) -> impl Iterator<Item = (&RequestView, UnrecordedType)> {
+        self.requests
+            .iter()
+            .filter_map(|request| Some((request, request.unrecorded?)))
     }
 }
 
-impl<'g> NodeRequest<'g> {
-    /// Returns the request of the node of a pod with this UID. With the policy `Unguarded`, such a request has no
-    /// effect, and the status will soon no longer list it.
-    pub(crate) fn of(game: &'g GameDeployment, pod_uid: &str) -> Option<Self> {
-        let mut listed = game.status.iter().flat_map(|status| &status.removal_requests);
-        let request = listed.find_map(|entry| {
-            let type_ = NodeRequestType::named(&entry.type_)?;
+impl<'g> UnrecordedRequest<'g> {
+    /// Returns the requests for a pod with this UID. With the policy `Unguarded`, such requests have no effect, and the
+    /// status will soon no longer list them.
+    pub(crate) fn of(game: &'g GameDeployment, pod_uid: &str) -> Vec<Self> {
+        let listed = game.status.iter().flat_map(|status| &status.removal_requests);
+        let requests = listed.filter_map(|entry| {
+            let type_ = UnrecordedType::named(&entry.type_)?;
             (entry.pod_uid == pod_uid).then(|| Self {
                 requester: &entry.requester,
                 type_,
                 request_time: entry.request_time.timestamp(),
             })
-        })?;
+        });
         let (workload, _) = Workload::examine(game);
         match workload.disruption.policy {
-            DisruptionPolicy::Unguarded => None,
-            DisruptionPolicy::Ask => Some(request),
+            DisruptionPolicy::Unguarded => Vec::new(),
+            DisruptionPolicy::Ask => requests.collect(),
         }
     }
 
-    /// Formats the node with the kind of request.
+    /// Formats the requester with the kind of request.
     pub(crate) fn author(&self) -> String {
         author(self.requester, self.type_.as_str())
-    }
-
-    /// Returns how to end the request.
-    pub(crate) fn remedy(&self) -> &'static str {
-        match self.type_ {
-            NodeRequestType::Cordon => {
-                "uncordon the node and remove the taint of the autoscaler, if it has one, or set \
-                 spec.disruption.onCordon to Ignore"
-            }
-            NodeRequestType::Taint => "remove the taint from the node",
-        }
     }
 }
 
@@ -167,11 +165,11 @@ impl RequestView {
             renew_time: request.renew_time.map(Time::timestamp),
             expiration_time: Some(request.expires(valid_for)),
             is_extended: request.expiration_time.is_none(),
-            of_node: None,
+            unrecorded: None,
         }
     }
 
-    fn from_node(request: NodeRequest<'_>) -> Self {
+    fn from_unrecorded(request: UnrecordedRequest<'_>) -> Self {
         Self {
             requester: request.requester.to_owned(),
             type_: request.type_.as_str(),
@@ -179,7 +177,7 @@ impl RequestView {
             renew_time: None,
             expiration_time: None,
             is_extended: false,
-            of_node: Some(request.type_),
+            unrecorded: Some(request.type_),
         }
     }
 
@@ -199,12 +197,15 @@ impl RequestView {
 
     /// Describes when the request ends.
     pub(crate) fn end(&self, now: Timestamp) -> String {
-        match (self.of_node, self.expiration_time) {
-            (Some(NodeRequestType::Cordon), _) => {
+        match (self.unrecorded, self.expiration_time) {
+            (Some(UnrecordedType::Cordon), _) => {
                 "valid while the node is cordoned or an autoscaler is removing it".to_owned()
             }
-            (Some(NodeRequestType::Taint), _) => {
+            (Some(UnrecordedType::Taint), _) => {
                 "valid while the node has a NoExecute taint that the pod does not tolerate".to_owned()
+            }
+            (Some(UnrecordedType::EvictionRequest), _) => {
+                "valid until the EvictionRequest is withdrawn".to_owned()
             }
             (None, expires) => {
                 let left = age::between(now, expires.unwrap_or(now));
@@ -218,6 +219,14 @@ impl RequestView {
 /// Formats a requester with the kind of request: `system:admin (Eviction)`.
 pub(crate) fn author(requester: &str, type_: impl fmt::Display) -> String {
     format!("{} ({type_})", printable(requester))
+}
+
+/// Returns whether requests of this kind are `EvictionRequest`s, which are withdrawn in the objects of this kind.
+pub(crate) fn is_eviction_request(type_: UnrecordedType) -> bool {
+    match type_ {
+        UnrecordedType::EvictionRequest => true,
+        UnrecordedType::Taint | UnrecordedType::Cordon => false,
+    }
 }
 
 /// Returns the predicate of a pod whose removal is requested.
@@ -236,7 +245,9 @@ mod tests {
     use shared_api::removal_request::RemovalType;
 
     use super::*;
-    use crate::view::samples::{self, now, removal_requests, with_node_request, with_removal};
+    use crate::view::samples::{
+        self, now, removal_requests, with_eviction_request, with_node_request, with_removal,
+    };
 
     const POD: &str = "arena-b4n8c";
 
@@ -361,10 +372,54 @@ mod tests {
         let both = read("Ask", Some(&made), "u-b4n8c").unwrap();
         let authors: Vec<String> = both.requests.iter().map(RequestView::author).collect();
         assert_eq!(authors, ["drain (Eviction)", "node/node-1 (Cordon)"]);
+        let unrecorded: Vec<UnrecordedType> = both.unrecorded().map(|(_, type_)| type_).collect();
         assert_eq!(
-            (both.recorded().count(), both.of_node()),
-            (1, Some(NodeRequestType::Cordon))
+            (both.recorded().count(), unrecorded),
+            (1, vec![UnrecordedType::Cordon])
         );
+    }
+
+    #[test]
+    fn each_requester_of_an_eviction_has_a_request() {
+        let made = removal_requests(&[("drain", RemovalType::Eviction, 60)]);
+        let requested = |policy: &str, text: &str| {
+            let snapshot = with_removal(samples::complete(), policy, POD, text.to_owned());
+            let snapshot = with_node_request(snapshot, "u-b4n8c", "Taint");
+            let snapshot = with_eviction_request(snapshot, "u-b4n8c", "acme.io/drain");
+            let snapshot = with_eviction_request(snapshot, "u-b4n8c", "acme.io/scaler\u{1b}");
+            with_eviction_request(snapshot, "u-q9w5d", "acme.io/other")
+        };
+        let view_of = |snapshot: &Snapshot| {
+            let pod = snapshot.pods.iter().find(|pod| pod.name_any() == POD);
+            RemovalView::of(snapshot, &Pod::read(pod.unwrap()))
+        };
+        let view = view_of(&requested("Ask", &made)).unwrap();
+        let authors: Vec<String> = view.requests.iter().map(RequestView::author).collect();
+        assert_eq!(
+            authors,
+            [
+                "drain (Eviction)",
+                "node/node-1 (Taint)",
+                "acme.io/drain (EvictionRequest)",
+                "acme.io/scaler  (EvictionRequest)"
+            ]
+        );
+        assert_eq!((view.recorded().count(), view.unrecorded().count()), (1, 3));
+        let request = &view.requests[2];
+        assert_eq!(request.end(now()), "valid until the EvictionRequest is withdrawn");
+        assert_eq!(
+            serde_json::to_value(request).unwrap(),
+            json!({
+                "requester": "acme.io/drain", "type": "EvictionRequest", "requestTime": "2026-01-02T09:57:00Z"
+            })
+        );
+        // An annotation that cannot be parsed ends none of them.
+        let beside = view_of(&requested("Ask", "drain")).unwrap();
+        assert!(beside.is_effective() && beside.requests.len() == 3, "{beside:?}");
+        let unguarded = view_of(&requested("Unguarded", &made)).unwrap();
+        assert_eq!(unguarded.requests.len(), 1, "{unguarded:?}");
+        let deleted = samples::being_deleted(requested("Ask", &made), true);
+        assert_eq!(view_of(&deleted), None);
     }
 
     #[test]

@@ -550,10 +550,19 @@ pub(crate) fn with_removal(mut snapshot: Snapshot, policy: &str, pod: &str, text
 }
 
 /// Adds a removal request of this type, by the node of the pod with this UID, to the status of a snapshot's workload.
-pub(crate) fn with_node_request(mut snapshot: Snapshot, pod_uid: &str, type_: &str) -> Snapshot {
+pub(crate) fn with_node_request(snapshot: Snapshot, pod_uid: &str, type_: &str) -> Snapshot {
+    with_unrecorded(snapshot, pod_uid, "node/node-1", type_)
+}
+
+/// Adds the `EvictionRequest` of a requester, for the pod with this UID, to the status of a snapshot's workload.
+pub(crate) fn with_eviction_request(snapshot: Snapshot, pod_uid: &str, requester: &str) -> Snapshot {
+    with_unrecorded(snapshot, pod_uid, requester, "EvictionRequest")
+}
+
+fn with_unrecorded(mut snapshot: Snapshot, pod_uid: &str, requester: &str, type_: &str) -> Snapshot {
     let status = snapshot.game.status.get_or_insert_default();
     status.removal_requests.push(read(json!({
-        "podName": "arena", "podUID": pod_uid, "requester": "node/node-1", "type": type_,
+        "podName": "arena", "podUID": pod_uid, "requester": requester, "type": type_,
         "requestTime": "2026-01-02T09:57:00Z"
     })));
     snapshot

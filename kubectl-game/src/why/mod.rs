@@ -43,7 +43,7 @@ mod tests;
 #[cfg(test)]
 mod trouble_tests;
 
-pub(crate) use next::{Next, flag_of};
+pub(crate) use next::{Next, flag_of, list_eviction_requests};
 pub(crate) use partition::is_old;
 pub(crate) use remedy::{is_paused, pauses_for_a_time};
 

@@ -5,6 +5,7 @@ use std::fmt;
 use gamedeployment_core::hook_kind::HookKind;
 use kube::ResourceExt;
 use serde::{Serialize, Serializer};
+use shared_api::names::eviction;
 
 use crate::cluster::Snapshot;
 
@@ -155,6 +156,14 @@ pub(super) fn look(snapshot: &Snapshot, pod: &str, is_only: bool) -> Next {
 pub(super) fn keep(snapshot: &Snapshot, pod: &str, purpose: &str) -> Next {
     let flags = &snapshot.flags;
     Next::new(format!("kubectl game keep pod/{pod}{flags}"), purpose)
+}
+
+/// Builds the command that lists `EvictionRequest`s, in order to withdraw some. `flags`: flags to repeat.
+pub(crate) fn list_eviction_requests(flags: &str) -> Next {
+    Next::new(
+        format!("kubectl get evictionrequests.{}{flags}", eviction::GROUP),
+        "find the EvictionRequests to withdraw",
+    )
 }
 
 #[cfg(test)]

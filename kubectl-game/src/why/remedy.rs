@@ -69,6 +69,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::RemovalsGuarded
         | WorkloadReason::RemovalRequestExpired
         | WorkloadReason::PodLostUngated
+        | WorkloadReason::EvictionReportFailed
         | WorkloadReason::PromotedDespiteFailure => Remedy::default(),
         WorkloadReason::RemovalsNotGuarded => not_guarded(snapshot),
         WorkloadReason::GuardNotChecked => guard_not_checked(snapshot),
@@ -199,6 +200,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::GuardNotChecked
         | WorkloadReason::RemovalRequestExpired
         | WorkloadReason::PodLostUngated
+        | WorkloadReason::EvictionReportFailed
         | WorkloadReason::PromotedDespiteFailure => false,
     }
 }

@@ -2,12 +2,13 @@
 
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
-use shared_api::removal_request::NodeRequestType;
+use redact::printable;
+use shared_api::removal_request::UnrecordedType;
 
 use super::Explanation;
-use super::next::{Next, keep, look, quoted};
+use super::next::{Next, keep, list_eviction_requests, look, quoted};
 use crate::cluster::Snapshot;
-use crate::view::removal::{RemovalView, prospect};
+use crate::view::removal::{RemovalView, is_eviction_request, prospect};
 use crate::view::waits::some;
 
 /// Purpose of the command for an annotation that cannot be parsed.
@@ -23,7 +24,7 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
     };
     for request in &removal.requests {
         let because = removal.ignored_because.as_ref();
-        let effect = match because.filter(|_| request.of_node.is_none()) {
+        let effect = match because.filter(|_| request.unrecorded.is_none()) {
             Some(because) => format!("ignored, because {because}"),
             None => request.end(snapshot.now),
         };
@@ -35,7 +36,8 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
     }
     let recorded = removal.recorded().count();
     if let Some(because) = removal.ignored_because.as_ref().filter(|_| recorded == 0) {
-        let which = removal.of_node().map_or("", |_| "recorded ");
+        let has_others = removal.unrecorded().next().is_some();
+        let which = if has_others { "recorded " } else { "" };
         answer.say(&format!(
             "Its {which}removal requests are ignored, because {because}."
         ));
@@ -45,9 +47,10 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
         return;
     }
     let (workload, _) = Workload::examine(&snapshot.game);
-    let end = end(recorded, removal.of_node());
-    answer.say(&format!("The pod {}. It is kept if {end}.", prospect(&workload)));
-    if let Some(next) = removal.of_node().and_then(|type_| release(snapshot, pod, type_)) {
+    let (prospect, end, remedy) = (prospect(&workload), end(&removal), remedy(&removal));
+    answer.say(&format!("The pod {prospect}. It is kept if {end}.{remedy}"));
+    let releases = removal.unrecorded();
+    for next in releases.filter_map(|(_, type_)| release(snapshot, pod, type_)) {
         answer.add_before_skips(next);
     }
     if recorded > 0 {
@@ -55,30 +58,64 @@ pub(super) fn explain_pod(snapshot: &Snapshot, pod: &Pod, answer: &mut Explanati
     }
 }
 
-/// Describes when a pod is kept that has this many recorded requests, and possibly one of its node.
-fn end(recorded: usize, of_node: Option<NodeRequestType>) -> String {
-    let node = of_node.map(|type_| match type_ {
-        NodeRequestType::Cordon => {
-            "the node is uncordoned and has no taint of an autoscaler, or spec.disruption.onCordon is set to Ignore"
+/// Describes when a pod with these requests is kept.
+fn end(removal: &RemovalView) -> String {
+    let (mut node, mut requesters) = (None, Vec::new());
+    for (request, type_) in removal.unrecorded() {
+        match type_ {
+            UnrecordedType::Cordon => {
+                node = Some(
+                    "the node is uncordoned and has no taint of an autoscaler, or spec.disruption.onCordon is set to \
+                     Ignore",
+                );
+            }
+            UnrecordedType::Taint => node = Some("the taint is removed from the node"),
+            UnrecordedType::EvictionRequest => requesters.push(printable(&request.requester)),
         }
-        NodeRequestType::Taint => "the taint is removed from the node",
+    }
+    let evictions = (!requesters.is_empty()).then(|| {
+        let are_withdrawn = if node.is_some() {
+            "must also be withdrawn"
+        } else {
+            "are withdrawn"
+        };
+        format!("the EvictionRequests of {} {are_withdrawn}", some(&requesters))
     });
-    match (node, recorded) {
-        (None, 1) => "the request expires or is withdrawn".to_owned(),
-        (None, _) => "all requests expire or are withdrawn".to_owned(),
-        (Some(node), 0) => node.to_owned(),
-        (Some(node), 1) => format!("{node}; the other request must also expire or be withdrawn"),
-        (Some(node), _) => format!("{node}; all other requests must also expire or be withdrawn"),
+    let is_alone = node.is_none() && evictions.is_none();
+    let recorded = match (removal.recorded().count(), is_alone) {
+        (0, _) => None,
+        (1, true) => Some("the request expires or is withdrawn"),
+        (_, true) => Some("all requests expire or are withdrawn"),
+        (1, false) => Some("the other request must also expire or be withdrawn"),
+        (_, false) => Some("all other requests must also expire or be withdrawn"),
+    };
+    let conditions = [node.map(str::to_owned), evictions, recorded.map(str::to_owned)];
+    let conditions: Vec<String> = conditions.into_iter().flatten().collect();
+    conditions.join("; ")
+}
+
+/// Describes how to withdraw `EvictionRequest`s, with a leading space; empty without any.
+fn remedy(removal: &RemovalView) -> &'static str {
+    if has_eviction_requests(removal) {
+        " To withdraw an EvictionRequest, set its spec.intent to Withdrawn."
+    } else {
+        ""
     }
 }
 
-/// Builds the command that ends the request of a pod's node, or shows its cause.
-fn release(snapshot: &Snapshot, pod: &Pod, type_: NodeRequestType) -> Option<Next> {
-    let (node, flags) = (quoted(pod.node.as_deref()?), &snapshot.flags);
+fn has_eviction_requests(removal: &RemovalView) -> bool {
+    removal.unrecorded().any(|(_, type_)| is_eviction_request(type_))
+}
+
+/// Builds the command that ends a request that is not recorded on the pod, or shows its cause.
+fn release(snapshot: &Snapshot, pod: &Pod, type_: UnrecordedType) -> Option<Next> {
+    let flags = &snapshot.flags;
     let (command, purpose) = match type_ {
-        NodeRequestType::Cordon => ("uncordon", "if the node must not be drained"),
-        NodeRequestType::Taint => ("describe node", "show its taints"),
+        UnrecordedType::Cordon => ("uncordon", "if the node must not be drained"),
+        UnrecordedType::Taint => ("describe node", "show its taints"),
+        UnrecordedType::EvictionRequest => return Some(list_eviction_requests(flags)),
     };
+    let node = quoted(pod.node.as_deref()?);
     Some(Next::new(format!("kubectl {command} {node}{flags}"), purpose))
 }
 
@@ -115,6 +152,9 @@ fn explain_effective(snapshot: &Snapshot, pods: &[Requested], answer: &mut Expla
     if let Some(first) = names.first() {
         let is_only = names.len() == 1;
         answer.add_before_skips(look(snapshot, first, is_only));
+        if pods.iter().any(|(_, removal)| has_eviction_requests(removal)) {
+            answer.add_before_skips(list_eviction_requests(&snapshot.flags));
+        }
         let recorded = pods.iter().flat_map(|(_, removal)| removal.recorded()).count();
         if is_only && recorded > 0 {
             answer.add_before_skips(keep(snapshot, first, withdraw(recorded == 1)));
@@ -171,7 +211,9 @@ mod tests {
     use shared_api::removal_request::RemovalType;
 
     use super::*;
-    use crate::view::samples::{self, removal_requests, with_node_request, with_removal};
+    use crate::view::samples::{
+        self, removal_requests, with_eviction_request, with_node_request, with_removal,
+    };
 
     const WAITING: &str = "arena-x7k2p";
     const OTHER: &str = "arena-b4n8c";
@@ -266,18 +308,20 @@ mod tests {
         assert_eq!(explanation.next, []);
     }
 
+    /// Returns the snapshot of a guarded workload, one of whose pods has this annotation of removal requests, if any.
+    fn guarded(text: Option<String>) -> Snapshot {
+        let is_bare = text.is_none();
+        let mut snapshot = with_removal(samples::complete(), "Ask", OTHER, text.unwrap_or_default());
+        let mut pods = snapshot.pods.iter_mut();
+        let pod = pods.find(|pod| pod.name_any() == OTHER).unwrap();
+        if is_bare {
+            pod.metadata.annotations = None;
+        }
+        snapshot
+    }
+
     #[test]
     fn the_request_of_a_node_ends_with_its_cause() {
-        let guarded = |text: Option<String>| {
-            let is_bare = text.is_none();
-            let mut snapshot = with_removal(samples::complete(), "Ask", OTHER, text.unwrap_or_default());
-            let mut pods = snapshot.pods.iter_mut();
-            let pod = pods.find(|pod| pod.name_any() == OTHER).unwrap();
-            if is_bare {
-                pod.metadata.annotations = None;
-            }
-            snapshot
-        };
         let cordoned = with_node_request(guarded(None), "u-b4n8c", "Cordon");
         let (paragraphs, next) = of_pod(&cordoned, OTHER);
         assert_eq!(
@@ -317,6 +361,89 @@ mod tests {
             next[next.len() - 2..],
             [
                 "kubectl describe node node-1  # show its taints",
+                "kubectl game keep pod/arena-b4n8c  # withdraw the removal request"
+            ]
+        );
+    }
+
+    #[test]
+    fn an_eviction_request_ends_once_its_requester_withdraws_it() {
+        let snapshot = with_eviction_request(guarded(None), "u-b4n8c", "acme.io/drain");
+        let (paragraphs, next) = of_pod(&snapshot, OTHER);
+        assert_eq!(
+            paragraphs,
+            [
+                "Removal requested by acme.io/drain (EvictionRequest) 3m ago; valid until the EvictionRequest is \
+                 withdrawn.",
+                "The pod will be deleted and replaced once its PreDelete hook succeeds. It is kept if the \
+                 EvictionRequests of acme.io/drain are withdrawn. To withdraw an EvictionRequest, set its spec.intent \
+                 to Withdrawn."
+            ]
+        );
+        let list = "kubectl get evictionrequests.lifecycle.k8s.io";
+        let with_purpose = format!("{list}  # find the EvictionRequests to withdraw");
+        assert_eq!(next.last().unwrap(), &with_purpose);
+        let game = crate::why::game(&snapshot);
+        let words =
+            "Removal requested of pod arena-b4n8c by acme.io/drain (EvictionRequest) 3m ago. The pod will be";
+        assert!(game.text().contains(words), "{game:?}");
+        let commands = ["kubectl game why pod/arena-b4n8c", list];
+        assert_eq!(game.commands(), commands);
+        let shown = crate::why::commands(&snapshot);
+        assert!(shown.iter().any(|next| next.command == list), "{shown:?}");
+
+        let ignored = with_eviction_request(guarded(Some("drain".to_owned())), "u-b4n8c", "acme.io/drain");
+        let (paragraphs, _) = of_pod(&ignored, OTHER);
+        assert!(
+            paragraphs[1].starts_with("Its recorded removal requests are ignored, because annotation"),
+            "{paragraphs:?}"
+        );
+        assert!(
+            paragraphs[2].ends_with("set its spec.intent to Withdrawn."),
+            "{paragraphs:?}"
+        );
+    }
+
+    #[test]
+    fn a_pod_is_kept_once_all_kinds_of_requests_have_ended() {
+        let evicted = |snapshot: Snapshot| {
+            let snapshot = with_eviction_request(snapshot, "u-b4n8c", "acme.io/drain");
+            with_eviction_request(snapshot, "u-b4n8c", "acme.io/scaler")
+        };
+        let remedy = "To withdraw an EvictionRequest, set its spec.intent to Withdrawn.";
+        let snapshot = evicted(guarded(Some(drained())));
+        let (paragraphs, _) = of_pod(&snapshot, OTHER);
+        let end = "It is kept if the EvictionRequests of acme.io/drain, acme.io/scaler are withdrawn; the other \
+                   request must also expire or be withdrawn.";
+        let last = paragraphs.last().unwrap();
+        assert!(last.ends_with(&format!("{end} {remedy}")), "{last}");
+
+        let snapshot = evicted(with_node_request(guarded(Some(drained())), "u-b4n8c", "Taint"));
+        let (paragraphs, next) = of_pod(&snapshot, OTHER);
+        let requested: Vec<&str> = paragraphs
+            .iter()
+            .filter_map(|text| text.strip_prefix("Removal requested by "))
+            .filter_map(|text| text.split_once(" 3m ago"))
+            .map(|(author, _)| author)
+            .collect();
+        assert_eq!(
+            requested,
+            [
+                "system:admin (Eviction)",
+                "node/node-1 (Taint)",
+                "acme.io/drain (EvictionRequest)",
+                "acme.io/scaler (EvictionRequest)"
+            ]
+        );
+        let end = "It is kept if the taint is removed from the node; the EvictionRequests of acme.io/drain, \
+                   acme.io/scaler must also be withdrawn; the other request must also expire or be withdrawn.";
+        let last = paragraphs.last().unwrap();
+        assert!(last.ends_with(&format!("{end} {remedy}")), "{last}");
+        assert_eq!(
+            next[next.len() - 3..],
+            [
+                "kubectl describe node node-1  # show its taints",
+                "kubectl get evictionrequests.lifecycle.k8s.io  # find the EvictionRequests to withdraw",
                 "kubectl game keep pod/arena-b4n8c  # withdraw the removal request"
             ]
         );

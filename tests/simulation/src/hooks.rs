@@ -17,6 +17,7 @@ use crate::objects::RunObject;
 use crate::process::clock;
 use crate::server::table::{Watch, WatchEvent};
 use crate::server::{Refusal, Server};
+use crate::world::EPOCH;
 
 /// Recipient of a response: a session of a run.
 pub type Of = (String, SessionId);
@@ -98,7 +99,8 @@ impl Hooks {
             match change {
                 Change::Open((_, name), id, run) => {
                     self.stirred.insert(name.clone());
-                    self.open.insert(name, (id, Session::new(run, now_of(now))));
+                    self.open
+                        .insert(name, (id, Session::new(run, now_of(EPOCH, now))));
                 }
                 Change::Update((_, name), run) => self.handle(&name, None, SessionInput::Watch(run), now),
                 Change::Close((_, name)) => drop(self.open.remove(&name)),
@@ -113,7 +115,7 @@ impl Hooks {
         if let Some((known, session)) = self.open.get_mut(name)
             && id.is_none_or(|id| id == *known)
         {
-            session.handle(input, now_of(now));
+            session.handle(input, now_of(EPOCH, now));
             self.stirred.insert(name.to_owned());
         }
     }
@@ -136,13 +138,13 @@ impl Hooks {
             return wishes;
         };
         while let Some((id, session)) = self.open.get_mut(&name)
-            && let Some(output) = session.poll(now_of(now))
+            && let Some(output) = session.poll(now_of(EPOCH, now))
         {
             let of = (name.clone(), *id);
             match output {
                 SessionOutput::Resolve(run) => {
                     let resolved = Arc::new(resolve_run(&run.spec));
-                    session.handle(SessionInput::Resolved(resolved), now_of(now));
+                    session.handle(SessionInput::Resolved(resolved), now_of(EPOCH, now));
                 }
                 SessionOutput::Record(run, status) => wishes.push(SessionRequest::Record(of, run, status)),
                 SessionOutput::Read(run) => wishes.push(SessionRequest::Read(of, run)),

@@ -10,6 +10,7 @@
 //! | [`kubelet`] | containers; [`nodes`]: silent kubelets; [`endpoint`]: responses to [`questions`] |
 //! | [`taints`] | where pods are scheduled, and how long they may stay |
 //! | [`people`] | users' actions; [`forger`]: HookRuns that measure something else; [`removals`]: removal requests |
+//! | [`evictions`] | the controller of Evictions, and its default responder |
 //! | [`referee`] | invariants of every step |
 //! | [`settle`] | end of all faults: everything converges and stays |
 //! | [`story`] | seeds, their totals, and the shrunk story of a failing one |
@@ -28,6 +29,7 @@
 
 pub mod ending;
 pub mod endpoint;
+pub mod evictions;
 pub mod fault_profile;
 pub mod forger;
 pub mod games;

@@ -50,6 +50,14 @@ impl InFlightRequest {
         }
     }
 
+    /// Whether it only reports the progress of an eviction. While nothing else happens, reports are repeated.
+    fn is_report(&self) -> bool {
+        match self {
+            Self::Games(request, _) => matches!(request.call, ApiCall::ReportEviction(..)),
+            Self::Record(..) | Self::ReadRun(..) | Self::DeleteRun(..) => false,
+        }
+    }
+
     /// Returns the time after which an unsent call is dropped.
     fn until(&self) -> Option<Duration> {
         match self {
@@ -144,10 +152,16 @@ impl World {
             }
             Some(error) => {
                 let flight = self.flights.swap_remove(at);
-                let answer = flight.what.failed(error);
-                self.processes[flight.process].inbox.push_back(answer);
+                self.answer_failed(&flight, error);
             }
         }
+    }
+
+    /// Passes on to the sender of a request that it has failed on the network.
+    fn answer_failed(&mut self, flight: &Flight, error: Failed) {
+        let process = &mut self.processes[flight.process];
+        process.inbox.push_back(flight.what.failed(error));
+        process.undisturbed = self.now;
     }
 
     /// Abandons requests past their deadline, and those of ended processes. Queued requests end with their
@@ -161,6 +175,7 @@ impl World {
             } else if !flight.given_up && flight.deadline.is_some_and(|deadline| now > deadline) {
                 flight.given_up = true;
                 process.inbox.push_back(flight.what.failed(Failed::Unknown));
+                process.undisturbed = now;
             }
         }
         let limbo = self.profile.limbo;
@@ -198,20 +213,20 @@ impl World {
                 } else {
                     Failed::Unknown
                 };
-                let answer = flight.what.failed(error);
-                self.processes[flight.process].inbox.push_back(answer);
+                self.answer_failed(&flight, error);
             }
             return true;
         }
-        self.totals.writes += u64::from(writes);
+        self.totals.writes += u64::from(writes && !flight.what.is_report());
         self.totals.late += u64::from(flight.given_up);
-        let mut answer = self.perform(&flight);
+        let answer = self.perform(&flight);
         if !waits {
             return true;
         }
         if handling == Handling::Lost {
             self.totals.lost += 1;
-            answer = flight.what.failed(Failed::Unknown);
+            self.answer_failed(&flight, Failed::Unknown);
+            return true;
         }
         let conflict = match &answer {
             Answer::Games(_, answer) => matches!(answer, Err(request::RequestError::Conflict)),
@@ -229,6 +244,10 @@ impl World {
             InFlightRequest::Games(request, seen) => {
                 let seen = seen.as_deref();
                 let answer = self.perform_games(&request.call, seen, late, flight.sent);
+                if answer.is_ok() {
+                    let by = (flight.process, flight.incarnation);
+                    self.follow_report(by, request, flight.sent);
+                }
                 Answer::Games(request.id, answer)
             }
             InFlightRequest::Record(of, base, status) => {

@@ -17,7 +17,7 @@ use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec};
 
 use gamedeployment_driver::NamespacedName;
-use gamedeployment_driver::watch_event::NodeFacts;
+use gamedeployment_driver::watch_event::{Eviction, NodeFacts};
 
 use crate::referee::has_requests;
 
@@ -101,6 +101,34 @@ pub struct TemplateObject {
     pub spec: HookTemplateSpec,
 }
 
+/// State of the responder of hookgate in an Eviction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResponderState {
+    Inactive,
+    Active,
+    Interrupted,
+    Canceled,
+    Completed,
+}
+
+/// Eviction (`lifecycle.k8s.io`) of a pod that registers the responder of hookgate, with the fields that concern it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EvictionObject {
+    pub id: Identity,
+    pub pod_name: String,
+    pub pod_uid: String,
+    /// Requesters, and whether each still requests the eviction.
+    pub requesters: BTreeMap<String, bool>,
+    pub state: ResponderState,
+    /// Time of the activation.
+    pub started: Option<Timestamp>,
+    pub heartbeat: Option<Timestamp>,
+    pub message: Option<String>,
+    pub completed: Option<Timestamp>,
+    /// Time since which the condition `TargetEvicted` or `Failed` is True.
+    pub ended: Option<Timestamp>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeObject {
     pub id: Identity,
@@ -124,6 +152,7 @@ object!(RevisionObject);
 object!(WorkloadObject);
 object!(TemplateObject);
 object!(NodeObject);
+object!(EvictionObject);
 
 impl NodeObject {
     /// Returns the facts that gamedeployment-operator keeps of it.
@@ -150,6 +179,33 @@ impl NodeObject {
     /// Returns whether the node has neither a cordon nor a taint.
     pub fn is_free(&self) -> bool {
         !self.is_cordoned() && self.taints.is_empty()
+    }
+}
+
+impl EvictionObject {
+    /// Whether the responder of hookgate has to answer.
+    pub fn is_active(&self) -> bool {
+        self.state == ResponderState::Active && self.completed.is_none() && self.ended.is_none()
+    }
+
+    /// Whether somebody still requests the eviction.
+    pub fn is_requested(&self) -> bool {
+        self.requesters.values().any(|requests| *requests)
+    }
+
+    /// Returns the facts that gamedeployment-operator keeps of it.
+    pub fn facts(&self) -> Eviction {
+        let requesters = self.requesters.iter().filter(|(_, requests)| **requests);
+        Eviction {
+            uid: self.id.uid.clone(),
+            pod_name: self.pod_name.clone(),
+            pod_uid: self.pod_uid.clone(),
+            is_active: self.is_active(),
+            requesters: requesters.map(|(name, _)| name.clone()).collect(),
+            started: self.started,
+            heartbeat: self.heartbeat,
+            message: self.message.clone(),
+        }
     }
 }
 

@@ -106,6 +106,7 @@ impl World {
                 self.server.quota = quota;
                 self.tell(|| format!("the quota is {quota:?}"));
             }
+            45 | 46 if self.server.serves_evictions => self.touch_eviction(dice),
             43..=45 => self.touch_requests(dice),
             _ => self.touch_node(dice),
         }

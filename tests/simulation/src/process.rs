@@ -58,6 +58,9 @@ pub struct Process {
     pub paused_until: Timestamp,
     /// Time until which each watch delivers nothing.
     pub frozen: [Timestamp; KINDS],
+    /// Time since which nothing has disturbed it: neither a fault of the process or of a watch, nor a request that failed
+    /// on the network.
+    pub undisturbed: Timestamp,
     candidate: Candidate,
     looks_at: Timestamp,
     pending: Option<(LeaseCall, Duration, WriteOutcome)>,
@@ -76,6 +79,7 @@ impl Process {
             starts_at: None,
             paused_until: now,
             frozen: [now; KINDS],
+            undisturbed: now,
             candidate: candidate(operator, number, 0),
             looks_at: now,
             pending: None,
@@ -124,7 +128,12 @@ fn candidate(operator: usize, number: usize, incarnation: u64) -> Candidate {
 
 /// Returns the monotonic clock of processes, which clock changes do not affect.
 pub fn clock(now: Timestamp) -> Duration {
-    Duration::try_from(now.duration_since(EPOCH)).unwrap()
+    elapsed(EPOCH, now)
+}
+
+/// Returns the time that has passed since another time.
+pub fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(now.duration_since(since)).unwrap()
 }
 
 impl World {
@@ -207,10 +216,14 @@ impl World {
         let process = &mut self.processes[at];
         let leads = process.candidate.leads_until(clock(now)).is_some();
         if leads && !led {
-            process.work = match process.operator {
-                HOOKS => Work::Hooks(Box::default()),
-                _ => Work::Games(Box::new(Games::new(self.limits, self.watches_nodes))),
+            process.work = if process.operator == HOOKS {
+                Work::Hooks(Box::default())
+            } else {
+                let serves_evictions = self.server.serves_evictions;
+                let games = Games::new(self.limits, self.watches_nodes, serves_evictions, now);
+                Work::Games(Box::new(games))
             };
+            process.undisturbed = now;
             self.totals.leaders += 1;
             let name = self.processes[at].name();
             self.tell(|| format!("{name} leads"));
@@ -240,6 +253,7 @@ impl World {
         let at = dice.usize(..self.processes.len());
         let (now, name) = (self.now, self.processes[at].name());
         let operator = self.processes[at].operator;
+        self.processes[at].undisturbed = now;
         match dice.u8(..16) {
             0..=3 => {
                 let again = SignedDuration::from_millis(dice.i64(200..20_000));

@@ -1,5 +1,5 @@
 //! Removal requests: people record, repeat and withdraw them, in place of the webhook; and a scenario that follows
-//! three of them to their end. Nodes request removals as well.
+//! three of them to their end. Nodes and Evictions request removals as well.
 
 use std::rc::Rc;
 
@@ -18,6 +18,7 @@ use crate::referee::{has_requests, requests_of};
 use crate::setup::strategy_of;
 use crate::world::{FLEET, World};
 
+mod of_evictions;
 mod of_nodes;
 
 /// Users that request removals.

@@ -76,6 +76,8 @@ impl World {
         } = backup;
         self.server.restore(server);
         (self.machines, self.behaviours, self.referee) = (machines, behaviours, referee);
+        // The last heartbeats of restored Evictions are old.
+        self.attendants.clear();
         if self.code[1].is_multiple_of(2) {
             for process in &mut self.processes {
                 match &mut process.work {

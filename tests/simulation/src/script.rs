@@ -160,7 +160,8 @@ impl Script {
                     ApiCall::Read(..)
                     | ApiCall::ReadNode(_)
                     | ApiCall::FindPod(_)
-                    | ApiCall::CheckGuard(..) => true,
+                    | ApiCall::CheckGuard(..)
+                    | ApiCall::ReportEviction(..) => true,
                     _ => false,
                 },
                 _ => true,

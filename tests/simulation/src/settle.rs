@@ -63,6 +63,12 @@ impl World {
                 self.come_to_rest(&mut dice, true);
                 self.check_end();
             }
+            // In half of the worlds.
+            if self.server.serves_evictions && self.code[4].is_multiple_of(2) {
+                self.live_on_while_evictions_are_active(&mut dice);
+                self.come_to_rest(&mut dice, true);
+                self.check_end();
+            }
         }
         self.totals.converged += 1;
     }
@@ -462,6 +468,9 @@ impl World {
         }
         for run in self.server.runs.iter() {
             let _ = writeln!(text, "{:?}\n{:?}", run.read, run.api.status);
+        }
+        for eviction in self.server.evictions.iter() {
+            let _ = writeln!(text, "{eviction:?}");
         }
         text
     }

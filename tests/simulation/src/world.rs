@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::hook_run::HookRunSpec;
 
 use crate::endpoint::{Behaviour, Call};
+use crate::evictions::Attendant;
 use crate::fault_profile::FaultProfile;
 use crate::games::{Games, KINDS};
 use crate::kubelet::Machine;
@@ -58,6 +59,10 @@ pub struct World {
     pub silences: BTreeMap<String, Silence>,
     /// Pods that a kubelet has not reported since its silence, by UID.
     pub unreported: BTreeMap<String, Unreported>,
+    /// Evictions whose pod is gone, by UID, and the time at which their controller noticed it.
+    pub gone_targets: BTreeMap<String, Timestamp>,
+    /// Leaders that are able to report to active Evictions, by the UID of the Eviction.
+    pub attendants: BTreeMap<String, Attendant>,
     /// Specs that a forger restores once they are measured, by UID of the run.
     pub disguises: BTreeMap<String, HookRunSpec>,
     pub totals: Totals,
@@ -115,6 +120,8 @@ impl World {
             lost_nodes: Vec::new(),
             silences: BTreeMap::new(),
             unreported: BTreeMap::new(),
+            gone_targets: BTreeMap::new(),
+            attendants: BTreeMap::new(),
             disguises: BTreeMap::new(),
             totals: Totals {
                 seeds: 1,
@@ -126,6 +133,7 @@ impl World {
             limits,
             watches_nodes: endpoint_seed % 8 != 1,
         };
+        world.server.serves_evictions = endpoint_seed / 8 % 4 != 3;
         for _ in 0..3 {
             world.server.add_node(EPOCH - SignedDuration::from_hours(1));
         }
@@ -208,7 +216,7 @@ impl World {
         true
     }
 
-    /// Lets time pass, with the leader election, and then tends the nodes and abandons overdue requests.
+    /// Lets time pass, with the leader election, and then tends the nodes and Evictions and abandons overdue requests.
     pub fn pass(&mut self, time: SignedDuration, dice: &mut Rng) {
         let end = self.now + time;
         while self.now < end {
@@ -216,6 +224,7 @@ impl World {
             self.elect(dice);
         }
         self.tend_nodes();
+        self.tend_evictions();
         self.give_up();
     }
 

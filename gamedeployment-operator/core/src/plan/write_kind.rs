@@ -39,6 +39,8 @@ pub enum WriteKind {
     RemoveFinalizer,
     /// Changes the number of a ControllerRevision.
     RenumberRevision,
+    /// Reports to an Eviction (`lifecycle.k8s.io`).
+    ReportEviction,
     /// Sets `retry` back to false.
     ResetRetry,
     /// Writes the status.
@@ -80,6 +82,7 @@ impl WriteKind {
             Self::ReleasePod => "release_pod",
             Self::RemoveFinalizer => "remove_finalizer",
             Self::RenumberRevision => "renumber_revision",
+            Self::ReportEviction => "report_eviction",
             Self::ResetRetry => "reset_retry",
             Self::Status => "status",
             Self::SetNotReady => "take_out_pod",

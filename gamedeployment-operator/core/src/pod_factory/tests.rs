@@ -1,4 +1,6 @@
 use super::*;
+use crate::cluster::{FoundTemplate, Node};
+use crate::pod::Pod;
 use crate::samples::{FakeCluster, template, workload};
 
 fn strings(list: &[&str]) -> BTreeSet<String> {
@@ -165,4 +167,125 @@ fn a_pod_is_its_template_with_owner_and_readiness_gate_and_keeps_unknown_fields(
         without["spec"]["readinessGates"],
         json!([{"conditionType": "db"}])
     );
+}
+
+/// A cluster whose API server serves Evictions.
+struct ServesEvictions(FakeCluster);
+
+impl Cluster for ServesEvictions {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        self.0.template(name)
+    }
+
+    fn node(&self, name: &str) -> Node {
+        self.0.node(name)
+    }
+
+    fn serves_evictions(&self) -> bool {
+        true
+    }
+
+    fn node_cost(&self, name: &str) -> Option<f64> {
+        self.0.node_cost(name)
+    }
+
+    fn is_new_question(&self, pod: &Pod) -> bool {
+        self.0.is_new_question(pod)
+    }
+
+    fn has_run(&self, namespace: &str, name: &str) -> bool {
+        self.0.has_run(namespace, name)
+    }
+
+    fn has_pod(&self, name: &str) -> bool {
+        self.0.has_pod(name)
+    }
+}
+
+/// A workload with this policy and a `PreDelete` hook.
+fn with_policy(policy: &str) -> Workload {
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    workload(&[
+        ("/spec/disruption/policy", json!(policy)),
+        ("/spec/preDeleteUpdateStrategy", hook),
+    ])
+}
+
+/// Returns the responders of two new pods of a template with these fields of its spec, or null if they have none.
+fn responders(cluster: &dyn Cluster, workload: &Workload, fields: &Value) -> [Value; 2] {
+    let mut raw = template("game:v1");
+    for (field, value) in fields.as_object().unwrap() {
+        raw["spec"][field] = value.clone();
+    }
+    let template = Template::read(&raw);
+    let mut factory = PodFactory::new(workload, cluster, BTreeSet::new(), BTreeSet::new());
+    let mut pod = || factory.pod("new", &template).unwrap().manifest;
+    let manifests = [pod(), pod()];
+    manifests.map(|pod| pod["spec"]["evictionResponders"].clone())
+}
+
+fn own_responder() -> Value {
+    json!({ "name": "hookgate.tkex.tencent.com/gate", "priority": 10000 })
+}
+
+/// Returns this many responders of others.
+fn other_responders(count: usize) -> Vec<Value> {
+    let responders = (0..count).map(|at| json!({ "name": format!("acme.io/{at}"), "priority": 1000 }));
+    responders.collect()
+}
+
+#[test]
+fn guarded_pods_register_the_operator_as_a_responder() {
+    let serves = ServesEvictions(FakeCluster::default());
+    let ask = with_policy("Ask");
+    let added = |fields: &Value| responders(&serves, &ask, fields);
+    let own = json!([own_responder()]);
+    assert_eq!(added(&json!({})), [own.clone(), own.clone()]);
+    assert_eq!(
+        added(&json!({ "evictionResponders": null })),
+        [own.clone(), own.clone()]
+    );
+    assert_eq!(added(&json!({ "evictionResponders": [] })), [own.clone(), own]);
+    let mut all = other_responders(9);
+    let fields = json!({ "evictionResponders": all });
+    all.push(own_responder());
+    assert_eq!(added(&fields), [json!(all), json!(all)]);
+}
+
+#[test]
+fn other_pods_keep_the_responders_of_the_template() {
+    let serves = ServesEvictions(FakeCluster::default());
+    let without = FakeCluster::default();
+    let without_hook = workload(&[("/spec/disruption/policy", json!("Ask"))]);
+    let (ask, unguarded) = (with_policy("Ask"), with_policy("Unguarded"));
+    let group = json!({ "podGroupName": "match" });
+    let table: [(&dyn Cluster, &Workload, Value); 4] = [
+        (&without, &ask, json!({})),
+        (&serves, &unguarded, json!({})),
+        (&serves, &without_hook, json!({})),
+        // The API does not support pods in a group.
+        (&serves, &ask, json!({ "schedulingGroup": group })),
+    ];
+    for (cluster, workload, mut fields) in table {
+        let none = [Value::Null, Value::Null];
+        assert_eq!(responders(cluster, workload, &fields), none, "{fields}");
+        let others = json!(other_responders(10));
+        fields["evictionResponders"] = others.clone();
+        let kept = [others.clone(), others];
+        assert_eq!(responders(cluster, workload, &fields), kept, "{fields}");
+    }
+}
+
+/// Such a template may have been recorded before the policy was set, and its pods are still replaced.
+#[test]
+fn pods_of_a_template_without_room_for_the_operator_are_valid() {
+    let serves = ServesEvictions(FakeCluster::default());
+    let ask = with_policy("Ask");
+    let full = other_responders(10);
+    let mut with_own = other_responders(2);
+    with_own.push(json!({ "name": "hookgate.tkex.tencent.com/gate", "priority": 500 }));
+    for kept in [full, with_own] {
+        let fields = json!({ "evictionResponders": kept });
+        assert_eq!(responders(&serves, &ask, &fields), [json!(kept), json!(kept)]);
+    }
 }

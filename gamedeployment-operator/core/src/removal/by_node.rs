@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use shared_api::removal_request::{
-    NodeRequestType, RemovalRequest, RemovalType, TAINT_CONTROLLERS, node_requester,
+    RemovalRequest, RemovalType, TAINT_CONTROLLERS, UnrecordedType, node_requester,
 };
 use shared_api::time::Time;
 
@@ -16,7 +16,7 @@ pub struct NodeRequest {
     /// Requester: the node.
     pub requester: String,
     /// Kind of request.
-    pub type_: NodeRequestType,
+    pub type_: UnrecordedType,
     /// Time at which its taint was added, if known.
     pub since: Option<Timestamp>,
 }
@@ -76,11 +76,11 @@ impl<'a> PodOnNode<'a> {
             since,
         };
         if self.taints.evicts {
-            return Some(request(NodeRequestType::Taint, self.taints.since));
+            return Some(request(UnrecordedType::Taint, self.taints.since));
         }
         let must_leave = self.disruption.is_cordoned && !self.may_return;
         match on_cordon {
-            OnCordon::Ask if must_leave => Some(request(NodeRequestType::Cordon, None)),
+            OnCordon::Ask if must_leave => Some(request(UnrecordedType::Cordon, None)),
             OnCordon::Ask | OnCordon::Ignore => None,
         }
     }

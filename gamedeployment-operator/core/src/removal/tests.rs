@@ -2,12 +2,16 @@ use serde_json::{Value, json};
 use shared_api::GameDeployment;
 use shared_api::game_deployment::GameDeploymentStatus;
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
-use shared_api::removal_request::{RemovalRequests, RemovalType};
+use shared_api::removal_request::{MAX_REQUESTER_BYTES, RemovalRequests, RemovalType};
 
 use super::*;
-use crate::cluster::Taint;
+use crate::cluster::{FoundTemplate, Node, NodeDisruption, Taint};
+use crate::decide::decide;
 use crate::plan::Plan;
-use crate::samples::{FakeNode, decided, decided_on, names, now, object, pod, pod_to_delete};
+use crate::samples::{
+    FakeCluster, FakeNode, decided, decided_on, names, now, object, pod, pod_to_delete, revisions, view,
+};
+use crate::view::View;
 
 const ANNOTATION: &str = "/metadata/annotations/tkex.tencent.com~1removal-requested";
 const LABEL: &str = "/metadata/labels/tkex.tencent.com~1removal-guard";
@@ -590,4 +594,171 @@ fn a_node_requests_nothing_without_the_policy() {
         ..cordoned()
     };
     assert_eq!(listed(&decided_on(node, &object, &[guarded(), other()])), []);
+}
+
+/// A cluster with an Eviction of the pod `a`.
+struct WithEviction {
+    others: FakeCluster,
+    requests: EvictionRequests,
+}
+
+impl Cluster for WithEviction {
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        self.others.template(name)
+    }
+
+    fn node(&self, name: &str) -> Node {
+        self.others.node(name)
+    }
+
+    fn node_disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
+        self.others.node_disruption(name)
+    }
+
+    fn eviction_requests(&self, pod_uid: &str) -> Option<&EvictionRequests> {
+        (pod_uid == "uid-a").then_some(&self.requests)
+    }
+
+    fn node_cost(&self, name: &str) -> Option<f64> {
+        self.others.node_cost(name)
+    }
+
+    fn is_new_question(&self, pod: &Pod) -> bool {
+        self.others.is_new_question(pod)
+    }
+
+    fn has_run(&self, namespace: &str, name: &str) -> bool {
+        self.others.has_run(namespace, name)
+    }
+}
+
+/// Decides while these requesters request the eviction of the pod `a`, since this many seconds.
+fn decided_on_eviction(
+    requesters: &[&str],
+    since: Option<i64>,
+    node: Option<FakeNode>,
+    object: &GameDeployment,
+    pods: &[Pod],
+) -> Plan {
+    let requesters = requesters.iter().map(|name| (*name).to_owned());
+    let cluster = WithEviction {
+        others: FakeCluster {
+            node,
+            ..FakeCluster::with_hook()
+        },
+        requests: EvictionRequests {
+            requesters: requesters.collect(),
+            since: since.map(seconds_ago),
+        },
+    };
+    let revisions = revisions();
+    let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
+    let view = View {
+        accepted: Some("new"),
+        cluster: &cluster,
+        ..view(object, &pods, &revisions, &cluster.others)
+    };
+    decide(&view, now())
+}
+
+#[test]
+fn an_eviction_requests_the_removal_of_its_pod_for_each_requester() {
+    let requesters = ["acme.io/upgrade", "acme.io/drain"];
+    let pods = [guarded(), other()];
+    let plan = decided_on_eviction(&requesters, Some(20), None, &asks(&[]), &pods);
+    let type_ = "EvictionRequest";
+    let wanted = [
+        entry("acme.io/drain", type_, 20),
+        entry("acme.io/upgrade", type_, 20),
+    ];
+    assert_eq!(listed(&plan), wanted);
+    let mut entries = status(&plan).removal_requests.iter();
+    assert!(entries.all(|entry| entry.pod_name == "a" && entry.pod_uid == "uid-a"));
+    assert_eq!(status(&plan).removal_pending_replicas, 1);
+    assert_eq!(names(&plan), ["mark_pod"]);
+    assert_eq!(plan.wake, None, "it does not expire");
+    let removals = plan.gauges.unwrap().removals;
+    assert_eq!((removals.pods, removals.since), (1, Some(seconds_ago(20))));
+}
+
+#[test]
+fn an_eviction_requests_nothing_without_the_policy() {
+    let object = asks(&[("/spec/disruption/policy", json!("Unguarded"))]);
+    let pods = [guarded(), other()];
+    let plan = decided_on_eviction(&["acme.io/drain"], Some(20), None, &object, &pods);
+    assert_eq!(listed(&plan), []);
+    assert!(!names(&plan).contains(&"mark_pod"));
+}
+
+#[test]
+fn a_requester_of_an_eviction_is_listed_once() {
+    let mut recorded = RemovalRequests::default();
+    for requester in ["acme.io/drain", "jane"] {
+        recorded
+            .record(requester, RemovalType::Eviction, seconds_ago(30))
+            .unwrap();
+    }
+    let one = asks(&[("/spec/replicas", json!(1))]);
+    let pods = [tolerating(&json!([]), Some(recorded.text()))];
+    let requesters = ["acme.io/drain", "acme.io/drain"];
+    let plan = decided_on_eviction(&requesters, Some(20), None, &one, &pods);
+    let wanted = [
+        entry("jane", "Eviction", 30),
+        entry("acme.io/drain", "EvictionRequest", 20),
+    ];
+    assert_eq!(listed(&plan), wanted);
+    assert_eq!(status(&plan).removal_pending_replicas, 1);
+    assert_eq!(names(&plan), ["mark_pod"], "the recorded request is kept");
+    let expiration = seconds_ago(30 - 900);
+    assert_eq!(plan.wake, Some(expiration), "the request of jane expires");
+}
+
+#[test]
+fn a_requester_of_an_eviction_is_cut_like_that_of_a_recorded_request() {
+    let long = |end: &str| format!("acme.io/{}{end}", "é".repeat(MAX_REQUESTER_BYTES));
+    let mut recorded = RemovalRequests::default();
+    let recording = recorded.record(&long(""), RemovalType::Eviction, seconds_ago(30));
+    recording.unwrap();
+    let cut = recorded.iter().next().unwrap().requester.clone();
+    assert!(cut.len() <= MAX_REQUESTER_BYTES);
+    let (first, second) = (long("1"), long("2"));
+    let one = asks(&[("/spec/replicas", json!(1))]);
+    for requests in [None, Some(recorded.text())] {
+        let pods = [tolerating(&json!([]), requests)];
+        let plan = decided_on_eviction(&[&first, &second], Some(20), None, &one, &pods);
+        assert_eq!(listed(&plan), [entry(&cut, "EvictionRequest", 20)]);
+    }
+}
+
+#[test]
+fn the_status_lists_the_time_since_which_an_eviction_is_active() {
+    let known = json!({
+        "podName": "a", "podUID": "uid-a", "requester": "acme.io/drain", "type": "EvictionRequest",
+        "requestTime": "2024-05-31T23:59:00Z",
+    });
+    for (since, known, age) in [
+        (Some(20), json!([]), 20),
+        (Some(20), json!([known]), 20),
+        (None, json!([]), 0),
+        (None, json!([known]), 60),
+    ] {
+        let status = json!({ "removalRequests": known });
+        let one = asks(&[("/spec/replicas", json!(1)), ("/status", status)]);
+        let plan = decided_on_eviction(&["acme.io/drain"], since, None, &one, &[guarded()]);
+        let wanted = [entry("acme.io/drain", "EvictionRequest", age)];
+        assert_eq!(listed(&plan), wanted, "{since:?} {known}");
+    }
+}
+
+#[test]
+fn a_pod_on_a_cordoned_node_has_the_requests_of_its_eviction_too() {
+    let one = asks(&[(ON_CORDON, json!("Ask")), ("/spec/replicas", json!(1))]);
+    let node = Some(cordoned());
+    let plan = decided_on_eviction(&["acme.io/drain"], Some(20), node, &one, &[guarded()]);
+    let wanted = [
+        entry("acme.io/drain", "EvictionRequest", 20),
+        entry("node/node", "Cordon", 0),
+    ];
+    assert_eq!(listed(&plan), wanted);
+    assert_eq!(status(&plan).removal_pending_replicas, 1);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use shared_api::game_deployment::RemovalRequestStatus;
-use shared_api::removal_request::NodeRequestType;
+use shared_api::removal_request::UnrecordedType;
 use shared_api::time::Time;
 
 use super::Findings;
@@ -29,7 +29,7 @@ impl Request<'_, '_> {
     }
 }
 
-/// Times of the requests of nodes in the last status: nothing else records when a node was cordoned.
+/// Times of unrecorded requests in the last status: nothing else records when a node was cordoned.
 struct FirstTimes<'f> {
     /// By the UID of the pod and the type of the request.
     listed: BTreeMap<(&'f str, &'f str), Time>,
@@ -40,17 +40,17 @@ impl<'f> FirstTimes<'f> {
     fn read(facts: &'f Facts<'_>) -> Self {
         let status = facts.view.object.status.as_ref();
         let entries = status.into_iter().flat_map(|status| &status.removal_requests);
-        let of_nodes = entries.filter(|entry| NodeRequestType::named(&entry.type_).is_some());
+        let unrecorded = entries.filter(|entry| UnrecordedType::named(&entry.type_).is_some());
         let time = |entry: &'f RemovalRequestStatus| {
             ((entry.pod_uid.as_str(), entry.type_.as_str()), entry.request_time)
         };
         Self {
-            listed: of_nodes.map(time).collect(),
+            listed: unrecorded.map(time).collect(),
             now: facts.now,
         }
     }
 
-    fn of(&self, pod: &PodFacts<'_>, type_: NodeRequestType) -> Time {
+    fn of(&self, pod: &PodFacts<'_>, type_: UnrecordedType) -> Time {
         let listed = self.listed.get(&(pod.pod.uid.as_str(), type_.as_str()));
         listed.copied().unwrap_or_else(|| Time::from(self.now))
     }
@@ -75,7 +75,17 @@ fn of_pod<'f, 'a>(pod: &'f PodFacts<'a>, first: &FirstTimes<'_>) -> Vec<Request<
         requester: &request.requester,
         type_: request.type_.as_str(),
     });
-    recorded.chain(by_node).collect()
+    let type_ = UnrecordedType::EvictionRequest;
+    let by_eviction = removal.by_eviction.iter().flat_map(|by| {
+        let time = by.since.map_or_else(|| first.of(pod, type_), Time::from);
+        by.requesters.iter().map(move |requester| Request {
+            time,
+            pod,
+            requester,
+            type_: type_.as_str(),
+        })
+    });
+    recorded.chain(by_node).chain(by_eviction).collect()
 }
 
 /// Returns the pods with a valid request, and the time of the oldest one.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::tests::{assert_all_refused, assert_refused};
 use super::*;
-use crate::samples::workload;
+use crate::samples::{object, workload};
 
 #[test]
 fn steps_of_a_canary_are_refused_with_their_number() {
@@ -268,5 +268,40 @@ fn a_success_counts_for_five_seconds_at_least() {
             &fresh.to_string(),
             "must be at least 5",
         );
+    }
+}
+
+#[test]
+fn responders_of_guarded_pods_leave_room_for_the_operator() {
+    let own = "hookgate.tkex.tencent.com/gate".to_owned();
+    let others = |count: usize| (0..count).map(|at| format!("acme.io/{at}")).collect::<Vec<_>>();
+    let problems = |policy: &str, names: &[String]| {
+        let responders = names.iter().map(|name| json!({ "name": name, "priority": 1000 }));
+        let responders: Vec<_> = responders.collect();
+        let hook = json!({ "hook": { "templateName": "ask" } });
+        let (_, problems) = Workload::examine(&object(&[
+            ("/spec/disruption/policy", json!(policy)),
+            ("/spec/preDeleteUpdateStrategy", hook),
+            ("/spec/template/spec/evictionResponders", json!(responders)),
+        ]));
+        problems
+    };
+    for (policy, names) in [
+        ("Ask", others(0)),
+        ("Ask", others(9)),
+        ("Unguarded", others(10)),
+        ("", others(10)),
+    ] {
+        assert_eq!(problems(policy, &names), [], "{policy} {names:?}");
+    }
+    for names in [vec![own.clone()], [others(2), vec![own]].concat(), others(10)] {
+        let found = problems("Ask", &names);
+        let [problem] = found.as_slice() else {
+            panic!("{names:?}: {found:#?}")
+        };
+        assert_eq!(problem.path, "spec.template.spec.evictionResponders");
+        // Existing pods are still replaced.
+        assert!(problem.is_of_template());
+        assert!(!problem.remedy.is_empty());
     }
 }

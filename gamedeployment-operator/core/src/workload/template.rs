@@ -1,6 +1,7 @@
 //! Validation of a pod template, as far as possible before a pod is created from it.
 
 use serde_json::Value;
+use shared_api::names::eviction::{MAX_RESPONDERS, RESPONDER};
 use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
 use shared_api::syntax::{is_name, is_qualified_name};
 
@@ -16,9 +17,13 @@ const KEY: &str = "must be a name of at most 63 characters (letters, digits, '-'
 const RESERVED: &str =
     "must not be set, because the operator sets it on each pod; remove it from the template";
 
-pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
+/// `is_guarded`: whether pods are removed only after their hook.
+pub(super) fn check(template: &Value, is_guarded: bool, problems: &mut Vec<FieldError>) {
     check_labels(template, problems);
     check_annotations(template, problems);
+    if is_guarded {
+        check_responders(template, problems);
+    }
     let pod = |field: &str| template.pointer(&format!("/spec/{field}"));
     if pod("containers")
         .and_then(|list| list.as_array())
@@ -38,6 +43,24 @@ pub(super) fn check(template: &Value, problems: &mut Vec<FieldError>) {
             policy,
             "must be Always or unset, because pods of a GameDeployment run until they are deleted",
         ));
+    }
+}
+
+/// Checks that the operator can register itself as a responder to the Evictions of the pods.
+fn check_responders(template: &Value, problems: &mut Vec<FieldError>) {
+    let responders = template.pointer("/spec/evictionResponders");
+    let responders = responders
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let path = format!("{BASE}.spec.evictionResponders");
+    if responders.iter().any(|responder| responder["name"] == RESPONDER) {
+        problems.push(FieldError::new(&path, RESPONDER, RESERVED));
+    }
+    if responders.len() >= MAX_RESPONDERS {
+        let found = responders.len().to_string();
+        let remedy = "too many responders; list at most 9, because the operator adds one if spec.disruption.policy is Ask";
+        problems.push(FieldError::new(&path, &found, remedy));
     }
 }
 

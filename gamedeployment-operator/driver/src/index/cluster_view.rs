@@ -1,6 +1,6 @@
 //! Answers the core's questions about a workload's surroundings from the index.
 
-use gamedeployment_core::cluster::{Cluster, FoundTemplate, Node, NodeDisruption};
+use gamedeployment_core::cluster::{Cluster, EvictionRequests, FoundTemplate, Node, NodeDisruption};
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
 use jiff::{SignedDuration, Timestamp};
@@ -64,6 +64,14 @@ impl Cluster for ClusterView<'_> {
 
     fn node_disruption(&self, name: &str) -> Option<NodeDisruption<'_>> {
         self.index.nodes.disruption(name)
+    }
+
+    fn eviction_requests(&self, pod_uid: &str) -> Option<&EvictionRequests> {
+        self.index.evictions.requests(self.namespace, pod_uid)
+    }
+
+    fn serves_evictions(&self) -> bool {
+        self.index.evictions.is_served()
     }
 
     fn node_cost(&self, name: &str) -> Option<f64> {

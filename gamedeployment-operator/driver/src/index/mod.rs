@@ -2,6 +2,7 @@
 
 mod arrivals;
 mod cluster_view;
+mod evictions;
 mod lost_pods;
 mod nodes;
 mod questions;
@@ -30,6 +31,7 @@ use runtime_core::clock::Now;
 
 use arrivals::VerdictArrivals;
 pub use cluster_view::ClusterView;
+use evictions::Evictions;
 use lost_pods::LostPods;
 use nodes::Nodes;
 use questions::Questions;
@@ -54,6 +56,7 @@ pub struct Index {
     templates: Templates,
     /// Nodes.
     pub nodes: Nodes,
+    pub(crate) evictions: Evictions,
     by_uid: HashMap<String, NamespacedName>,
 }
 
@@ -204,7 +207,19 @@ impl Index {
             }
             WatchEvent::Template(event) => self.apply_template(event, about, now.elapsed),
             WatchEvent::Node(event) => self.apply_node(event, about, now),
+            WatchEvent::Eviction(event) => {
+                let pods = self.evictions.apply_event(event);
+                let pods = pods.iter().filter_map(|key| self.pods.get(key));
+                about.extend(pods.filter_map(|pod| Some(self.workload_of_pod(pod)?.0.clone())));
+            }
+            WatchEvent::EvictionsUnavailable => self.evictions.set_unavailable(),
         }
+    }
+
+    /// Returns the workload that controls a pod.
+    pub(crate) fn workload_of_pod(&self, pod: &Pod) -> Option<(&NamespacedName, &Workload)> {
+        let key = self.by_uid.get(pod.controller.as_ref()?)?;
+        Some((key, self.workloads.get(key)?))
     }
 
     /// Returns the owner of a revision in its place: runs of lifecycle hooks belong to revisions.

@@ -3,6 +3,11 @@
 
 mod clock;
 mod deletion;
+mod eviction_api;
+mod eviction_completions;
+mod eviction_heartbeats;
+mod eviction_kit;
+mod evictions;
 mod guard_check;
 mod kit;
 mod not_stored;

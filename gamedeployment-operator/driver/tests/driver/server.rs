@@ -3,28 +3,52 @@
 use std::collections::BTreeMap;
 
 use gamedeployment_core::gate::PodRef;
-use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::plan::{Action, GatedWrite, NewPod};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
-use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, ObjectKind, RequestError, Response};
+use gamedeployment_driver::request::{
+    ApiCall, DriverOutput, Object, ObjectKind, Request, RequestError, Response,
+};
 use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput};
 use runtime_core::clock::Now;
+use serde_json::Value;
 use shared_api::GameDeployment;
 use shared_api::names::pod as names;
+use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
+use crate::eviction_api::EvictionApi;
 use crate::kit::*;
 
-/// A workload, its driver and its API server. The watch shows only what a test lets it show.
+/// Objects that the watches show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Those that a test lets them show.
+    OnDemand,
+    /// These, and each object that was written, at once.
+    AllWrites,
+}
+
+/// A workload, its driver and its API server.
 pub(crate) struct Server {
     pub(crate) driver: Driver,
     pub(crate) fleet: GameDeployment,
     pub(crate) pods: BTreeMap<String, Pod>,
+    /// Manifests of the pods that were created, in this order.
+    pub(crate) manifests: Vec<Value>,
+    pub(crate) evictions: EvictionApi,
+    pub(crate) shown: Shown,
     revision: Option<Response>,
     pub(crate) version: u64,
+    /// Second at which the process started: its clocks show zero then.
+    pub(crate) started: u64,
     /// Whether pods can be read.
     pub(crate) shows_pods: bool,
     /// Whether the workload cannot be read.
     pub(crate) hides_workload: bool,
+    /// Workload that direct reads show in place of the present one.
+    pub(crate) read_instead: Option<GameDeployment>,
+    /// Reads of the workload without a response; `None` while they are answered at once.
+    pub(crate) held: Option<Vec<Request>>,
     /// Number of reads of the workload.
     pub(crate) workload_reads: usize,
     /// Number of lists of the pods.
@@ -52,10 +76,16 @@ impl Server {
             driver: driver(replicas),
             fleet: fleet(replicas),
             pods: BTreeMap::new(),
+            manifests: Vec::new(),
+            evictions: EvictionApi::default(),
+            shown: Shown::OnDemand,
             revision: None,
             version: 10,
+            started: 0,
             shows_pods: true,
             hides_workload: false,
+            read_instead: None,
+            held: None,
             workload_reads: 0,
             lists: 0,
             lost_creations: 0,
@@ -77,20 +107,7 @@ impl Server {
 
     fn answer(&mut self, call: &ApiCall, second: u64) -> Result<Response, RequestError> {
         match call {
-            ApiCall::Act(Action::CreatePod(new)) => {
-                if self.pods.contains_key(&new.name) {
-                    return Err(RequestError::Conflict);
-                }
-                let Response::Object(Object::Pod(_, pod)) = made(call) else {
-                    panic!("{call:?}")
-                };
-                self.pods.insert(new.name.clone(), (*pod).clone());
-                if self.lost_creations > 0 {
-                    self.lost_creations -= 1;
-                    return Err(RequestError::Unknown("no answer".to_owned()));
-                }
-                Ok(Response::Object(Object::Pod(key(&new.name), pod)))
-            }
+            ApiCall::Act(Action::CreatePod(new)) => self.create_pod(call, new),
             ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))) => {
                 self.deleted.push(delete.pod().name.clone());
                 self.pods.remove(&delete.pod().name);
@@ -103,30 +120,29 @@ impl Server {
                 if self.mute.as_ref() == Some(&at.name) {
                     return Err(RequestError::Unknown("no answer".to_owned()));
                 }
-                self.version += 1;
-                let pod = self.pods.get_mut(&at.name).ok_or(RequestError::Gone)?;
-                pod.resource_version = self.version.to_string();
-                pod.in_place = Some(InPlaceCondition {
+                let condition = InPlaceCondition {
                     ready: true,
                     target: String::new(),
                     since: None,
-                });
-                Ok(Response::Object(Object::Pod(
-                    key(&at.name),
-                    Box::new(pod.clone()),
-                )))
+                };
+                self.change_pod(&at.name, |pod| pod.in_place = Some(condition))
             }
             ApiCall::Act(Action::RecordSelection(at, text)) => {
-                self.version += 1;
-                let pod = self.pods.get_mut(&at.name).ok_or(RequestError::Gone)?;
-                pod.resource_version = self.version.to_string();
                 let marks = [(names::DELETING, "true"), (names::CHOSEN_FOR, text)];
                 let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
-                pod.annotations.extend(marks);
-                Ok(Response::Object(Object::Pod(
-                    key(&at.name),
-                    Box::new(pod.clone()),
-                )))
+                self.change_pod(&at.name, |pod| pod.annotations.extend(marks))
+            }
+            ApiCall::Act(Action::ClearSelection(at)) => self.change_pod(&at.name, |pod| {
+                let is_mark = |key: &str| [names::DELETING, names::CHOSEN_FOR].contains(&key);
+                pod.annotations.retain(|key, _| !is_mark(key));
+            }),
+            ApiCall::Act(Action::SetGuardLabel(at, is_set)) => {
+                let label = (names::REMOVAL_GUARD, names::REMOVAL_GUARD_ASK);
+                let label = is_set.then(|| (label.0.to_owned(), label.1.to_owned()));
+                self.change_pod(&at.name, |pod| {
+                    pod.labels.remove(names::REMOVAL_GUARD);
+                    pod.labels.extend(label);
+                })
             }
             ApiCall::Act(Action::CreateRevision(_)) => {
                 let made = made(call);
@@ -139,7 +155,8 @@ impl Server {
             )),
             ApiCall::Read(ObjectKind::Workload, _) => {
                 self.workload_reads += 1;
-                let workload = Workload::new(self.fleet.clone());
+                let found = self.read_instead.as_ref().unwrap_or(&self.fleet);
+                let workload = Workload::new(found.clone());
                 Ok(Response::Object(Object::Workload(key("fleet"), workload)))
             }
             ApiCall::CheckGuard(_, at) => self.check_guard(at, second),
@@ -154,6 +171,10 @@ impl Server {
                 });
                 Ok(found.unwrap_or(Response::Gone))
             }
+            ApiCall::Act(Action::AddFinalizer) => {
+                self.fleet.metadata.finalizers = Some(vec![ASK_BEFORE_REMOVAL.to_owned()]);
+                Ok(Response::Object(Object::Workload(key("fleet"), self.workload())))
+            }
             ApiCall::Act(Action::RemoveFinalizer(_)) => {
                 self.fleet.metadata.finalizers = None;
                 Ok(Response::Object(Object::Workload(key("fleet"), self.workload())))
@@ -162,16 +183,49 @@ impl Server {
                 self.fleet.status = Some((**status).clone());
                 Ok(Response::Object(Object::Workload(key("fleet"), self.workload())))
             }
-            ApiCall::Read(ObjectKind::Pod, (_, name)) => {
+            ApiCall::Read(ObjectKind::Pod, read) => {
                 self.reads.push(second);
                 if !self.shows_pods {
                     return Err(RequestError::Refused("pods is forbidden (403)".to_owned()));
                 }
-                let pod = self.pods.get(name).ok_or(RequestError::Gone)?;
-                Ok(Response::Object(Object::Pod(key(name), Box::new(pod.clone()))))
+                let pod = self.pods.get(&read.1).filter(|pod| *read == key(&pod.name));
+                let pod = pod.ok_or(RequestError::Gone)?;
+                Ok(Response::Object(Object::Pod(read.clone(), Box::new(pod.clone()))))
             }
+            ApiCall::ReportUnreadable(..) => Ok(Response::Done),
             other => panic!("{other:?}"),
         }
+    }
+
+    /// Creates a pod. Its UID differs from that of an earlier pod with its name.
+    fn create_pod(&mut self, call: &ApiCall, new: &NewPod) -> Result<Response, RequestError> {
+        if self.pods.contains_key(&new.name) {
+            return Err(RequestError::Conflict);
+        }
+        let Response::Object(Object::Pod(_, mut pod)) = made(call) else {
+            panic!("{call:?}")
+        };
+        self.manifests.push(new.manifest.clone());
+        pod.uid = format!("{}-{}", new.name, self.manifests.len());
+        self.pods.insert(new.name.clone(), (*pod).clone());
+        if self.lost_creations > 0 {
+            self.lost_creations -= 1;
+            return Err(RequestError::Unknown("no answer".to_owned()));
+        }
+        Ok(Response::Object(Object::Pod(key(&new.name), pod)))
+    }
+
+    /// Changes a pod, without showing it.
+    pub(crate) fn change_pod(
+        &mut self,
+        name: &str,
+        change: impl FnOnce(&mut Pod),
+    ) -> Result<Response, RequestError> {
+        self.version += 1;
+        let pod = self.pods.get_mut(name).ok_or(RequestError::Gone)?;
+        pod.resource_version = self.version.to_string();
+        change(pod);
+        Ok(Response::Object(Object::Pod(key(name), Box::new(pod.clone()))))
     }
 
     fn check_guard(&mut self, at: &PodRef, second: u64) -> Result<Response, RequestError> {
@@ -183,24 +237,109 @@ impl Server {
         self.guarded.clone().map(Response::Guarded)
     }
 
+    /// Returns the clocks of the process at this second.
+    pub(crate) fn now(&self, second: u64) -> Now {
+        Now {
+            wall: at(second).wall,
+            ..at(second - self.started)
+        }
+    }
+
     /// Plays these seconds.
     pub(crate) fn play(&mut self, from: u64, to: u64) {
         for second in from..to {
-            self.play_at(at(second));
+            self.play_at(self.now(second));
         }
+    }
+
+    /// Returns the second at which the driver has work by its own account.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        let due = self.driver.deadline()?;
+        Some(self.started + due.as_secs())
     }
 
     /// Plays everything that is due at this time.
     pub(crate) fn play_at(&mut self, now: Now) {
-        while let Some(output) = self.driver.poll(now) {
+        let second = self.second(now);
+        // More outputs than any test here needs.
+        for _ in 0..10_000 {
+            let Some(output) = self.driver.poll(now) else {
+                return;
+            };
+            self.evictions.observe(&output, second);
             match output {
-                DriverOutput::Send(request) => {
-                    let answer = self.answer(&request.call, now.elapsed.as_secs());
-                    self.driver.handle(DriverInput::Response(request.id, answer), now);
-                }
+                DriverOutput::Send(request) => self.serve(request, now),
                 DriverOutput::Unread { key, .. } => self.unread.push(key.1),
                 _ => {}
             }
+        }
+        panic!("no end: {}", self.driver.describe())
+    }
+
+    /// Returns the second of a time of the process.
+    fn second(&self, now: Now) -> u64 {
+        self.started + now.elapsed.as_secs()
+    }
+
+    /// Answers a request, and lets the watches show its effect if they show all writes.
+    fn serve(&mut self, request: Request, now: Now) {
+        let second = self.second(now);
+        if let Some(held) = &mut self.held
+            && matches!(request.call, ApiCall::Read(ObjectKind::Workload, _))
+        {
+            return held.push(request);
+        }
+        let answer = match &request.call {
+            ApiCall::ReportEviction(..) => {
+                let Some(answer) = self.evictions.receive(&request, second) else {
+                    return;
+                };
+                answer
+            }
+            call => self.answer(call, second),
+        };
+        let event = effect(&request.call, &answer).filter(|_| self.shown == Shown::AllWrites);
+        let event = event.or_else(|| self.evictions.effect(&request.call, &answer));
+        self.driver.handle(DriverInput::Response(request.id, answer), now);
+        if let Some(event) = event {
+            self.driver.handle(DriverInput::Watch(event), now);
+        }
+    }
+
+    /// Answers the reads of the workload that were held, and all later ones at once.
+    pub(crate) fn answer_held(&mut self, second: u64) {
+        for request in self.held.take().unwrap_or_default() {
+            self.serve(request, self.now(second));
+        }
+    }
+
+    /// Lets a watch show an event.
+    pub(crate) fn watch(&mut self, event: WatchEvent, second: u64) {
+        let now = self.now(second);
+        self.driver.handle(DriverInput::Watch(event), now);
+    }
+
+    /// Replaces the process by one with this driver, which starts at this second and lists everything but Evictions.
+    pub(crate) fn restart(&mut self, driver: Driver, second: u64) {
+        self.driver = driver;
+        self.started = second;
+        let workloads = vec![(key("fleet"), Workload::new(self.fleet.clone()))];
+        let pods = self.pods.values().map(|pod| (key(&pod.name), pod.clone()));
+        let revision = match &self.revision {
+            Some(Response::Object(Object::Revision(at, revision))) => {
+                Some((at.clone(), (**revision).clone()))
+            }
+            _ => None,
+        };
+        let lists = [
+            listed(workloads, WatchEvent::Workload),
+            listed(pods.collect(), WatchEvent::Pod),
+            listed(revision.into_iter().collect(), WatchEvent::Revision),
+            listed(Vec::new(), |event| WatchEvent::Run(event, None)),
+            listed(Vec::new(), WatchEvent::Template),
+        ];
+        for event in lists.into_iter().flatten() {
+            self.watch(event, second);
         }
     }
 
@@ -230,5 +369,17 @@ impl Server {
         let event = Event::Apply(key(name), self.pods[name].clone());
         self.driver
             .handle(DriverInput::Watch(WatchEvent::Pod(event)), at(1));
+    }
+}
+
+/// Returns the watch event for a write that succeeded.
+fn effect(call: &ApiCall, answer: &Result<Response, RequestError>) -> Option<WatchEvent> {
+    match (call, answer) {
+        (ApiCall::Act(Action::Gated(GatedWrite::DeletePod(delete))), Ok(Response::Gone)) => {
+            let pod = delete.pod();
+            Some(WatchEvent::Pod(Event::Delete(key(&pod.name), pod.uid.clone())))
+        }
+        (ApiCall::Act(_) | ApiCall::WriteStatus(_), Ok(Response::Object(object))) => Some(shown(object)),
+        _ => None,
     }
 }

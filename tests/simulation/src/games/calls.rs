@@ -52,6 +52,10 @@ pub fn perform(
             let pod = check(pod, Some(&at.uid), Some(&at.resource_version));
             pod.map(|_| Response::Guarded(server.guards))
         }
+        (ApiCall::ReportEviction((_, name), report), _) => {
+            let reported = server.report_eviction(name, report, now);
+            reported.map(|()| Response::Done)
+        }
         (ApiCall::FindPod(selector), Some(seen)) => Ok(find_pod(server, selector, seen.uid())),
         (ApiCall::ReadNode(node), _) => {
             let found = server.nodes.get(node);

@@ -1,6 +1,7 @@
 //! A gamedeployment-operator process: the operator's own driver between this world's watches and network.
 
 mod calls;
+mod evictions;
 mod nodes;
 mod patch;
 mod watches;
@@ -21,19 +22,32 @@ use gamedeployment_driver::request::{
 };
 use gamedeployment_driver::watch_event::WatchEvent;
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use runtime_core::clock::Now;
 use shared_api::GameDeployment;
 
 use crate::network::pod_of;
 use crate::objects::key;
-use crate::process::clock;
+use crate::process::elapsed;
 use crate::server::Server;
+use crate::world::EPOCH;
 
 pub use calls::perform;
+pub use evictions::KnownEvictions;
+use evictions::{SentReports, WorkloadReads};
 pub use nodes::{KnownNode, KnownNodes};
 use watches::Watches;
 pub use watches::{KINDS, Shown};
+
+/// Longest time for which decisions wait for the list of Evictions, as documented.
+const EVICTIONS_AWAITED: SignedDuration = SignedDuration::from_secs(10);
+
+/// Nodes and Evictions as the watches of one process have shown them, which is all that its decisions know of them.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    pub nodes: Rc<KnownNodes>,
+    pub evictions: Rc<KnownEvictions>,
+}
 
 /// Inputs of a decision, for the referee.
 #[derive(Debug)]
@@ -46,8 +60,8 @@ pub struct Seen {
     pub refused: Vec<Run>,
     /// Number of the workload's active pods in the cache.
     pub active: usize,
-    /// Nodes as the watch had shown them.
-    pub nodes: Rc<KnownNodes>,
+    /// Nodes and Evictions as the watches had shown them.
+    pub known: Known,
     /// Whether the caches were up to date.
     pub fresh: bool,
     /// Number of changes by anyone but the operators until then.
@@ -72,10 +86,16 @@ impl Seen {
 #[derive(Debug)]
 pub struct Games {
     driver: Driver,
+    /// Time of its start: its clocks show zero then.
+    started: Timestamp,
     watches: Watches,
-    /// Start of the current uninterrupted watch of nodes.
-    nodes_watched: Option<Timestamp>,
-    nodes: Rc<KnownNodes>,
+    /// Time at which decisions no longer wait for the list of Evictions, while that is in the future.
+    awaits_evictions_until: Option<Timestamp>,
+    /// Start of the current uninterrupted watch of nodes, on the clock of the process.
+    nodes_watched: Option<Duration>,
+    known: Known,
+    reports: SentReports,
+    workload_reads: WorkloadReads,
     /// Inputs of the decision that is being carried out.
     seen: Option<Rc<Seen>>,
     /// Names of the pods written since the decision; the empty name stands for the workload.
@@ -91,12 +111,22 @@ pub struct Games {
 }
 
 impl Games {
-    pub fn new(limits: DriverLimits, watches_nodes: bool) -> Self {
+    pub fn new(limits: DriverLimits, watches_nodes: bool, serves_evictions: bool, now: Timestamp) -> Self {
+        // At once if the API server does not serve Evictions.
+        let awaited = if serves_evictions {
+            EVICTIONS_AWAITED
+        } else {
+            SignedDuration::ZERO
+        };
         Self {
-            driver: Driver::new(watches_nodes, limits),
+            driver: Driver::new(watches_nodes, limits).awaiting_evictions(),
+            started: now,
             watches: Watches::default(),
+            awaits_evictions_until: Some(now + awaited),
             nodes_watched: None,
-            nodes: Rc::default(),
+            known: Known::default(),
+            reports: SentReports::default(),
+            workload_reads: WorkloadReads::default(),
             seen: None,
             written: BTreeSet::new(),
             asked: false,
@@ -108,16 +138,20 @@ impl Games {
     }
 }
 
-/// Returns the time as a process sees it.
-pub fn now_of(now: Timestamp) -> Now {
+/// Returns the time as a process sees it that started at another time.
+pub fn now_of(started: Timestamp, now: Timestamp) -> Now {
     Now {
         wall: now,
-        elapsed: clock(now),
-        monotonic: clock(now),
+        elapsed: elapsed(started, now),
+        monotonic: elapsed(started, now),
     }
 }
 
 impl Games {
+    fn now(&self, now: Timestamp) -> Now {
+        now_of(self.started, now)
+    }
+
     pub fn index(&self) -> &Index {
         &self.driver.index
     }
@@ -132,27 +166,48 @@ impl Games {
 
     /// Delivers one item of a watch.
     pub fn learn(&mut self, server: &Server, kind: usize, now: Timestamp) -> Shown {
-        if kind == watches::NODES && !self.watches_nodes {
+        let is_watched = match kind {
+            watches::NODES => self.watches_nodes,
+            watches::EVICTIONS => server.serves_evictions,
+            _ => true,
+        };
+        if !is_watched {
             return Shown::default();
         }
-        let (news, shown) = self.watches.next(server, kind, now);
+        let since_start = elapsed(self.started, now);
+        let (news, shown) = self.watches.next(server, kind, since_start);
         if shown.expired {
             self.lose_watch(kind);
         }
         if kind == watches::NODES && shown.any && self.nodes_watched.is_none() && !news.is_empty() {
-            self.nodes_watched = Some(now);
+            self.nodes_watched = Some(since_start);
         }
         for news in news {
             if let WatchEvent::Node(event) = &news {
-                Rc::make_mut(&mut self.nodes).learn(event, now);
+                Rc::make_mut(&mut self.known.nodes).learn(event, now);
             }
-            self.driver.handle(DriverInput::Watch(news), now_of(now));
+            if let WatchEvent::Eviction(event) = &news {
+                self.learn_eviction(event);
+            }
+            self.watched(news, now);
         }
         shown
     }
 
+    fn watched(&mut self, news: WatchEvent, now: Timestamp) {
+        let now = self.now(now);
+        self.driver.handle(DriverInput::Watch(news), now);
+    }
+
+    /// Whether decisions have waited for the list of Evictions for long enough.
+    fn is_list_overdue(&self, now: Timestamp) -> bool {
+        self.awaits_evictions_until.is_some_and(|until| until <= now)
+    }
+
     /// Handles the response to a request.
     pub fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Timestamp) {
+        self.read_workload(id, &answer);
+        self.report_answered(id, &answer);
         if let Some(writes) = self.under_way.remove(&id) {
             self.wrote.0 |= answer.is_ok() && writes;
             // So does a read, whose response may show that what it was for has failed, and a HookRun that was
@@ -161,15 +216,20 @@ impl Games {
                 if run.noted_digest != Some(run.spec_digest));
             self.wrote.1 |= answer.is_err() || !writes || altered;
         }
-        self.driver.handle(DriverInput::Response(id, answer), now_of(now));
+        let now = self.now(now);
+        self.driver.handle(DriverInput::Response(id, answer), now);
     }
 
     /// Returns the next output of the driver.
     pub fn poll(&mut self, now: Timestamp) -> Option<DriverOutput> {
-        let watched = self.nodes_watched.map(clock);
+        if self.is_list_overdue(now) {
+            self.awaits_evictions_until = None;
+            self.watched(WatchEvent::EvictionsUnavailable, now);
+        }
+        let now = self.now(now);
         self.driver
-            .handle(DriverInput::NodesWatched(watched), now_of(now));
-        self.driver.poll(now_of(now))
+            .handle(DriverInput::NodesWatched(self.nodes_watched), now);
+        self.driver.poll(now)
     }
 
     /// Records the duration of a decision.
@@ -180,31 +240,34 @@ impl Games {
 
     /// Whether there is work now.
     pub fn has_work(&self, now: Timestamp) -> bool {
-        self.driver.deadline().is_some_and(|at| at <= clock(now))
+        let since_start = elapsed(self.started, now);
+        let is_due = self.driver.deadline().is_some_and(|at| at <= since_start);
+        is_due || self.is_list_overdue(now)
     }
 
     pub fn is_synced(&self) -> bool {
         self.driver.is_synced()
     }
 
-    /// Whether there will be work at some time without further input. Checks of the removal guard do not count, because
-    /// there is always another one.
+    /// Whether there will be work at some time without further input. Checks of the removal guard and reports to active
+    /// Evictions do not count, because there is always another one.
     pub fn wakes(&self, object: Option<&GameDeployment>, now: Timestamp) -> bool {
-        let checked = object.filter(|object| guard_check::is_expected(&Workload::examine(object).0));
-        self.driver.deadline().is_some()
-            && checked.is_none_or(|object| self.decide(object, now).wake.is_some())
+        let is_checked = |object: &GameDeployment| guard_check::is_expected(&Workload::examine(object).0);
+        let repeats = self.known.evictions.any_active() || object.is_some_and(is_checked);
+        let decides_again = || object.is_some_and(|object| self.decide(object, now).wake.is_some());
+        self.driver.deadline().is_some() && (!repeats || decides_again())
     }
 
-    /// Returns the nodes as the watch has shown them.
-    pub fn nodes(&self) -> &Rc<KnownNodes> {
-        &self.nodes
+    /// Returns the nodes and Evictions as the watches have shown them.
+    pub fn known(&self) -> &Known {
+        &self.known
     }
 
     /// Returns the plan for the current state.
     #[must_use]
     pub fn decide(&self, object: &GameDeployment, now: Timestamp) -> Plan {
         let name = object.metadata.name.as_deref().unwrap_or_default();
-        let plan = self.driver.decide(&key(name), object, now_of(now));
+        let plan = self.driver.decide(&key(name), object, self.now(now));
         assert!(
             plan.wake.is_none_or(|wake| wake > now),
             "a wake-up in the past: {plan:?}"
@@ -231,8 +294,11 @@ impl Games {
         assert!(self.asked, "warns and writes nothing, for ever: {seen:#?}");
     }
 
-    /// Records a sent request and returns the inputs of its decision.
-    pub fn sent(&mut self, request: &Request) -> Option<Rc<Seen>> {
+    /// Records a sent request and returns the inputs of its decision. Its time limit becomes that of the clock that all
+    /// processes share.
+    pub fn sent(&mut self, request: &mut Request) -> Option<Rc<Seen>> {
+        let shared = elapsed(EPOCH, self.started);
+        request.until = request.until.map(|until| until + shared);
         request.target.as_ref()?;
         self.asked = true;
         let writes = !matches!(

@@ -1,23 +1,25 @@
 //! Watches of one process, as input for the driver.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use gamedeployment_driver::watch_event::{Event, OwnedRevision, Template, WatchEvent, Workload};
-use jiff::Timestamp;
 
 use crate::objects::{
-    NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject, key,
+    EvictionObject, NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
+    key,
 };
-use crate::process::clock;
 use crate::server::Server;
 use crate::server::table::{Table, Watch, WatchEvent as TableEvent};
 
 /// Number of watched kinds.
-pub const KINDS: usize = 6;
+pub const KINDS: usize = 7;
 /// Index of HookRuns.
 pub(super) const RUNS: usize = 3;
 /// Index of nodes.
 pub(super) const NODES: usize = 5;
+/// Index of Evictions.
+pub(super) const EVICTIONS: usize = 6;
 
 /// Watches of one process.
 #[derive(Debug, Default)]
@@ -28,8 +30,9 @@ pub(super) struct Watches {
     runs: Watch<RunObject>,
     templates: Watch<TemplateObject>,
     nodes: Watch<NodeObject>,
-    /// Start of the current uninterrupted watch of runs.
-    runs_watched: Option<Timestamp>,
+    evictions: Watch<EvictionObject>,
+    /// Start of the current uninterrupted watch of runs, on the clock of the process.
+    runs_watched: Option<Duration>,
 }
 
 /// Result of one delivery by a watch.
@@ -53,12 +56,13 @@ impl Watches {
                 self.runs_watched = None;
             }
             4 => self.templates = Watch::Closed,
-            _ => self.nodes = Watch::Closed,
+            NODES => self.nodes = Watch::Closed,
+            _ => self.evictions = Watch::Closed,
         }
     }
 
     /// Returns the next item of a kind's watch.
-    pub(super) fn next(&mut self, server: &Server, kind: usize, now: Timestamp) -> (Vec<WatchEvent>, Shown) {
+    pub(super) fn next(&mut self, server: &Server, kind: usize, now: Duration) -> (Vec<WatchEvent>, Shown) {
         match kind {
             0 => next(
                 &server.workloads,
@@ -79,7 +83,7 @@ impl Watches {
                 WatchEvent::Revision,
             ),
             RUNS => {
-                let since = self.runs_watched.map(clock);
+                let since = self.runs_watched;
                 let news = |event| WatchEvent::Run(event, since);
                 let (events, shown) = next(&server.runs, &mut self.runs, |run| run.read.clone(), news);
                 if !events.is_empty() && self.runs_watched.is_none() {
@@ -93,11 +97,17 @@ impl Watches {
                 template,
                 WatchEvent::Template,
             ),
-            _ => next(
+            NODES => next(
                 &server.nodes,
                 &mut self.nodes,
                 NodeObject::facts,
                 WatchEvent::Node,
+            ),
+            _ => next(
+                &server.evictions,
+                &mut self.evictions,
+                EvictionObject::facts,
+                WatchEvent::Eviction,
             ),
         }
     }

@@ -193,6 +193,8 @@ impl World {
         let requests = requests_behind(action, &acted);
         self.totals.requested += u64::from(!requests.is_empty());
         self.totals.requested_by_nodes += u64::from(requests.iter().any(ValidRequest::is_of_node));
+        let is_of_eviction = requests.iter().any(ValidRequest::is_of_eviction);
+        self.totals.requested_by_evictions += u64::from(is_of_eviction);
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
     }
 }

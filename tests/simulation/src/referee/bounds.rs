@@ -15,6 +15,7 @@ use shared_api::names::pod as names;
 
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
+use super::evictions::check_responder;
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
 use super::rollback::{check_aborted, in_force, targets};
@@ -185,6 +186,7 @@ impl Referee {
             _ => {}
         }
         check_deletion(action, acted);
+        check_responder(action, acted.seen);
         check_reason(action, acted);
         check_aborted(action, acted.seen);
         check_exceeded(action, acted.seen);

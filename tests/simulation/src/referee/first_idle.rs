@@ -291,7 +291,7 @@ impl World {
         scouts: &[&Rc<RunObject>],
     ) {
         let spec = &self.server.workloads.get(FLEET).unwrap().api.spec;
-        let nodes = self.nodes_at_rest();
+        let known = self.known_at_rest();
         if pods.iter().any(|pod| self.is_old(status, pod.read.revision())) {
             return;
         }
@@ -307,7 +307,7 @@ impl World {
         let mut busy = pods.iter().filter(|pod| {
             let intent = pod.read.annotation(names::CHOSEN_FOR).unwrap_or_default();
             let is_named = wanted.pods_to_delete.contains(&pod.id.name)
-                || has_valid_request(pod, spec, &nodes, self.now);
+                || has_valid_request(pod, spec, &known, self.now);
             intent.starts_with("delete@") && !is_named && has_failed(pod)
         });
         let has_reason = |pod: &PodObject| {

@@ -113,7 +113,7 @@ impl World {
         let intent = pod.read.annotation(names::CHOSEN_FOR).unwrap_or_default();
         intent.starts_with("delete@")
             || wanted.pods_to_delete.contains(&pod.id.name)
-            || has_valid_request(pod, spec, &self.nodes_at_rest(), self.now)
+            || has_valid_request(pod, spec, &self.known_at_rest(), self.now)
     }
 
     /// Whether a pod has served for as long as the spec requires.

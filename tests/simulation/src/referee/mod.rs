@@ -11,6 +11,7 @@
 //! | never too many pods, never too few available because of the operators | [`bounds`] |
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
+//! | an Eviction is completed only once its pod is gone or no hook is required; until then, it gets heartbeats | [`evictions`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
 //! | idle pods to update are searched for only during an update, and are updated first | [`idle_updates`] |
@@ -22,6 +23,7 @@ mod bounds;
 mod canary;
 mod deadline;
 mod deletion;
+mod evictions;
 mod first_idle;
 mod gate;
 mod idle_updates;
@@ -37,6 +39,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use gamedeployment_core::hook_kind::HookKind;
+use gamedeployment_driver::request::RequestId;
 use jiff::Timestamp;
 use shared_api::GameDeploymentSpec;
 
@@ -48,6 +51,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
+pub use evictions::needs_no_hook;
 pub use first_idle::{deselects, is_scout, is_scout_of_update};
 pub use removal::{
     ValidRequest, has_requests, is_requested, new_requests_of_nodes, requests_behind, requests_of,
@@ -99,6 +103,9 @@ pub struct Referee {
     time: deadline::Time,
     /// Number of pods that the last decision has recreated so far, with its workload's UID and its time.
     recreated: Option<((String, Timestamp), usize)>,
+    /// Completions that a direct read permits although the pod exists, by process and request, and when the process
+    /// requested that read.
+    confirmed: BTreeMap<((usize, u64), RequestId), Timestamp>,
     /// Scouts created since something else happened.
     scouted: first_idle::Scouted,
 }

@@ -8,6 +8,7 @@
 //!
 //! Nodes are judged as the watch of the process had shown them at the decision. This includes the time at which it has
 //! seen a node being uncordoned: a process that starts later knows nothing of that, and counts the evictions before it.
+//! So are Evictions: one requests the removal of its pod while the operator is its active responder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -27,8 +28,8 @@ use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use super::Acted;
 use super::deletion::adjust;
-use crate::games::{KnownNode, KnownNodes, Seen};
-use crate::objects::{NodeObject, PodObject, is_deleting};
+use crate::games::{Known, KnownNode, Seen};
+use crate::objects::{EvictionObject, NodeObject, PodObject, is_deleting};
 use crate::process::Work;
 use crate::taints::{Tolerance, tolerance, tolerates_all};
 use crate::world::{FLEET, World};
@@ -52,6 +53,8 @@ pub fn has_requests(spec: &GameDeploymentSpec) -> bool {
 
 /// Types of the requests of nodes.
 const TYPES_OF_NODES: [&str; 2] = ["Taint", "Cordon"];
+/// Type of the requests of Evictions.
+const TYPE_OF_EVICTIONS: &str = "EvictionRequest";
 
 /// Valid request, as the status lists it.
 #[derive(Debug)]
@@ -66,6 +69,11 @@ impl ValidRequest {
     /// Whether the pod's node requests the removal.
     pub fn is_of_node(&self) -> bool {
         TYPES_OF_NODES.contains(&self.type_)
+    }
+
+    /// Whether an Eviction of the pod requests the removal.
+    pub fn is_of_eviction(&self) -> bool {
+        self.type_ == TYPE_OF_EVICTIONS
     }
 }
 
@@ -131,14 +139,14 @@ fn is_supported(request: &RemovalRequest, pod: &api::Pod, node: &KnownNode, at: 
 fn valid_requests(
     pod: &api::Pod,
     spec: &GameDeploymentSpec,
-    nodes: &KnownNodes,
+    known: &Known,
     at: Timestamp,
 ) -> Vec<ValidRequest> {
     if !has_requests(spec) {
         return Vec::new();
     }
     let name = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    let node = name.and_then(|name| Some((name, nodes.get(name)?)));
+    let node = name.and_then(|name| Some((name, known.nodes.get(name)?)));
     let disruption = spec.disruption.as_ref();
     let seconds = disruption.and_then(|disruption| disruption.request_expiration_seconds);
     let valid_for = SignedDuration::from_secs(seconds.unwrap_or(VALID_FOR).into());
@@ -155,22 +163,35 @@ fn valid_requests(
         time: Some(request.request_time.timestamp()),
     });
     let by_node = node.and_then(|node| request_of_node(pod, spec, node, at));
-    recorded.chain(by_node).collect()
+    let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+    // Without a hook, the next responder gets its turn.
+    let strategy = spec.pre_delete_update_strategy.as_ref();
+    let responds = strategy.is_some_and(|strategy| strategy.hook.is_some());
+    let active = known.evictions.active_of(uid).into_iter().filter(|_| responds);
+    let by_eviction = active.flat_map(|eviction| {
+        let requesters = eviction.requesters.iter();
+        requesters.map(move |requester| ValidRequest {
+            requester: requester.clone(),
+            type_: TYPE_OF_EVICTIONS,
+            time: eviction.started,
+        })
+    });
+    recorded.chain(by_node).chain(by_eviction).collect()
 }
 
 /// Whether a pod has a valid request.
 pub(super) fn has_valid_request(
     pod: &PodObject,
     spec: &GameDeploymentSpec,
-    nodes: &KnownNodes,
+    known: &Known,
     at: Timestamp,
 ) -> bool {
-    !valid_requests(&pod.api, spec, nodes, at).is_empty()
+    !valid_requests(&pod.api, spec, known, at).is_empty()
 }
 
 /// Whether the removal of a pod was requested when the operator decided. The pod has the version that it knew.
 pub fn is_requested(pod: &PodObject, seen: &Seen) -> bool {
-    has_valid_request(pod, &seen.object().spec, &seen.nodes, seen.at)
+    has_valid_request(pod, &seen.object().spec, &seen.known, seen.at)
 }
 
 /// Returns the number of requests of nodes that a status lists and the one before it does not.
@@ -206,7 +227,7 @@ pub fn requests_behind(action: &Action, acted: &Acted<'_>) -> Vec<ValidRequest> 
         return Vec::new();
     };
     let seen = acted.seen;
-    valid_requests(&pod.api, &seen.object().spec, &seen.nodes, seen.at)
+    valid_requests(&pod.api, &seen.object().spec, &seen.known, seen.at)
 }
 
 /// Checks that a pod is selected for deletion and deleted for a reason: there were too many pods, `podsToDelete` named
@@ -245,22 +266,36 @@ fn entry(pod: &str, uid: &str, requester: &str, type_: &str) -> String {
 }
 
 impl World {
-    /// Returns the nodes as the leader knows them while nothing happens: as they are.
-    pub(super) fn nodes_at_rest(&self) -> Rc<KnownNodes> {
+    /// Returns the nodes and Evictions as the leader knows them while nothing happens: as they are.
+    pub(super) fn known_at_rest(&self) -> Known {
         let leader = self.processes.iter().find_map(|process| match &process.work {
-            Work::Games(games) => Some(games.nodes().clone()),
+            Work::Games(games) => Some(games.known().clone()),
             Work::None | Work::Hooks(_) => None,
         });
-        let nodes = leader.unwrap_or_default();
+        let known = leader.unwrap_or_default();
         let is_known = |node: &Rc<NodeObject>| {
-            let known = nodes.get(&node.id.name);
-            known.is_some_and(|known| known.facts == node.facts())
+            let shown = known.nodes.get(&node.id.name);
+            shown.is_some_and(|shown| shown.facts == node.facts())
         };
         assert!(
             !self.watches_nodes || self.server.nodes.iter().all(is_known),
-            "the watch of nodes is late: {nodes:#?}"
+            "the watch of nodes is late: {known:#?}"
         );
-        nodes
+        // The watch may not have shown the last report yet.
+        let is_shown = |eviction: &Rc<EvictionObject>| {
+            let facts = eviction.facts();
+            let shown = known.evictions.get(&eviction.id.name);
+            shown.is_some_and(|shown| {
+                (&shown.uid, &shown.requesters, shown.started)
+                    == (&facts.uid, &facts.requesters, facts.started)
+                    && (shown.is_active == facts.is_active || eviction.completed.is_some())
+            })
+        };
+        assert!(
+            self.server.evictions.iter().all(is_shown),
+            "the watch of Evictions is late: {known:#?}"
+        );
+        known
     }
 
     /// Checks, while nothing happens, that the status lists exactly the valid requests, that pods carry the label of
@@ -277,11 +312,11 @@ impl World {
         let own =
             |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
-        let nodes = self.nodes_at_rest();
+        let known = self.known_at_rest();
         let (mut valid, mut pending, mut unnamed) = (BTreeMap::new(), 0, 0);
         let label = has_requests(spec).then_some(names::REMOVAL_GUARD_ASK);
         for pod in &pods {
-            let requests = valid_requests(&pod.api, spec, &nodes, self.now);
+            let requests = valid_requests(&pod.api, spec, &known, self.now);
             let (name, uid) = (&pod.id.name, &pod.id.uid);
             pending += i32::from(!requests.is_empty());
             valid.extend(requests.iter().map(|request| {

@@ -92,6 +92,7 @@ impl World {
         );
         self.check_old_pods(&wanted, &status, &pods, &said);
         self.check_removals();
+        self.check_reports();
         for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
             assert!(
                 says_why(&run.api),
@@ -117,9 +118,9 @@ impl World {
         let is_old = |pod: &&&Rc<PodObject>| self.is_old(status, pod.read.revision());
         let old: Vec<_> = pods.iter().filter(is_old).collect();
         let spec = &self.server.workloads.get(FLEET).unwrap().api.spec;
-        let nodes = self.nodes_at_rest();
+        let known = self.known_at_rest();
         let is_named = |pod: &PodObject| {
-            let is_requested = has_valid_request(pod, spec, &nodes, self.now);
+            let is_requested = has_valid_request(pod, spec, &known, self.now);
             is_requested || wanted.pods_to_delete.contains(&pod.id.name)
         };
         let named = old.iter().filter(|pod| is_named(pod)).count();

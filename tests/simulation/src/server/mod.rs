@@ -2,6 +2,7 @@
 //!
 //! It treats all writers the same. Its refusals are those of a real server: 404, 409, 403, 422.
 
+mod evictions;
 mod garbage;
 mod others;
 mod pods;
@@ -13,10 +14,11 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 
+pub use evictions::lists_responder;
 pub use garbage::Cascade;
 
 use crate::objects::{
-    NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
+    EvictionObject, NodeObject, Object, PodObject, RevisionObject, RunObject, TemplateObject, WorkloadObject,
 };
 use runtime_core::candidate::{LeaseCall, LeaseRecord, WriteOutcome};
 use table::Table;
@@ -30,7 +32,7 @@ pub enum Refusal {
     Conflict,
     /// 403: exceeded quota, missing permission, or rejection by an admission webhook.
     Forbidden,
-    /// 422: a finalizer for an object that is being deleted.
+    /// 422: a finalizer for an object that is being deleted, or a report that an Eviction does not accept.
     Invalid,
 }
 
@@ -82,6 +84,12 @@ pub struct Server {
     pub workloads: Table<WorkloadObject>,
     pub templates: Table<TemplateObject>,
     pub nodes: Table<NodeObject>,
+    /// Evictions of pods that register the responder of hookgate.
+    pub evictions: Table<EvictionObject>,
+    /// Whether it serves Evictions.
+    pub serves_evictions: bool,
+    /// UIDs of the pods that register the responder of hookgate.
+    responders: BTreeSet<String>,
     /// Lease of each operator.
     leases: [Option<LeaseRecord>; 2],
     /// Whether a user has deleted the Lease of each operator: from then on, two leaders may overlap.
@@ -119,6 +127,7 @@ impl Server {
         self.workloads.forget_changes();
         self.templates.forget_changes();
         self.nodes.forget_changes();
+        self.evictions.forget_changes();
     }
 
     /// Refuses and counts a request if `refuses` is set.

@@ -26,6 +26,7 @@ impl Server {
         self.deny(self.refuses.pods)?;
         self.birth(&mut pod.metadata, "pod", now);
         let pod = PodObject::new(pod);
+        self.note_responder(manifest, &pod.id.uid);
         self.pods.put(pod.clone());
         Ok(pod)
     }

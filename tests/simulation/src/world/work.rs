@@ -7,7 +7,7 @@ use fastrand::Rng;
 use gamedeployment_core::plan::Action;
 use jiff::Timestamp;
 
-use gamedeployment_driver::request::{ApiCall, Decided, DriverOutput, Request};
+use gamedeployment_driver::request::{ApiCall, Decided, DriverOutput, ObjectKind, Request};
 
 use super::{FLEET, World, is_fresh};
 use crate::games::Seen;
@@ -36,6 +36,9 @@ impl World {
 
     /// Takes in the responses of a process and performs one step.
     pub fn work(&mut self, at: usize) {
+        if let Work::Games(games) = &mut self.processes[at].work {
+            games.begin_step();
+        }
         while let Some(answer) = self.processes[at].inbox.pop_front() {
             self.take(at, answer);
         }
@@ -103,11 +106,23 @@ impl World {
         }
     }
 
-    fn asked(&mut self, at: usize, request: Request) {
+    fn asked(&mut self, at: usize, mut request: Request) {
+        let now = self.now;
+        let by = (at, self.processes[at].incarnation);
         let Work::Games(games) = &mut self.processes[at].work else {
             return;
         };
-        let seen = games.sent(&request);
+        let seen = games.sent(&mut request);
+        if let ApiCall::ReportEviction((_, eviction), report) = &request.call {
+            games.reports(request.id, eviction, report, now);
+            if report.completion.is_some() {
+                let confirmed = games.confirmed_no_hook(eviction);
+                self.referee.completes(by, request.id, confirmed);
+            }
+        }
+        if let ApiCall::Read(ObjectKind::Workload, _) = &request.call {
+            games.reads_workload(request.id, now);
+        }
         if let (ApiCall::Act(Action::ResetRetry(kinds)), Some(seen)) = (&request.call, &seen) {
             Referee::resets_retry(kinds, seen);
         }
@@ -146,7 +161,7 @@ impl World {
             revisions,
             refused,
             active,
-            nodes: games.nodes().clone(),
+            known: games.known().clone(),
             fresh,
             foreign: self.foreign,
             at: self.now,
