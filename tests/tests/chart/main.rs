@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may end so")]
 
+mod eviction_responder;
 mod flow_schema;
 mod images;
 mod leases;

@@ -30,6 +30,10 @@ fn a_wrong_value_is_refused_by_its_name() {
             "gameDeploymentOperator.extraArgs={verbose}",
             "gameDeploymentOperator.extraArgs",
         ),
+        (
+            "gameDeploymentOperator.evictionResponder=maybe",
+            "gameDeploymentOperator.evictionResponder",
+        ),
         ("hookOperator.providerJob=maybe", "hookOperator.providerJob"),
         (
             "hookOperator.providerKubernetes=maybe",

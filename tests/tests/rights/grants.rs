@@ -1,4 +1,4 @@
-//! Grants of `deploy/rbac.yaml`, and users with all of them but one.
+//! Grants of the manifests in `deploy/`, and users with all of them but one.
 
 use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 use kube::api::{Api, PostParams};
@@ -10,6 +10,8 @@ use test_kit::{ControlPlane, eventually};
 
 /// Permissions of operators that watch all namespaces.
 pub(crate) const EVERYWHERE: &str = include_str!("../../../deploy/rbac.yaml");
+/// Permissions that gamedeployment-operator needs in addition, to respond to Evictions.
+pub(crate) const EVICTIONS: &str = include_str!("../../../deploy/rbac-evictions.yaml");
 /// Permissions of operators that watch one namespace.
 pub(crate) const NAMESPACED: &str = include_str!("../../../deploy/rbac-namespaced.yaml");
 
@@ -30,21 +32,43 @@ impl Grant {
         }
     }
 
+    /// Creates a user with all permissions of the operator in [`EVERYWHERE`] but this one. Returns the user's name.
+    pub(crate) async fn take_away(&self, control_plane: &ControlPlane, namespace: &str) -> String {
+        let rights = Rights {
+            files: &[EVERYWHERE],
+            who: self.who,
+            missing: Some(self),
+        };
+        rights.user(control_plane, namespace).await
+    }
+
     /// Whether a call needs this grant.
     pub(crate) fn is_behind(&self, call: &ApiCall) -> bool {
         let own = call.verb == self.verb && call.resource == self.resource;
         // A user who may not update an owner's finalizers may not create objects that block its deletion.
         own || self.resource.ends_with("/finalizers") && call.verb == "create"
     }
+}
 
-    /// Creates a user with all permissions of the operator but this one. Returns the user's name.
-    pub(crate) async fn take_away(&self, control_plane: &ControlPlane, namespace: &str) -> String {
-        let user = format!("without-{namespace}");
-        for (who, role) in roles(EVERYWHERE) {
+/// Permissions of one operator.
+pub(crate) struct Rights<'r> {
+    /// Manifests that grant them.
+    pub(crate) files: &'r [&'static str],
+    pub(crate) who: Who,
+    /// Grant that is left out.
+    pub(crate) missing: Option<&'r Grant>,
+}
+
+impl Rights<'_> {
+    /// Creates a user with these permissions, in one namespace where a manifest has a Role. Returns the user's
+    /// name.
+    pub(crate) async fn user(&self, control_plane: &ControlPlane, namespace: &str) -> String {
+        let user = format!("user-{namespace}");
+        for (who, role) in self.files.iter().flat_map(|file| roles(file)) {
             if who == Some(self.who) || who.is_none() {
                 let rules: Vec<Value> = rules(&role)
                     .iter()
-                    .filter_map(|rule| self.without(rule))
+                    .filter_map(|rule| self.rest_of(rule))
                     .collect();
                 let kind = role["kind"].as_str().unwrap();
                 let metadata = json!({ "name": format!("{user}-{}", role["metadata"]["name"].as_str().unwrap()),
@@ -71,36 +95,41 @@ impl Grant {
         user
     }
 
-    /// Returns a rule without this grant; `None` if nothing remains.
-    fn without(&self, rule: &Value) -> Option<Value> {
+    /// Returns a rule without the grant that is left out, and for objects of all names; `None` if nothing
+    /// remains.
+    fn rest_of(&self, rule: &Value) -> Option<Value> {
         let texts = |field: &str| -> Vec<String> {
             let all = rule[field].as_array().unwrap().iter();
             all.map(|text| text.as_str().unwrap().to_owned()).collect()
         };
         let (mut resources, mut verbs) = (texts("resources"), texts("verbs"));
-        if resources.contains(&self.resource) && verbs.contains(&self.verb) {
+        if let Some(missing) = self.missing
+            && resources.contains(&missing.resource)
+            && verbs.contains(&missing.verb)
+        {
             // Rules with several resources have one verb.
             if resources.len() > 1 {
-                resources.retain(|resource| *resource != self.resource);
+                resources.retain(|resource| *resource != missing.resource);
             } else {
-                verbs.retain(|verb| *verb != self.verb);
+                verbs.retain(|verb| *verb != missing.verb);
             }
         }
         let rest = json!({ "apiGroups": rule["apiGroups"], "resources": resources, "verbs": verbs });
         (!verbs.is_empty()).then_some(rest)
     }
 
-    /// Waits until the API server knows the user's permissions. All other grants become visible together with
-    /// these or earlier.
+    /// Waits until the API server knows the user's permissions.
     async fn until_known(&self, control_plane: &ControlPlane, namespace: &str, user: &str) {
         let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client());
-        for grant in granted(EVERYWHERE)
+        let all: Vec<Grant> = self.files.iter().flat_map(|file| granted(file)).collect();
+        for grant in all
             .iter()
-            .filter(|grant| grant.who == self.who && *grant != self)
+            .filter(|grant| grant.who == self.who && Some(*grant) != self.missing)
         {
             let (resource, subresource) = grant.resource.split_once('/').unwrap_or((&grant.resource, ""));
+            let group = group_of(self.files, resource);
             let review = json!({ "metadata": {}, "spec": { "user": user, "groups": GROUPS, "resourceAttributes": {
-                "namespace": namespace, "verb": grant.verb, "group": group_of(resource), "resource": resource,
+                "namespace": namespace, "verb": grant.verb, "group": group, "resource": resource,
                 "subresource": subresource
             } } });
             let review: SubjectAccessReview = serde_json::from_value(review).unwrap();
@@ -126,7 +155,7 @@ fn roles(rights: &str) -> Vec<(Option<Who>, Value)> {
     all.filter(|manifest| matches!(manifest["kind"].as_str(), Some("ClusterRole" | "Role")))
         .map(|manifest| {
             let who = match manifest["metadata"]["name"].as_str().unwrap() {
-                "gamedeployment-operator" => Some(Who::Workloads),
+                "gamedeployment-operator" | "gamedeployment-operator-evictions" => Some(Who::Workloads),
                 "hook-operator" => Some(Who::Hooks),
                 "hookgate-leader-election" => None,
                 other => panic!("whose role is {other}?"),
@@ -161,8 +190,9 @@ pub(crate) fn granted(rights: &str) -> Vec<Grant> {
     all
 }
 
-fn group_of(resource: &str) -> String {
-    let rules = roles(EVERYWHERE).into_iter().flat_map(|(_, role)| rules(&role));
+fn group_of(files: &[&str], resource: &str) -> String {
+    let granting = files.iter().flat_map(|file| roles(file));
+    let rules = granting.flat_map(|(_, role)| rules(&role));
     let mut found = rules.filter(|rule| {
         let resources = rule["resources"].as_array().unwrap();
         resources

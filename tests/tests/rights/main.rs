@@ -1,6 +1,7 @@
 //! Checks that `deploy/rbac.yaml` and `deploy/rbac-namespaced.yaml` grant exactly the permissions that the
 //! operators need: a story with all of them is never refused, and without any one of them it is. The API
-//! server also enforces permission for blocking the deletion of an owner.
+//! server also enforces permission for blocking the deletion of an owner. The permissions in
+//! `deploy/rbac-evictions.yaml` have a story of their own.
 //!
 //! `PROVE=all` removes every permission, one after the other; otherwise some.
 
@@ -17,6 +18,7 @@ use test_kit::api_proxy::{Entry, Outcome};
 use test_kit::{ApiProxy, ControlPlane, Options};
 use tokio::sync::OnceCell;
 
+mod evictions;
 mod grants;
 mod story;
 
@@ -40,11 +42,13 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 static STRICT: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Returns an API server that enforces permission for blocking the deletion of owners.
+/// Returns an API server that enforces permission for blocking the deletion of owners, and serves Evictions.
 async fn strict() -> &'static ControlPlane {
     let start = || async {
+        let mut crds = shared_api::crd::all();
+        crds.push(evictions::definition());
         let options = Options {
-            crds: shared_api::crd::all(),
+            crds,
             audit: true,
             api_server_arguments: vec![
                 "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
@@ -95,6 +99,11 @@ fn was_refused(entry: &Entry) -> bool {
 async fn is_missed(missing: &Grant) -> bool {
     let (fleet, proxies) = fleet_without(Some(missing)).await;
     let proxy = &proxies[usize::from(missing.who == Who::Hooks)];
+    is_refused_during(proxy, missing, tell(&fleet, &proxies, missing)).await
+}
+
+/// Whether the API server refuses a request during a story because this permission is missing.
+async fn is_refused_during(proxy: &ApiProxy, missing: &Grant, story: impl Future<Output = ()>) -> bool {
     let refused = async {
         loop {
             let requests = proxy.requests();
@@ -111,7 +120,7 @@ async fn is_missed(missing: &Grant) -> bool {
     tokio::select! {
         () = &mut refused => true,
         // The story may end with the very request that is about to be refused.
-        () = tell(&fleet, &proxies, missing) => tokio::time::timeout(ANSWER, refused).await.is_ok(),
+        () = story => tokio::time::timeout(ANSWER, refused).await.is_ok(),
     }
 }
 

@@ -243,11 +243,31 @@ pub(super) const ALL: &[Purpose] = &[
     ),
     purpose(
         WORKLOADS,
+        "evictions",
+        "list watch",
+        "only with `--eviction-responder`: finding the Evictions (`lifecycle.k8s.io`) of its pods",
+        "the log says that the watch was interrupted, with the error. Evictions are not removal requests and get no \
+         reports; 20 minutes later, the eviction request controller activates the next responder",
+    ),
+    purpose(
+        WORKLOADS,
+        "evictions/status",
+        "patch",
+        "only with `--eviction-responder`: reporting progress and completion. This permission can complete the entries \
+         of other responders: see [security](../security.md#the-eviction-responder)",
+        "pods are deleted once their hooks succeed, but Evictions do not show why a pod stays, and \
+         `EvictionReportFailed` reports the error; 20 minutes later, the eviction request controller activates the next \
+         responder, and the removal request ends",
+    ),
+    purpose(
+        WORKLOADS,
         "gamedeployments pods controllerrevisions hookruns",
         "get",
         "rereading an object after a conflict, or after a write whose response was lost. For GameDeployments also: \
          checking that the workload still exists before a pod or revision is adopted, and that it still has no hook \
-         before pods that may have players are deleted or changed without one",
+         before pods that may have players are deleted or changed without one. With `--eviction-responder` also: \
+         confirming that an evicted pod is gone, or that its GameDeployment requires no hook, before its Eviction is \
+         completed",
         "after three failed reads, `WriteFailed` and the log report the object, and it is not changed until the watch \
          delivers a new version; the rest of the workload continues. Nothing is adopted, and pods that may have \
          players are not deleted or changed without a hook; reported as `WriteFailed`",

@@ -17,8 +17,10 @@ const MANIFESTS: [&str; 3] = [
     "deploy/admission.yaml",
     "deploy/admission-removals.yaml",
 ];
-/// Manifests that are not generated, with the permissions of the providers `job`, `kubernetes` and `exec`.
-const HOOK_MANIFESTS: [&str; 5] = [
+/// Manifests that are not generated, with the permissions of the eviction responder, and of the providers `job`,
+/// `kubernetes` and `exec`.
+const WRITTEN_BY_HAND: [&str; 6] = [
+    include_str!("../../../deploy/rbac-evictions.yaml"),
     include_str!("../../../deploy/rbac-hooks.yaml"),
     include_str!("../../../deploy/hookgate-hooks.yaml"),
     include_str!("../../../deploy/hookgate-hooks-get.yaml"),
@@ -28,6 +30,8 @@ const HOOK_MANIFESTS: [&str; 5] = [
 
 /// Role that several accounts have.
 const SHARED: &str = "hookgate-leader-election";
+/// Role of gamedeployment-operator for the eviction responder.
+const EVICTIONS: &str = "gamedeployment-operator-evictions";
 /// Role of hook-operator for the providers `job`, `kubernetes` and `exec`.
 const HOOKS: &str = "hook-operator-hooks";
 /// Roles of the account of a namespace for the providers `kubernetes` and `exec`.
@@ -46,6 +50,9 @@ proves that the operators need each of theirs. For the risks of each permission,
 
 The additional permissions of the removal guard, which is disabled by default, are defined in
 [`deploy/admission-removals.yaml`](../../deploy/admission-removals.yaml).
+
+Those of the [eviction responder](../eviction-responder.md), which is disabled by default, are defined in
+[`deploy/rbac-evictions.yaml`](../../deploy/rbac-evictions.yaml).
 
 The permissions of the providers `job`, `kubernetes` and `exec`, which are disabled by default, are defined in
 [`deploy/rbac-hooks.yaml`](../../deploy/rbac-hooks.yaml) and in four files for the namespaces whose hooks use them:
@@ -103,7 +110,7 @@ fn permissions(purpose: &'static Purpose) -> impl Iterator<Item = Permission> {
 /// Returns the permissions that the manifests grant to each account.
 fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn Error>> {
     let mut granted = BTreeSet::new();
-    let mut texts = HOOK_MANIFESTS.to_vec();
+    let mut texts = WRITTEN_BY_HAND.to_vec();
     for manifest in MANIFESTS {
         let made = files.iter().find(|(path, _)| *path == Path::new(manifest));
         let (_, text) = made.ok_or(format!("{manifest} is not made"))?;
@@ -115,6 +122,7 @@ fn granted(files: &[(PathBuf, String)]) -> Result<BTreeSet<Permission>, Box<dyn 
             let name = role["metadata"]["name"].as_str().unwrap_or_default();
             let accounts = match name {
                 SHARED => vec!["hook-operator", "gamedeployment-operator"],
+                EVICTIONS => vec!["gamedeployment-operator"],
                 HOOKS => vec!["hook-operator"],
                 name if NAMESPACE_ROLES.contains(&name) => vec!["hookgate-hooks"],
                 name => vec![name],
