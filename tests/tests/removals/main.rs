@@ -9,6 +9,8 @@ mod deletion;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/deploy.rs"]
 mod deploy;
+mod eviction_controller;
+mod eviction_responder;
 mod facts;
 mod first_idle;
 mod first_idle_update;
@@ -17,6 +19,7 @@ mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/installation.rs"]
 mod installation;
+mod lifecycle_crds;
 mod nodes;
 mod rate;
 mod scouts;
