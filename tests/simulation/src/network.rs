@@ -50,7 +50,7 @@ impl InFlightRequest {
         }
     }
 
-    /// Whether it only reports the progress of an eviction. While nothing else happens, reports are repeated.
+    /// Whether the call is a report to an Eviction. Reports are repeated while nothing else happens.
     fn is_report(&self) -> bool {
         match self {
             Self::Games(request, _) => matches!(request.call, ApiCall::ReportEviction(..)),

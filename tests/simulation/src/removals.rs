@@ -215,10 +215,7 @@ impl World {
                 let requests = RemovalRequests::default().text();
                 self.write_requests(&withdrawn.id.name, Some(requests));
             }
-            let before = (self.totals.writes, self.foreign);
-            self.round(dice, false);
-            let busy = (self.totals.writes, self.foreign) != before || !self.flights.is_empty();
-            quiet = if busy { 0 } else { quiet + 1 };
+            quiet = self.round_after(quiet, dice);
             if quiet >= QUIET {
                 self.check_removals();
                 if second < VALID_UNTIL && self.is_asked(full) {
@@ -244,6 +241,14 @@ impl World {
         for pod in &pods {
             self.behaviours.insert(pod.id.uid.clone(), Behaviour::YES);
         }
+    }
+
+    /// Lets everything work for a second. Returns the number of seconds since the last write; `quiet`: that before.
+    fn round_after(&mut self, quiet: usize, dice: &mut Rng) -> usize {
+        let before = (self.totals.writes, self.foreign);
+        self.round(dice, false);
+        let is_busy = (self.totals.writes, self.foreign) != before || !self.flights.is_empty();
+        if is_busy { 0 } else { quiet + 1 }
     }
 
     /// Whether a pod still exists and is not being deleted.

@@ -34,7 +34,8 @@ impl Referee {
 
     /// Checks that every hook before the first pod has ended.
     fn check_before(&self, acted: &Acted<'_>, wanted: &Workload) {
-        if acted.room.active >= wanted.replicas {
+        let only_updates = wanted.pre_delete.step.is_none() && wanted.pre_in_place.step.is_some();
+        if only_updates && acted.room.active >= wanted.replicas {
             // A surplus pod: with a PreInplace hook only, it has the same intent.
             return;
         }

@@ -198,10 +198,7 @@ impl World {
                 self.withdraw_eviction(&full.id.uid, REQUESTERS[0]);
                 self.withdraw_eviction(&withdrawn.id.uid, REQUESTERS[2]);
             }
-            let before = (self.totals.writes, self.foreign);
-            self.round(dice, false);
-            let busy = (self.totals.writes, self.foreign) != before || !self.flights.is_empty();
-            quiet = if busy { 0 } else { quiet + 1 };
+            quiet = self.round_after(quiet, dice);
             if quiet >= QUIET {
                 self.check_removals();
                 self.check_waiting(full);

@@ -199,10 +199,7 @@ impl World {
         let mut quiet = 0;
         for second in 0.. {
             assert!(second < SOON, "no rest: {}", self.describe());
-            let before = (self.totals.writes, self.foreign);
-            self.round(dice, false);
-            let busy = (self.totals.writes, self.foreign) != before || !self.flights.is_empty();
-            quiet = if busy { 0 } else { quiet + 1 };
+            quiet = self.round_after(quiet, dice);
             if quiet >= QUIET {
                 break;
             }

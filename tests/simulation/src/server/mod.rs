@@ -86,7 +86,7 @@ pub struct Server {
     pub nodes: Table<NodeObject>,
     /// Evictions of pods that register the responder of hookgate.
     pub evictions: Table<EvictionObject>,
-    /// Whether it serves Evictions.
+    /// Whether the API of Evictions is enabled.
     pub serves_evictions: bool,
     /// UIDs of the pods that register the responder of hookgate.
     responders: BTreeSet<String>,
