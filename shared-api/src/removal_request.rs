@@ -198,7 +198,7 @@ impl RemovalRequests {
         let text: Text<Vec<RemovalRequest>> = serde_json::from_str(text).map_err(form)?;
         let mut read = Self::default();
         for mut request in text.requests {
-            request.requester = clean(&request.requester);
+            request.requester = printable_requester(&request.requester);
             if let Some(time) = request.times().find(|time| !is_plausible(*time)) {
                 return Err(InvalidRequests::Time(time.timestamp()));
             }
@@ -248,7 +248,7 @@ impl RemovalRequests {
 
     /// Returns the request of a requester.
     pub fn of(&self, requester: &str) -> Option<&RemovalRequest> {
-        let requester = clean(requester);
+        let requester = printable_requester(requester);
         self.0.iter().find(|request| request.requester == requester)
     }
 
@@ -269,7 +269,7 @@ impl RemovalRequests {
         type_: RemovalType,
         now: Timestamp,
     ) -> Result<(), TooManyRequests> {
-        let requester = clean(requester);
+        let requester = printable_requester(requester);
         if let Some(known) = self.0.iter_mut().find(|known| known.requester == requester) {
             known.type_ = type_;
             known.renew_time = Some(now.into());
@@ -299,7 +299,7 @@ impl RemovalRequests {
         until: Timestamp,
     ) -> Result<(), TooManyRequests> {
         self.record(requester, type_, now)?;
-        let requester = clean(requester);
+        let requester = printable_requester(requester);
         let mut recorded = self.0.iter_mut();
         if let Some(request) = recorded.find(|request| request.requester == requester) {
             request.expiration_time = Some(until.into());
@@ -309,7 +309,7 @@ impl RemovalRequests {
 
     /// Withdraws the request of a requester. Returns whether there was one.
     pub fn withdraw(&mut self, requester: &str) -> bool {
-        let (before, requester) = (self.0.len(), clean(requester));
+        let (before, requester) = (self.0.len(), printable_requester(requester));
         self.0.retain(|request| request.requester != requester);
         self.0.len() < before
     }
@@ -323,7 +323,7 @@ fn is_plausible(time: Time) -> bool {
 
 /// Cuts a requester to its maximum length, and replaces characters that are not printable: requesters that look the
 /// same are the same.
-pub fn clean(requester: &str) -> String {
+pub fn printable_requester(requester: &str) -> String {
     let printable = redact::printable(requester);
     let kept = printable.get(..printable.floor_char_boundary(MAX_REQUESTER_BYTES));
     kept.unwrap_or_default().to_owned()

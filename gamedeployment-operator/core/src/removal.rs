@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
-use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests, clean};
+use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests, printable_requester};
 
 use crate::cluster::{Cluster, EvictionRequests};
 use crate::facts::{Facts, PodFacts};
@@ -106,7 +106,11 @@ impl Removal {
 impl EvictionRequests {
     /// Cuts the names of the requesters to the length of recorded ones, and lists each once.
     fn cleaned(&self) -> Self {
-        let requesters: BTreeSet<String> = self.requesters.iter().map(|name| clean(name)).collect();
+        let requesters: BTreeSet<String> = self
+            .requesters
+            .iter()
+            .map(|name| printable_requester(name))
+            .collect();
         Self {
             requesters: requesters.into_iter().collect(),
             since: self.since,

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use gamedeployment_driver::NamespacedName;
 use gamedeployment_driver::request::{EvictionReport, Response};
-use kube::Api;
 use kube::api::{Patch, PatchParams};
+use kube::{Api, Resource};
 use operator_runtime::calls::CallError;
 use serde_json::json;
 use shared_api::names::GAMEDEPLOYMENT_OPERATOR;
@@ -32,7 +32,7 @@ impl Caller {
             entry["completionTime"] = json!(Time::from(completion));
         }
         let patch = json!({
-            "apiVersion": "lifecycle.k8s.io/v1alpha1", "kind": "Eviction",
+            "apiVersion": StoredEviction::api_version(&()), "kind": StoredEviction::kind(&()),
             "metadata": { "name": name, "uid": report.uid },
             "status": { "responders": [entry] },
         });

@@ -1,7 +1,5 @@
 //! Evictions of `lifecycle.k8s.io` as this operator reads them: the fields that concern it as a responder.
 
-use std::collections::BTreeSet;
-
 use gamedeployment_driver::watch_event::Eviction;
 use jiff::Timestamp;
 use kube::CustomResource;
@@ -97,14 +95,13 @@ pub(super) fn eviction(object: StoredEviction) -> Option<Eviction> {
     let is_active = targeted.any(|known| known.name == RESPONDER && known.state == "Active");
     let requesters = status.requesters.into_iter();
     let requesters = requesters.filter(|known| known.intent == "Eviction");
-    let requesters: BTreeSet<String> = requesters.map(|known| known.name).collect();
     let time = |time: Option<Time>| -> Option<Timestamp> { time.map(Time::timestamp) };
     Some(Eviction {
         uid: object.metadata.uid.unwrap_or_default(),
         pod_name: pod.name,
         pod_uid: pod.uid,
         is_active: is_active && !is_final && own.completion_time.is_none(),
-        requesters: requesters.into_iter().collect(),
+        requesters: requesters.map(|known| known.name).collect(),
         started: time(own.start_time),
         heartbeat: time(own.heartbeat_time),
         message: own.message,

@@ -16,7 +16,7 @@ use super::skip::check_same;
 use super::why::owner_of;
 use super::{DONE, Outcome, print_answer};
 use crate::cluster::{Failure, Flags, name_of};
-use crate::view::removal::{UNGUARDED, UnrecordedRequest, author, is_eviction_request, prospect};
+use crate::view::removal::{UNGUARDED, UnrecordedRequest, author, prospect};
 use crate::why::{Next, list_eviction_requests};
 
 /// Withdraws removal requests of a pod.
@@ -290,7 +290,7 @@ fn still_requested(
 fn find(unrecorded: &[UnrecordedRequest<'_>], flags: &str) -> Option<Next> {
     let mut types = unrecorded.iter().map(|request| request.type_);
     types
-        .any(is_eviction_request)
+        .any(|type_| type_ == UnrecordedType::EvictionRequest)
         .then(|| list_eviction_requests(flags))
 }
 

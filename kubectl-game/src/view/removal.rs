@@ -221,14 +221,6 @@ pub(crate) fn author(requester: &str, type_: impl fmt::Display) -> String {
     format!("{} ({type_})", printable(requester))
 }
 
-/// Returns whether requests of this kind are `EvictionRequest`s, which are withdrawn in the objects of this kind.
-pub(crate) fn is_eviction_request(type_: UnrecordedType) -> bool {
-    match type_ {
-        UnrecordedType::EvictionRequest => true,
-        UnrecordedType::Taint | UnrecordedType::Cordon => false,
-    }
-}
-
 /// Returns the predicate of a pod whose removal is requested.
 pub(crate) fn prospect(workload: &Workload) -> &'static str {
     if workload.pre_delete.step.is_some() {

@@ -8,7 +8,7 @@ use shared_api::removal_request::UnrecordedType;
 use super::Explanation;
 use super::next::{Next, keep, list_eviction_requests, look, quoted};
 use crate::cluster::Snapshot;
-use crate::view::removal::{RemovalView, is_eviction_request, prospect};
+use crate::view::removal::{RemovalView, prospect};
 use crate::view::waits::some;
 
 /// Purpose of the command for an annotation that cannot be parsed.
@@ -104,7 +104,9 @@ fn remedy(removal: &RemovalView) -> &'static str {
 }
 
 fn has_eviction_requests(removal: &RemovalView) -> bool {
-    removal.unrecorded().any(|(_, type_)| is_eviction_request(type_))
+    removal
+        .unrecorded()
+        .any(|(_, type_)| type_ == UnrecordedType::EvictionRequest)
 }
 
 /// Builds the command that ends a request that is not recorded on the pod, or shows its cause.
