@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams};
 use serde_json::json;
-use test_kit::node::{EndReason, GameEvent, Options};
+use test_kit::node::{EndReason, GameEvent, Options, Timing};
 
 use super::{A_WHILE, NodeHarness, end};
 
@@ -137,7 +137,16 @@ async fn a_deleted_pod_ends_alone_and_its_containers_run_until_then() {
 
 #[tokio::test]
 async fn a_pod_removed_from_the_api_by_force_is_recorded_as_removed() {
-    let harness = NodeHarness::new("force").await;
+    // The API server writes the deletion before the removal: a node that stops fast may act on the first.
+    let timing = Timing {
+        stop: A_WHILE,
+        ..Timing::default()
+    };
+    let options = Options {
+        timing,
+        ..Options::default()
+    };
+    let harness = NodeHarness::with("force", options).await;
     harness.ready(["p"]).await;
     harness
         .pods
