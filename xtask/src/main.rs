@@ -34,6 +34,7 @@ mod parity;
 mod pictures;
 mod prove;
 mod reference;
+mod removal_guard;
 
 use std::process::ExitCode;
 
@@ -72,6 +73,8 @@ enum Command {
     Hooks(operator::Args),
     #[command(name = operator::WORKLOADS, hide = true)]
     Workloads(operator::Args),
+    #[command(name = operator::ADMISSION, hide = true)]
+    Admission(operator::Args),
     /// Compare conditions, JSON paths, templates and durations with tables of results of the Go libraries
     Parity(parity::Args),
 }
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Mutants(args) => mutants::run(&args),
         Command::Hooks(args) => operator::hooks(args),
         Command::Workloads(args) => operator::workloads(args),
+        Command::Admission(args) => operator::admission(args),
         Command::Generate(args) => generate::run(&args),
         Command::Parity(args) => parity::run(&args),
     }

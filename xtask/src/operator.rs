@@ -1,4 +1,4 @@
-//! This program as one of the operators: the demo needs two more processes, but no further builds.
+//! This program as one of the components: the demo needs more processes, but no further builds.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -9,8 +9,10 @@ use clap::Parser;
 pub(crate) const HOOKS: &str = "hook-operator";
 /// Hidden command of gamedeployment-operator.
 pub(crate) const WORKLOADS: &str = "gamedeployment-operator";
+/// Hidden command of hookgate-admission.
+pub(crate) const ADMISSION: &str = "hookgate-admission";
 
-/// Flags of the operator.
+/// Flags of the component.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
@@ -27,6 +29,13 @@ pub(crate) fn hooks(args: Args) -> ExitCode {
 pub(crate) fn workloads(args: Args) -> ExitCode {
     gamedeployment_operator::start(gamedeployment_operator::config::Config::parse_from(with_name(
         WORKLOADS, args,
+    )))
+}
+
+/// Runs hookgate-admission.
+pub(crate) fn admission(args: Args) -> ExitCode {
+    ::admission::start(::admission::config::Config::parse_from(with_name(
+        ADMISSION, args,
     )))
 }
 

@@ -1,15 +1,19 @@
 //! `cargo demo`: game servers that are deleted only after their hook succeeds, on a real control plane with
-//! simulated nodes. Starts from scratch, prints progress in the terminal, and checks the outcome.
+//! simulated nodes. Starts from scratch, prints progress in the terminal, and checks the outcome. The last
+//! scene, in its own namespace, is a `kubectl drain`.
 
+mod drain;
 pub(crate) mod story;
 pub(crate) mod teller;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use test_kit::node::{self, Nodes};
 use test_kit::{ControlPlane, Options, Process, Program};
 
 use crate::operator;
+use drain::Scene;
 use story::{Harness, Servers};
 use teller::Teller;
 
@@ -54,8 +58,9 @@ fn play(args: &Args) -> Outcome<()> {
         teller.chapter("Simulated nodes with a real HTTP game server behind every pod, and both operators");
         let nodes = Nodes::start(&control_plane, &namespace, node::Options::default()).await?;
         let flags = ["--egress-allow-loopback"];
-        let hooks = start_operator(&control_plane, &namespace, operator::HOOKS, &flags).await?;
-        let workloads = start_operator(&control_plane, &namespace, operator::WORKLOADS, &[]).await?;
+        let kubeconfig = control_plane.kubeconfig_path();
+        let hooks = start_operator(kubeconfig, &namespace, operator::HOOKS, &flags).await?;
+        let workloads = start_operator(kubeconfig, &namespace, operator::WORKLOADS, &[]).await?;
         for (name, process) in [(operator::HOOKS, &hooks), (operator::WORKLOADS, &workloads)] {
             teller.say(&format!("{name} is ready (pid {})", process.id()));
         }
@@ -75,15 +80,29 @@ fn play(args: &Args) -> Outcome<()> {
             );
         }
         outcome?;
+        let scene = play_last(&control_plane, &teller).await?;
         if args.keep {
             let server = harness.a_server().await?;
             teller.playground(&control_plane, &control_plane.kubeconfig_in(&namespace)?, &server);
+            scene.as_ref().map_or(Ok(()), Scene::playground)?;
             tokio::signal::ctrl_c().await?;
         } else {
             teller.next_steps();
         }
         Ok(())
     })
+}
+
+/// Plays the last scene, and returns it while it is still running. An existing cluster cannot call a webhook
+/// on this machine.
+async fn play_last<'a>(control_plane: &'a ControlPlane, teller: &'a Teller) -> Outcome<Option<Scene<'a>>> {
+    if !control_plane.is_own() {
+        teller.say("kubectl drain is left out: the existing cluster cannot call a webhook on this machine");
+        return Ok(None);
+    }
+    let scene = Scene::start(control_plane, teller).await?;
+    scene.play().await?;
+    Ok(Some(scene))
 }
 
 /// Simulated servers: one HTTP server of this process answers for every pod.
@@ -110,13 +129,13 @@ impl Servers for Nodes {
 }
 
 async fn start_operator(
-    control_plane: &ControlPlane,
+    kubeconfig: &Path,
     namespace: &str,
     command: &str,
     flags: &[&str],
 ) -> Outcome<Process> {
     let program = Program::new(std::env::current_exe()?)
-        .env("KUBECONFIG", control_plane.kubeconfig_path())
+        .env("KUBECONFIG", kubeconfig)
         .args([command, "--namespace", namespace, "--listen", "127.0.0.1:0"])
         .args(["--log-format", "human"])
         .args(flags);

@@ -10,7 +10,6 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
 use test_kit::ControlPlane;
-use test_kit::process::output_of;
 use test_kit::wait::within;
 
 use super::Outcome;
@@ -21,9 +20,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
 
 const GAME: &str = "arena";
 /// Port of every game server.
-const PORT: u16 = 9091;
+pub(super) const PORT: u16 = 9091;
 /// Condition that must fail while a server has players.
-const CONDITION: &str = "asInt(result) == 0";
+pub(super) const CONDITION: &str = "asInt(result) == 0";
 
 /// Game servers of the story, simulated or real.
 pub(crate) trait Servers {
@@ -182,14 +181,7 @@ impl<S: Servers> Harness<'_, S> {
             ),
             ("no HookRun is left", left == 0),
         ];
-        for (fact, holds) in facts {
-            self.teller
-                .say(&format!("{} {fact}", if holds { "ok    " } else { "FAILED" }));
-        }
-        match facts.iter().find(|(_, holds)| !holds) {
-            None => Ok(()),
-            Some((fact, _)) => Err(format!("check failed: {fact}").into()),
-        }
+        self.teller.facts(&facts)
     }
 
     /// Returns the name of an updated pod, which a scale-down can select, and the address of its game server.
@@ -248,20 +240,7 @@ impl<S: Servers> Harness<'_, S> {
         wanted: impl Fn(&GameDeploymentStatus) -> bool,
     ) -> Outcome<GameDeploymentStatus> {
         let games: Api<GameDeployment> = Api::namespaced(self.control_plane.client(), self.namespace);
-        let status = within(PATIENCE, || async {
-            let game = games.get(GAME).await.map_err(|error| error.to_string())?;
-            let status = game.status.clone().unwrap_or_default();
-            if status.observed_generation == game.metadata.generation && wanted(&status) {
-                Ok(status)
-            } else {
-                Err(format!(
-                    "{} is not in the wanted state: {}",
-                    game.name_any(),
-                    json!(status)
-                ))
-            }
-        });
-        let status = status.await?;
+        let status = await_status(&games, GAME, wanted).await?;
         self.teller.say(what);
         Ok(status)
     }
@@ -273,19 +252,32 @@ impl<S: Servers> Harness<'_, S> {
 
     /// Runs the real kubectl and prints its output.
     fn kubectl(&self, arguments: &[&str], input: Option<&str>) -> Outcome<()> {
-        let mut command = self.control_plane.kubectl();
-        command.args(["--namespace", self.namespace]).args(arguments);
-        let output = output_of(&mut command, input.unwrap_or_default())?;
-        let text =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        let input = input.unwrap_or_default();
         self.teller
-            .command(&format!("kubectl {}", arguments.join(" ")), &text);
-        if output.status.success() {
-            Ok(())
-        } else {
-            Err(format!("kubectl {arguments:?} failed").into())
-        }
+            .kubectl(self.control_plane, self.namespace, arguments, input)
     }
+}
+
+/// Waits until a workload has a status that satisfies a predicate, and returns the status.
+pub(super) async fn await_status(
+    games: &Api<GameDeployment>,
+    name: &str,
+    wanted: impl Fn(&GameDeploymentStatus) -> bool,
+) -> Outcome<GameDeploymentStatus> {
+    let status = within(PATIENCE, || async {
+        let game = games.get(name).await.map_err(|error| error.to_string())?;
+        let status = game.status.clone().unwrap_or_default();
+        if status.observed_generation == game.metadata.generation && wanted(&status) {
+            Ok(status)
+        } else {
+            Err(format!(
+                "{} is not in the wanted state: {}",
+                game.name_any(),
+                json!(status)
+            ))
+        }
+    });
+    Ok(status.await?)
 }
 
 fn server(pod: &Pod) -> Server {

@@ -5,6 +5,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use test_kit::ControlPlane;
+use test_kit::process::output_of;
+
+use super::Outcome;
+
+/// Command of the plugin, in this directory.
+pub(super) const PLUGIN: &str = "cargo run -q -p kubectl-game --";
 
 /// Prints the story to standard output.
 pub(crate) struct Teller {
@@ -43,8 +49,43 @@ impl Teller {
     /// Prints a command and its output.
     pub(crate) fn command(&self, command: &str, output: &str) {
         println!("{}", self.paint("36", &format!("         $ {command}")));
-        for line in output.trim_end().lines() {
-            println!("           {line}");
+        output.trim_end().lines().for_each(Self::output);
+    }
+
+    /// Prints a line of a command's output.
+    pub(super) fn output(line: &str) {
+        println!("           {line}");
+    }
+
+    /// Runs the real kubectl in a namespace, and prints the command and its output.
+    pub(super) fn kubectl(
+        &self,
+        control_plane: &ControlPlane,
+        namespace: &str,
+        arguments: &[&str],
+        input: &str,
+    ) -> Outcome<()> {
+        let mut command = control_plane.kubectl();
+        command.args(["--namespace", namespace]).args(arguments);
+        let output = output_of(&mut command, input)?;
+        let text =
+            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+        self.command(&format!("kubectl {}", arguments.join(" ")), &text);
+        if output.status.success() {
+            Ok(())
+        } else {
+            Err(format!("kubectl {arguments:?} failed").into())
+        }
+    }
+
+    /// Prints which facts hold. Returns an error if one does not.
+    pub(super) fn facts(&self, facts: &[(&str, bool)]) -> Outcome<()> {
+        for (fact, holds) in facts {
+            self.say(&format!("{} {fact}", if *holds { "ok    " } else { "FAILED" }));
+        }
+        match facts.iter().find(|(_, holds)| !holds) {
+            None => Ok(()),
+            Some((fact, _)) => Err(format!("check failed: {fact}").into()),
         }
     }
 
@@ -58,12 +99,11 @@ impl Teller {
         let (pod, address) = server;
         let kubectl = control_plane.kubectl_file();
         let kubectl = kubectl.map_or_else(|| "kubectl".into(), |file| file.display().to_string());
-        let plugin = "cargo run -q -p kubectl-game --";
         self.chapter("Still running, until Ctrl-C stops and removes everything");
         let lines = [
             (format!("export KUBECONFIG={}", kubeconfig.display()), ""),
             (format!("alias kubectl={kubectl}"), ""),
-            (format!("{plugin} get arena"), "watch the game servers with -w"),
+            (format!("{PLUGIN} get arena"), "watch the game servers with -w"),
             (String::new(), ""),
             (
                 format!("curl -X PUT http://{address}/players -d 3"),
@@ -74,19 +114,24 @@ impl Teller {
                 "select it first",
             ),
             ("kubectl scale gamedeployment arena --replicas 5".to_owned(), ""),
-            (format!("{plugin} why arena"), "why the server is kept"),
+            (format!("{PLUGIN} why arena"), "why the server is kept"),
             (
                 format!("curl -X PUT http://{address}/players -d 0"),
                 "the players leave",
             ),
             (
-                format!("{plugin} retry arena"),
+                format!("{PLUGIN} retry arena"),
                 "the hook succeeds, and the server is deleted",
             ),
         ];
         println!("  In another terminal, in this directory:\n");
-        for (command, purpose) in lines {
-            match purpose {
+        Self::suggest(&lines);
+    }
+
+    /// Prints commands to try, each with its purpose.
+    pub(super) fn suggest(commands: &[(String, &str)]) {
+        for (command, purpose) in commands {
+            match *purpose {
                 "" => println!("  {command}"),
                 purpose => println!("  {command}  # {purpose}"),
             }
