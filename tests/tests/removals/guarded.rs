@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_REQUESTED};
 use shared_api::names::workload::DELETION_ALLOW;
 use shared_api::removal_request::RemovalRequests;
-use test_kit::eventually;
 use test_kit::node::Options;
 use test_kit::process::output_of;
+use test_kit::{ControlPlane, eventually};
 use tokio::task::JoinHandle;
 
 use crate::installation::{Installation, Replica};
@@ -24,7 +24,7 @@ use crate::{PROGRAMS, shared};
 /// A fleet in a namespace with the removal guard. The webhook is installed in another one.
 pub(crate) struct Guarded {
     pub(crate) fleet: Fleet<'static>,
-    _installation: Installation<'static>,
+    pub(crate) installation: Installation<'static>,
     /// The webhook; `None` while it is down.
     pub(crate) replica: Option<Replica>,
 }
@@ -51,25 +51,34 @@ pub(crate) async fn evict(pods: &Api<Pod>, eviction: &Value) -> u16 {
 
 impl Guarded {
     pub(crate) async fn new(name: &str) -> Self {
-        let guarded = Self::without_label(name).await;
+        Self::on(shared().await, name).await
+    }
+
+    /// Returns a guarded fleet on another control plane.
+    pub(crate) async fn on(control_plane: &'static ControlPlane, name: &str) -> Self {
+        let guarded = Self::without_label_on(control_plane, name).await;
         guarded.label_namespace("Enabled");
         guarded
     }
 
     /// Returns a fleet whose namespace does not enable the guard.
     pub(crate) async fn without_label(name: &str) -> Self {
+        Self::without_label_on(shared().await, name).await
+    }
+
+    async fn without_label_on(control_plane: &'static ControlPlane, name: &str) -> Self {
         let options = Options {
             nodes: 2,
             ..Options::default()
         };
-        let fleet = Fleet::with(shared().await, PROGRAMS, name, options).await;
+        let fleet = Fleet::with(control_plane, PROGRAMS, name, options).await;
         let (installation, replica) =
             Installation::with_removal_guard(fleet.control_plane, WORKLOADS_USER).await;
         installation.watch_over(&fleet.namespace).await;
         fleet.hook("empty", until_empty()).await;
         Self {
             fleet,
-            _installation: installation,
+            installation,
             replica: Some(replica),
         }
     }

@@ -12,6 +12,7 @@ mod deploy;
 mod eviction_controller;
 mod eviction_responder;
 mod facts;
+mod faults;
 mod first_idle;
 mod first_idle_update;
 mod guard;
@@ -21,6 +22,7 @@ mod guarded;
 mod installation;
 mod lifecycle_crds;
 mod nodes;
+mod outages;
 mod rate;
 mod scouts;
 #[allow(dead_code, reason = "the suite of GameDeployments needs more of it")]
