@@ -151,6 +151,15 @@ pub struct Disruption {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "on_cordon_schema")]
     pub on_cordon: Option<String>,
+    /// Annotations that keep autoscalers from removing the nodes of the pods. `Managed`: each pod whose removal
+    /// requires a `PreDelete` hook has `cluster-autoscaler.kubernetes.io/safe-to-evict: "false"` and
+    /// `karpenter.sh/do-not-disrupt: "true"`, also while it is idle: without the removal guard, a player can join
+    /// between the last measurement and the eviction. The operator removes only annotations that it has set.
+    /// `Unmanaged`: the operator sets none of them. The field does not depend on the policy. Defaults to
+    /// `Unmanaged`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "autoscaler_annotations_schema")]
+    pub autoscaler_annotations: Option<String>,
 }
 
 /// Strategy for updating existing pods to a new template.
@@ -815,6 +824,10 @@ fn selection_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schem
 
 fn on_cordon_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Ignore", "Ask"] })
+}
+
+fn autoscaler_annotations_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "enum": ["Unmanaged", "Managed"] })
 }
 
 fn removal_requests_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -163,6 +163,14 @@ pub mod pod {
     pub const REMOVAL_GUARD_ASK: &str = "Ask";
     /// Reason of the cause in the status with which the removal guard denies the removal of [`REMOVAL_GUARD`].
     pub const REMOVAL_GUARDED_CAUSE: &str = "RemovalGuarded";
+    /// Annotation: `"false"` keeps the cluster autoscaler from removing the pod's node.
+    pub const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+    /// Annotation: `"true"` keeps Karpenter from removing the pod's node.
+    pub const DO_NOT_DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+    /// Annotations that keep autoscalers from removing the pod's node, with their values.
+    pub const KEEPS_NODE: [(&str, &str); 2] = [(SAFE_TO_EVICT, "false"), (DO_NOT_DISRUPT, "true")];
+    /// Annotation: keys of [`KEEPS_NODE`] that the operator has set, separated by commas. It removes no others.
+    pub const AUTOSCALER_ANNOTATIONS: &str = "tkex.tencent.com/autoscaler-annotations";
     /// Annotation: cost of deleting this pod; lower is deleted first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     /// Annotation: index of the pod, if indexes are enabled.
@@ -175,7 +183,7 @@ pub mod pod {
     /// Labels that the operator sets on each pod. A template must not set them.
     pub const RESERVED_LABELS: [&str; 3] = [REVISION, INSTANCE, REMOVAL_GUARD];
     /// Annotations that describe a single pod. A template must not set them.
-    pub const RESERVED_ANNOTATIONS: [&str; 13] = [
+    pub const RESERVED_ANNOTATIONS: [&str; 14] = [
         DELETING,
         CHOSEN_FOR,
         QUESTION,
@@ -188,6 +196,7 @@ pub mod pod {
         SKIP_HOOK_REASON,
         SKIP_HOOK_BY,
         REMOVAL_REQUESTED,
+        AUTOSCALER_ANNOTATIONS,
         INDEX,
     ];
 }

@@ -35,8 +35,8 @@ fn is_made_of(text: &str, is_letter: impl Fn(char) -> bool, marks: &str) -> bool
         && text.chars().all(|c| is_letter(c) || marks.contains(c))
 }
 
-/// Returns whether an annotation belongs to Kubernetes or to the operators. A hook must not write it: several of these
-/// annotations let a pod pass its gate.
+/// Returns whether an annotation belongs to Kubernetes, to an autoscaler or to the operators. A hook must not
+/// write it: several of these annotations let a pod pass its gate, and others let an autoscaler evict it.
 pub fn is_reserved_annotation(key: &str) -> bool {
     let key = key.to_ascii_lowercase();
     let mut own = pod::RESERVED_ANNOTATIONS.iter();
@@ -52,7 +52,8 @@ pub fn is_reserved_annotation(key: &str) -> bool {
         let host = prefix.strip_suffix(domain);
         host.is_some_and(|host| host.is_empty() || host.ends_with('.'))
     };
-    let is_of_domain = ["k8s.io", "kubernetes.io", "tencent.com"].into_iter().any(is_of);
+    let domains = ["k8s.io", "kubernetes.io", "karpenter.sh", "tencent.com"];
+    let is_of_domain = domains.into_iter().any(is_of);
     is_own || is_reversed || is_of_domain || prefix.contains("tkex")
 }
 
@@ -103,7 +104,8 @@ mod tests {
             names::job::RUN_UID,
             names::hook_run_label::POD_UID,
             "tkex.tencent.com/a-key-of-the-future",
-            "cluster-autoscaler.kubernetes.io/safe-to-evict",
+            names::pod::SAFE_TO_EVICT,
+            names::pod::DO_NOT_DISRUPT,
             "node.k8s.io/a",
             "k8s.io/a",
             "io.kubernetes.cri/a",

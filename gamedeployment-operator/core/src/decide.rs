@@ -8,6 +8,7 @@
 
 use jiff::Timestamp;
 
+use crate::autoscaler_annotations;
 use crate::canary;
 use crate::claim::{Claim, claim};
 use crate::counts;
@@ -113,6 +114,8 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     plan.actions.extend(run_gc::remove(facts, findings));
     let labelled = removal::label_pods(facts, &plan.actions);
     plan.actions.extend(labelled);
+    let annotated = autoscaler_annotations::annotate_pods(facts, &plan.actions);
+    plan.actions.extend(annotated);
     let withdrawn = removal::drop_withdrawn(facts, &plan.actions);
     plan.actions.extend(withdrawn);
 }

@@ -19,6 +19,7 @@
 //! | [`stages`] | stages of each pod's decision: selected, assessed, granted; each is built from the last |
 //! | [`removal`] | requests of others to remove a pod; [`deletion`]: deletion of the workload itself |
 //! | [`guard_check`] | check of the removal guard: whether it is in effect |
+//! | [`autoscaler_annotations`] | annotations that keep autoscalers from removing the nodes of pods |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
@@ -37,6 +38,7 @@
 // Every match on actions, phases and reasons lists all variants, so that a new one is considered everywhere.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+pub mod autoscaler_annotations;
 pub mod budget;
 pub mod canary;
 pub mod claim;

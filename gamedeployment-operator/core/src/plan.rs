@@ -15,6 +15,7 @@ mod write_kind;
 pub use gated_write::GatedWrite;
 pub use write_kind::WriteKind;
 
+use crate::autoscaler_annotations::AnnotationChange;
 use crate::first_idle::Searches;
 use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::guard_check::PlannedCheck;
@@ -119,6 +120,8 @@ pub enum Action {
     NoteQuestion(PodRef, Question),
     /// Set the label of guarded pods, or remove it.
     SetGuardLabel(PodRef, bool),
+    /// Set annotations that keep autoscalers from removing the pod's node, or remove them.
+    SetAutoscalerAnnotations(PodRef, AnnotationChange),
     /// Remove withdrawn removal requests from a pod: replace the annotation by this text, or remove it.
     WithdrawRequests(PodRef, Option<String>),
     /// Change or delete a pod, as its gate approved.
@@ -386,6 +389,7 @@ impl Plan {
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
                 | Action::SetGuardLabel(..)
+                | Action::SetAutoscalerAnnotations(..)
                 | Action::WithdrawRequests(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)

@@ -18,7 +18,7 @@ pub use termination::{CRASH_WINDOW, Termination};
 pub use toleration::{Tolerance, Tolerations};
 
 /// Annotations that decisions use; others are dropped.
-const KEPT: [&str; 14] = [
+const KEPT: [&str; 17] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
     names::pod::QUESTION,
@@ -31,6 +31,9 @@ const KEPT: [&str; 14] = [
     names::pod::SKIP_HOOK_REASON,
     names::pod::SKIP_HOOK_BY,
     names::pod::REMOVAL_REQUESTED,
+    names::pod::SAFE_TO_EVICT,
+    names::pod::DO_NOT_DISRUPT,
+    names::pod::AUTOSCALER_ANNOTATIONS,
     names::pod::DELETION_COST,
     names::pod::INDEX,
 ];
@@ -222,6 +225,11 @@ impl Pod {
     /// Returns an annotation that decisions use.
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.annotations.get(key).map(String::as_str)
+    }
+
+    /// Returns whether its hooks are skipped: the annotation contains its own UID.
+    pub fn skips_hooks(&self) -> bool {
+        self.annotation(names::pod::SKIP_HOOK) == Some(self.uid.as_str())
     }
 
     /// Returns whether the pod counts as a replica: neither finished nor terminating.

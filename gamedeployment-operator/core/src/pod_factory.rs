@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use shared_api::names::{eviction, pod as label};
 
+use crate::autoscaler_annotations;
 use crate::cluster::Cluster;
 use crate::digest::fnv;
 use crate::gate::owner;
@@ -170,6 +171,13 @@ fn manifest(
         labels.insert(label::REMOVAL_GUARD, label::REMOVAL_GUARD_ASK);
     }
     let mut annotations: BTreeMap<&str, &str> = text_of(&template.annotations);
+    let change = autoscaler_annotations::change_of_template(&template.annotations, workload);
+    if let Some(change) = &change {
+        for (key, value) in change.values() {
+            annotations.remove(key);
+            annotations.extend(value.map(|value| (key, value)));
+        }
+    }
     let index = index.map(|index| index.to_string());
     if let Some(index) = &index {
         annotations.insert(label::INDEX, index);

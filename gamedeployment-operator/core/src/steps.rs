@@ -9,6 +9,7 @@ use std::ptr;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::names::pod as annotation;
 
+use crate::autoscaler_annotations;
 use crate::cluster::Node;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::{
@@ -321,6 +322,7 @@ fn written(facts: &Facts<'_>, pod: &Pod, change: crate::in_place::Change, hot: b
     if pod.annotation(annotation::IN_PLACE_GRACE).is_some() {
         annotations.insert(annotation::IN_PLACE_GRACE.to_owned(), None);
     }
+    autoscaler_annotations::add_to_update(pod, facts.workload, &mut annotations);
     PodChange {
         images: change.images,
         labels,

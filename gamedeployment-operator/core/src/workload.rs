@@ -23,7 +23,7 @@ mod template;
 
 pub use amount::Amount;
 pub use canary_step::{Pause, RolloutStep};
-pub use disruption::{Disruption, DisruptionPolicy, OnCordon};
+pub use disruption::{AutoscalerAnnotations, Disruption, DisruptionPolicy, OnCordon};
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
@@ -196,10 +196,7 @@ impl Workload {
         let metadata = &object.metadata;
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let indexes = index::read(&annotations, replicas, &mut problems);
-        let pre_delete = spec.pre_delete_update_strategy.as_ref();
-        let is_guarded = DisruptionPolicy::read(spec.disruption.as_ref()) == Some(DisruptionPolicy::Ask)
-            && pre_delete.is_some_and(|strategy| strategy.hook.is_some());
-        template::check(&raw_template, is_guarded, &mut problems);
+        template::check(&raw_template, spec, &mut problems);
         let workload = Self {
             name: metadata.name.clone().unwrap_or_default(),
             namespace: metadata.namespace.clone().unwrap_or_default(),

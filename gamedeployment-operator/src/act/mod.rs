@@ -142,6 +142,9 @@ impl Caller {
             Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
             Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
             Action::SetGuardLabel(pod, is_set) => self.set_guard_label(target, pod, is_set).await,
+            Action::SetAutoscalerAnnotations(pod, change) => {
+                self.set_autoscaler_annotations(target, pod, change).await
+            }
             Action::WithdrawRequests(pod, text) => self.withdraw_requests(target, pod, text).await,
             Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,
             Action::Gated(write) => self.gated_write(target, write, until).await,

@@ -1,7 +1,9 @@
 //! Writes to pods.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use gamedeployment_core::autoscaler_annotations::AnnotationChange;
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, PodRef, Update};
 use gamedeployment_core::plan::{Finished, PodChange};
 use gamedeployment_driver::request::{Object, ReconcileTarget, Response};
@@ -125,6 +127,17 @@ impl Caller {
         let patch = json!({ "metadata": { "labels": { annotation::REMOVAL_GUARD: value } } });
         let step = "set the label of guarded pods";
         self.patch(target, step, None, (&pod, None), patch).await
+    }
+
+    pub(super) async fn set_autoscaler_annotations(
+        &self,
+        target: &ReconcileTarget,
+        pod: PodRef,
+        change: AnnotationChange,
+    ) -> Result<Response, CallError> {
+        let notes: BTreeMap<&str, Option<&str>> = change.values().collect();
+        let step = "set the annotations for autoscalers";
+        self.annotate(target, step, (&pod, None), json!(notes)).await
     }
 
     pub(super) async fn withdraw_requests(

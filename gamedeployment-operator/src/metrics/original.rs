@@ -85,6 +85,7 @@ impl Timed {
             | Action::NoteQuestion(..)
             | Action::ClearSelection(_)
             | Action::SetGuardLabel(..)
+            | Action::SetAutoscalerAnnotations(..)
             | Action::WithdrawRequests(..)
             | Action::SetReady(..)
             | Action::CreateRun(_)

@@ -85,6 +85,7 @@ impl RemovalView {
             policy,
             request_expiration,
             on_cordon: _,
+            autoscaler_annotations: _,
         } = workload.disruption;
         let parsed = text.map_or_else(|| Ok(RemovalRequests::default()), RemovalRequests::parse);
         let ignored_because = match (policy, &parsed) {

@@ -97,8 +97,29 @@ impl World {
                 self.foreign += 1;
                 self.tell(|| format!("somebody sets the guard label of pod {name} to {value}"));
             }
+            4 => self.touch_autoscaler_annotations(&name, dice),
             _ => self.request_removal(&name, &requester, type_),
         }
+    }
+
+    /// Sets or removes an annotation of an autoscaler, or changes the operator's list of those that it has set.
+    fn touch_autoscaler_annotations(&mut self, name: &str, dice: &mut Rng) {
+        let keys = [
+            names::SAFE_TO_EVICT,
+            names::DO_NOT_DISRUPT,
+            names::AUTOSCALER_ANNOTATIONS,
+        ];
+        let key = keys[dice.usize(..3)];
+        let value = [None, Some(""), Some("true"), Some("false")][dice.usize(..4)];
+        let _ = self.server.patch_pod(name, None, None, |pod| {
+            let notes = pod.metadata.annotations.get_or_insert_default();
+            match value {
+                Some(value) => notes.insert(key.to_owned(), value.to_owned()),
+                None => notes.remove(key),
+            };
+        });
+        self.foreign += 1;
+        self.tell(|| format!("somebody sets {key} of pod {name} to {value:?}"));
     }
 
     /// Returns a pod with removal requests, from a position on.
@@ -189,6 +210,7 @@ impl World {
                 policy: Some("Ask".to_owned()),
                 request_expiration_seconds: Some(VALID_FOR),
                 on_cordon: None,
+                autoscaler_annotations: None,
             });
         };
         self.edit(guarded, || "at least three guarded pods".to_owned());

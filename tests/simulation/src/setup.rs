@@ -9,6 +9,7 @@ use shared_api::game_deployment::{
     InPlaceUpdateStrategy, LifecycleHook, ProgressAvailableParams, ScaleStrategy, UpdateStrategy,
 };
 use shared_api::metric::Metric;
+use shared_api::names::pod::DO_NOT_DISRUPT;
 use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
 
 use crate::taints::MAINTENANCE;
@@ -45,14 +46,19 @@ pub fn image(number: u8) -> String {
     }
 }
 
+/// Returns a template. That of tier 1 keeps Karpenter from removing the nodes of its pods.
 pub fn template(look: Look) -> Value {
-    json!({
+    let mut template = json!({
         "metadata": {"labels": {"app": "game", "tier": format!("t{}", look.tier)}},
         "spec": {"containers": [
             {"name": "game", "image": image(look.game), "env": [{"name": "MODE", "value": look.mode.to_string()}]},
             {"name": "side", "image": format!("side:v{}", look.side)},
         ]},
-    })
+    });
+    if look.tier == 1 {
+        template["metadata"]["annotations"] = json!({ DO_NOT_DISRUPT: "true" });
+    }
+    template
 }
 
 pub fn hook_template(url: &str) -> HookTemplateSpec {
@@ -165,7 +171,8 @@ pub fn timeout(code: u8) -> i32 {
     [30, 60, 120, 300][usize::from(code / 4) % 4]
 }
 
-/// Returns a handling of removal requests: in three of eight cases they have an effect, mostly for a short time.
+/// Returns a handling of removal requests: in three of eight cases they have an effect, mostly for a short time. In
+/// two of eight cases, with and without that effect, pods have the annotations of autoscalers.
 pub fn disruption(code: u8) -> Option<Disruption> {
     let (policy, seconds) = match code % 8 {
         0..=3 => return None,
@@ -173,11 +180,17 @@ pub fn disruption(code: u8) -> Option<Disruption> {
         5 | 6 => ("Ask", Some(60)),
         _ => ("Ask", (code / 8).is_multiple_of(2).then_some(900)),
     };
+    let autoscaler_annotations = match code % 8 {
+        4 | 5 => Some("Managed"),
+        6 => Some("Unmanaged"),
+        _ => None,
+    };
     Some(Disruption {
         policy: Some(policy.to_owned()),
         request_expiration_seconds: seconds,
         // Without the policy, it has no effect.
         on_cordon: code.is_multiple_of(2).then(|| "Ask".to_owned()),
+        autoscaler_annotations: autoscaler_annotations.map(str::to_owned),
     })
 }
 

@@ -57,6 +57,8 @@ totals! {
     requested: "pods deleted on request",
     requested_by_nodes: "of these, at the request of their node",
     requested_by_evictions: "of these, at the request of their Eviction",
+    annotated: "pods that got annotations of autoscalers",
+    released: "pods that lost them",
     evictions: "Evictions",
     canceled: "of these, canceled because all requesters withdrew",
     passed_on: "of these, passed on to the next responder",

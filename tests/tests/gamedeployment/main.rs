@@ -12,6 +12,7 @@ use operator_tests::{Fleet, Programs};
 use test_kit::ControlPlane;
 
 mod adoption;
+mod autoscaler_annotations;
 mod canary_hook;
 mod canary_steps;
 mod change_of_mind;

@@ -177,7 +177,7 @@ impl<'a> Gate<'a> {
         let Some(step) = &self.workload.hook(kind).step else {
             return open(OpenReason::NoHook);
         };
-        if pod.annotation(names::SKIP_HOOK) == Some(pod.uid.as_str()) {
+        if pod.skips_hooks() {
             return open(OpenReason::skipped(pod));
         }
         let draft = self.draft(kind, step);

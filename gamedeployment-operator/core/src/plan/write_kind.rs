@@ -55,6 +55,8 @@ pub enum WriteKind {
     ClearSelection,
     /// Sets or removes the label of guarded pods.
     SetGuardLabel,
+    /// Sets or removes the annotations that keep autoscalers from removing a pod's node.
+    SetAutoscalerAnnotations,
     /// Removes withdrawn removal requests from a pod.
     WithdrawRequests,
     /// Updates a pod in place.
@@ -90,6 +92,7 @@ impl WriteKind {
             Self::DryRunPod => "try_pod",
             Self::ClearSelection => "unmark_pod",
             Self::SetGuardLabel => "label_pod",
+            Self::SetAutoscalerAnnotations => "annotate_pod",
             Self::WithdrawRequests => "withdraw_requests",
             Self::WriteUpdate => "update_pod",
         }
@@ -111,6 +114,7 @@ impl Action {
             Self::RecordSelection(..) => WriteKind::RecordSelection,
             Self::ClearSelection(_) => WriteKind::ClearSelection,
             Self::SetGuardLabel(..) => WriteKind::SetGuardLabel,
+            Self::SetAutoscalerAnnotations(..) => WriteKind::SetAutoscalerAnnotations,
             Self::WithdrawRequests(..) => WriteKind::WithdrawRequests,
             Self::NoteQuestion(..) => WriteKind::NoteQuestion,
             Self::Gated(GatedWrite::DeletePod(_)) => WriteKind::DeletePod,
@@ -151,6 +155,7 @@ impl Action {
             )
             | Self::SetReady(..)
             | Self::SetGuardLabel(..)
+            | Self::SetAutoscalerAnnotations(..)
             | Self::WithdrawRequests(..)
             | Self::DeleteRun(_)
             | Self::TerminateRun(_)
@@ -173,6 +178,7 @@ impl Action {
             | Self::RecordSelection(pod, _)
             | Self::ClearSelection(pod)
             | Self::SetGuardLabel(pod, _)
+            | Self::SetAutoscalerAnnotations(pod, _)
             | Self::WithdrawRequests(pod, _)
             | Self::NoteQuestion(pod, _)
             | Self::SetReady(pod, _) => Some(&pod.name),

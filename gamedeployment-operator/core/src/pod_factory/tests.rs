@@ -289,3 +289,58 @@ fn pods_of_a_template_without_room_for_the_operator_are_valid() {
         assert_eq!(responders(&serves, &ask, &fields), [json!(kept), json!(kept)]);
     }
 }
+
+/// Returns the annotations of a new pod whose template has these annotations, or null if it has none.
+fn annotations(workload: &Workload, template_annotations: &Value) -> Value {
+    let mut raw = template("game:v1");
+    raw["metadata"]["annotations"] = template_annotations.clone();
+    let around = FakeCluster::default();
+    let mut factory = PodFactory::new(workload, &around, BTreeSet::new(), BTreeSet::new());
+    let pod = factory.pod("new", &Template::read(&raw)).unwrap().manifest;
+    pod["metadata"]["annotations"].clone()
+}
+
+#[test]
+fn new_pods_have_the_annotations_of_autoscalers_and_a_marker_for_those_of_the_operator() {
+    const FIELD: &str = "/spec/disruption/autoscalerAnnotations";
+    let hook = json!({ "hook": { "templateName": "ask" } });
+    let managed = workload(&[
+        (FIELD, json!("Managed")),
+        ("/spec/preDeleteUpdateStrategy", hook.clone()),
+    ]);
+    let (first, second) = (label::SAFE_TO_EVICT, label::DO_NOT_DISRUPT);
+    let both = format!("{first},{second}");
+    let marker = label::AUTOSCALER_ANNOTATIONS;
+    for (of_template, expected) in [
+        (
+            json!(null),
+            json!({ first: "false", second: "true", marker: both }),
+        ),
+        (
+            json!({ "note": "x" }),
+            json!({ "note": "x", first: "false", second: "true", marker: both }),
+        ),
+        (
+            json!({ first: "false" }),
+            json!({ first: "false", second: "true", marker: second }),
+        ),
+        (
+            json!({ first: "false", second: "true" }),
+            json!({ first: "false", second: "true" }),
+        ),
+        // The template was recorded before the field was set.
+        (
+            json!({ first: "true", second: "true" }),
+            json!({ first: "false", second: "true", marker: first }),
+        ),
+    ] {
+        assert_eq!(annotations(&managed, &of_template), expected, "{of_template}");
+    }
+    let without_hook = workload(&[(FIELD, json!("Managed"))]);
+    let unmanaged = workload(&[("/spec/preDeleteUpdateStrategy", hook)]);
+    for workload in [without_hook, unmanaged] {
+        for of_template in [json!(null), json!({ first: "true" })] {
+            assert_eq!(annotations(&workload, &of_template), of_template);
+        }
+    }
+}

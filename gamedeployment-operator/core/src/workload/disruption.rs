@@ -15,6 +15,8 @@ pub struct Disruption {
     pub request_expiration: SignedDuration,
     /// Effect of a cordon of a pod's node.
     pub on_cordon: OnCordon,
+    /// Annotations that keep autoscalers from removing the nodes of the pods.
+    pub autoscaler_annotations: AutoscalerAnnotations,
 }
 
 /// Effect of a removal request.
@@ -33,6 +35,27 @@ pub enum OnCordon {
     Ignore,
     /// The node requests the removal of the pod as long as it is cordoned.
     Ask,
+}
+
+/// Annotations that keep autoscalers from removing the nodes of the pods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoscalerAnnotations {
+    /// The operator sets none.
+    Unmanaged,
+    /// Each pod has them whose removal requires a hook.
+    Managed,
+}
+
+impl AutoscalerAnnotations {
+    /// Reads the value; `None` if it is not valid.
+    pub(super) fn read(spec: Option<&Spec>) -> Option<Self> {
+        let found = spec.and_then(|spec| spec.autoscaler_annotations.as_deref());
+        match found.unwrap_or_default() {
+            "" | "Unmanaged" => Some(Self::Unmanaged),
+            "Managed" => Some(Self::Managed),
+            _ => None,
+        }
+    }
 }
 
 impl DisruptionPolicy {
@@ -66,7 +89,18 @@ pub(super) fn read(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> Disru
         policy,
         request_expiration: SignedDuration::from_secs(i64::from(seconds)),
         on_cordon: read_on_cordon(spec, problems),
+        autoscaler_annotations: read_autoscaler_annotations(spec, problems),
     }
+}
+
+fn read_autoscaler_annotations(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> AutoscalerAnnotations {
+    AutoscalerAnnotations::read(spec).unwrap_or_else(|| {
+        let found = spec.and_then(|spec| spec.autoscaler_annotations.as_deref());
+        let path = "spec.disruption.autoscalerAnnotations";
+        let remedy = "must be one of Unmanaged, Managed";
+        problems.push(FieldError::new(path, found.unwrap_or_default(), remedy));
+        AutoscalerAnnotations::Unmanaged
+    })
 }
 
 fn read_on_cordon(spec: Option<&Spec>, problems: &mut Vec<FieldError>) -> OnCordon {

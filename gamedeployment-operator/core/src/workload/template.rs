@@ -1,11 +1,12 @@
 //! Validation of a pod template, as far as possible before a pod is created from it.
 
 use serde_json::Value;
+use shared_api::game_deployment::GameDeploymentSpec;
 use shared_api::names::eviction::{MAX_RESPONDERS, RESPONDER};
-use shared_api::names::pod::{RESERVED_ANNOTATIONS, RESERVED_LABELS};
+use shared_api::names::pod::{KEEPS_NODE, RESERVED_ANNOTATIONS, RESERVED_LABELS};
 use shared_api::syntax::{is_name, is_qualified_name};
 
-use super::FieldError;
+use super::{AutoscalerAnnotations, DisruptionPolicy, FieldError};
 
 const BASE: &str = "spec.template";
 /// Maximum total size of an object's annotations in bytes, names and values together.
@@ -17,12 +18,18 @@ const KEY: &str = "must be a name of at most 63 characters (letters, digits, '-'
 const RESERVED: &str =
     "must not be set, because the operator sets it on each pod; remove it from the template";
 
-/// `is_guarded`: whether pods are removed only after their hook.
-pub(super) fn check(template: &Value, is_guarded: bool, problems: &mut Vec<FieldError>) {
+/// Checks the template of a spec.
+pub(super) fn check(template: &Value, spec: &GameDeploymentSpec, problems: &mut Vec<FieldError>) {
     check_labels(template, problems);
     check_annotations(template, problems);
-    if is_guarded {
+    let disruption = spec.disruption.as_ref();
+    let pre_delete = spec.pre_delete_update_strategy.as_ref();
+    let has_hook = pre_delete.is_some_and(|strategy| strategy.hook.is_some());
+    if has_hook && DisruptionPolicy::read(disruption) == Some(DisruptionPolicy::Ask) {
         check_responders(template, problems);
+    }
+    if AutoscalerAnnotations::read(disruption) == Some(AutoscalerAnnotations::Managed) {
+        check_autoscaler_annotations(template, problems);
     }
     let pod = |field: &str| template.pointer(&format!("/spec/{field}"));
     if pod("containers")
@@ -61,6 +68,20 @@ fn check_responders(template: &Value, problems: &mut Vec<FieldError>) {
         let found = responders.len().to_string();
         let remedy = "too many responders; list at most 9, because the operator adds one if spec.disruption.policy is Ask";
         problems.push(FieldError::new(&path, &found, remedy));
+    }
+}
+
+/// Checks that the template sets none of the annotations of autoscalers to another value than the operator.
+fn check_autoscaler_annotations(template: &Value, problems: &mut Vec<FieldError>) {
+    let annotations = template.pointer("/metadata/annotations");
+    for (key, value) in KEEPS_NODE {
+        let found = annotations.and_then(|annotations| annotations[key].as_str());
+        if let Some(found) = found.filter(|found| *found != value) {
+            let path = format!("{BASE}.metadata.annotations[{key}]");
+            let remedy =
+                format!("must be {value:?} or unset while spec.disruption.autoscalerAnnotations is Managed");
+            problems.push(FieldError::new(&path, found, remedy));
+        }
     }
 }
 

@@ -76,6 +76,7 @@ impl Target {
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
             | Action::SetGuardLabel(at, _)
+            | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),

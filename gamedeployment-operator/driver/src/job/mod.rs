@@ -156,6 +156,7 @@ impl Job {
                 | Action::RecordSelection(..)
                 | Action::ClearSelection(_)
                 | Action::SetGuardLabel(..)
+                | Action::SetAutoscalerAnnotations(..)
                 | Action::WithdrawRequests(..)
                 | Action::NoteQuestion(..)
                 | Action::Gated(_)

@@ -1,6 +1,7 @@
 //! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
 //! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
 
+use gamedeployment_core::autoscaler_annotations::AnnotationChange;
 use gamedeployment_core::deletion;
 use gamedeployment_core::gate::{NewRun, Run};
 use gamedeployment_core::hook_kind::HookKind;
@@ -44,6 +45,8 @@ pub(super) enum ExpectedPod {
     Selection(Option<String>),
     /// Whether the guard label is set.
     Guard(bool),
+    /// Annotations that keep autoscalers from removing the pod's node.
+    AutoscalerAnnotations(AnnotationChange),
     /// Annotation `removal-requested`.
     Requests(Option<String>),
     /// Annotation `hook-question`.
@@ -92,6 +95,7 @@ impl Expected {
             Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
             Action::ClearSelection(_) => ExpectedPod::Selection(None),
             Action::SetGuardLabel(_, is_set) => ExpectedPod::Guard(*is_set),
+            Action::SetAutoscalerAnnotations(_, change) => ExpectedPod::AutoscalerAnnotations(change.clone()),
             Action::WithdrawRequests(_, text) => ExpectedPod::Requests(text.clone()),
             Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
@@ -178,6 +182,9 @@ impl ExpectedPod {
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
             Self::Guard(is_set) => pod.guard_label() == is_set.then_some(annotation::REMOVAL_GUARD_ASK),
+            Self::AutoscalerAnnotations(change) => {
+                change.values().all(|(key, value)| pod.annotation(key) == value)
+            }
             Self::Requests(text) => pod.annotation(annotation::REMOVAL_REQUESTED) == text.as_deref(),
             Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),

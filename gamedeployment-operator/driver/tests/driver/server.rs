@@ -144,6 +144,13 @@ impl Server {
                     pod.labels.extend(label);
                 })
             }
+            ApiCall::Act(Action::SetAutoscalerAnnotations(at, change)) => self.change_pod(&at.name, |pod| {
+                for (key, value) in change.values() {
+                    pod.annotations.remove(key);
+                    let set = value.map(|value| (key.to_owned(), value.to_owned()));
+                    pod.annotations.extend(set);
+                }
+            }),
             ApiCall::Act(Action::CreateRevision(_)) => {
                 let made = made(call);
                 self.revision = Some(made.clone());

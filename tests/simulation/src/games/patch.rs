@@ -29,6 +29,14 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
                 None => labels.remove(names::REMOVAL_GUARD),
             };
         }
+        Action::SetAutoscalerAnnotations(_, change) => {
+            for (key, value) in change.values() {
+                match value {
+                    Some(value) => drop(notes.insert(key.to_owned(), value.to_owned())),
+                    None => drop(notes.remove(key)),
+                }
+            }
+        }
         Action::WithdrawRequests(_, Some(text)) => {
             notes.insert(names::REMOVAL_REQUESTED.to_owned(), text.clone());
         }

@@ -157,6 +157,11 @@ impl World {
             Action::Gated(GatedWrite::WriteUpdate(..)) => self.totals.in_place += 1,
             Action::Gated(GatedWrite::Confirm(_)) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,
+            Action::SetAutoscalerAnnotations(_, change) => {
+                let sets = change.values().any(|(_, value)| value.is_some());
+                self.totals.annotated += u64::from(sets);
+                self.totals.released += u64::from(!sets);
+            }
             Action::ClearSelection(_) => self.totals.exchanged += u64::from(deselects(seen)),
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
@@ -225,6 +230,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetGuardLabel(at, _)
+        | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => Some(&at.name),
@@ -241,6 +247,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::RecordSelection(at, _)
         | Action::ClearSelection(at)
         | Action::SetGuardLabel(at, _)
+        | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
         | Action::NoteQuestion(at, _)
         | Action::SetReady(at, _) => at,
@@ -279,6 +286,7 @@ fn brief(action: &Action) -> String {
         Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),
         Action::ClearSelection(at) => format!("unmark {}", at.name),
         Action::SetGuardLabel(at, is_set) => format!("label {} as guarded: {is_set}", at.name),
+        Action::SetAutoscalerAnnotations(at, change) => format!("annotate {} with {change:?}", at.name),
         Action::NoteQuestion(at, question) => format!("ask about {}: {}", at.name, question.text),
         other => format!("{other:?}").chars().take(90).collect(),
     }

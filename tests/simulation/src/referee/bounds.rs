@@ -13,6 +13,7 @@ use gamedeployment_core::workload::{UpdateType, Workload};
 use gamedeployment_driver::index::Index;
 use shared_api::names::pod as names;
 
+use super::autoscalers::check_annotations;
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
 use super::evictions::check_responder;
@@ -165,6 +166,7 @@ impl Referee {
             | Action::RecordSelection(at, _)
             | Action::ClearSelection(at)
             | Action::SetGuardLabel(at, _)
+            | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)
             | Action::NoteQuestion(at, _)
             | Action::SetReady(at, _) => {
@@ -186,6 +188,7 @@ impl Referee {
             _ => {}
         }
         check_deletion(action, acted);
+        check_annotations(action, acted);
         check_responder(action, acted.seen);
         check_reason(action, acted);
         check_aborted(action, acted.seen);

@@ -12,6 +12,7 @@
 //! | every measurement is recorded once, none is lost, and the verdicts follow from them | [`tally`] |
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | an Eviction is completed only once its pod is gone or no hook is required; until then, it gets heartbeats | [`evictions`] |
+//! | no autoscaler may remove a pod whose removal requires a hook; annotations of others stay | [`autoscalers`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
 //! | idle pods to update are searched for only during an update, and are updated first | [`idle_updates`] |
@@ -19,6 +20,7 @@
 //! | every write carries its preconditions | [`bounds`] |
 //! | nothing waits silently | [`silence`] |
 
+mod autoscalers;
 mod bounds;
 mod canary;
 mod deadline;

@@ -146,6 +146,7 @@ impl World {
                 policy: Some("Ask".to_owned()),
                 request_expiration_seconds: Some(VALID_FOR),
                 on_cordon: Some("Ask".to_owned()),
+                autoscaler_annotations: Some("Managed".to_owned()),
             });
         };
         self.edit(asks, || {

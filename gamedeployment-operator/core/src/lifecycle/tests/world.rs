@@ -257,6 +257,7 @@ impl World {
             Action::RecordSelection(..)
             | Action::ClearSelection(_)
             | Action::SetGuardLabel(..)
+            | Action::SetAutoscalerAnnotations(..)
             | Action::WithdrawRequests(..) => {}
             other => panic!("{other:?}"),
         }
