@@ -385,8 +385,8 @@ reasons! {
         GuardNotChecked,
         /// Events only: a removal request of a pod was not repeated in time, and has expired; the pod is kept.
         RemovalRequestExpired,
-        /// Events only: another client deleted a pod although `spec.disruption.policy` is `Ask`; its `PreDelete` hook may
-        /// not have succeeded.
+        /// Events only: another client deleted a pod, or the kubelet ended it, although `spec.disruption.policy` is `Ask`;
+        /// its `PreDelete` hook may not have succeeded.
         PodLostUngated,
         /// Events only: three reports in a row to the Eviction (`lifecycle.k8s.io`) of a pod failed; after 20 minutes
         /// without a heartbeat, the eviction request controller activates the next responder.

@@ -1,5 +1,5 @@
-//! Guarded pods that others delete without their hook: the removal guard is not enabled in their namespace, was switched
-//! off, or was bypassed.
+//! Guarded pods that others remove without their hook: the removal guard is not enabled in their namespace, was switched
+//! off, or was bypassed, or the kubelet ended them, for example for lack of memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,29 +35,57 @@ impl LostPods {
         }
     }
 
-    /// Returns the warning about a pod that this event shows as deleted by another client, if it had players or could have
-    /// had some. `known`: the pod before the event.
+    /// Returns the warning about a pod that this event shows as deleted by another client or ended by the kubelet, if it
+    /// had players or could have had some. `known`: the pod before the event.
     pub(super) fn warning(&self, known: &Pod, event: &Event<Pod>) -> Option<Warning> {
-        let is_deleted = match event {
-            Event::Apply(_, pod) | Event::InitApply(_, pod) => pod.uid != known.uid || pod.terminating,
-            Event::Delete(_, uid) => *uid == known.uid,
-            Event::Init | Event::InitDone => false,
-        };
         let is_guarded = known.guard_label() == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
         let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
         let is_own = self.deleted.get(&known.uid) == Some(&known.resource_version);
-        let is_lost = is_deleted && is_guarded && could_have_players && !is_own;
-        is_lost.then(|| Warning {
-            // The pod is gone, and kubectl describe would not show its events.
+        if !is_guarded || !could_have_players || is_own {
+            return None;
+        }
+        let name = &known.name;
+        let message = match Loss::of(known, event)? {
+            Loss::Deleted => format!(
+                "pod {name} was deleted by another client although spec.disruption.policy is Ask, and its PreDelete hook \
+                 may not have succeeded; check that hookgate-admission runs with --removal-guard, and that the namespace \
+                 has the label {REMOVAL_GUARD}=Enabled"
+            ),
+            Loss::Ended(why) => format!(
+                "pod {name} was ended by the kubelet, which runs no hooks and which the removal guard cannot prevent: {why}"
+            ),
+        };
+        Some(Warning {
+            // The pod is gone or will be deleted, and kubectl describe would not show its events.
             pod: None,
             reason: WorkloadReason::PodLostUngated,
-            message: format!(
-                "pod {} was deleted by another client although spec.disruption.policy is Ask, and its PreDelete hook may \
-                 not have succeeded; check that hookgate-admission runs with --removal-guard, and that the namespace has \
-                 the label {REMOVAL_GUARD}=Enabled",
-                known.name
-            ),
+            message,
         })
+    }
+}
+
+/// Removal of a pod that the operator did not request.
+enum Loss<'a> {
+    /// A client deleted it.
+    Deleted,
+    /// The kubelet ended it, with this reason.
+    Ended(&'a str),
+}
+
+impl<'a> Loss<'a> {
+    /// Returns the removal of an active pod that this event shows.
+    fn of(known: &Pod, event: &'a Event<Pod>) -> Option<Self> {
+        match event {
+            Event::Apply(_, pod) | Event::InitApply(_, pod) => {
+                if pod.uid != known.uid || pod.terminating {
+                    return Some(Self::Deleted);
+                }
+                let ended = pod.ended.as_ref().filter(|ended| ended.by_kubelet)?;
+                Some(Self::Ended(&ended.why))
+            }
+            Event::Delete(_, uid) => (*uid == known.uid).then_some(Self::Deleted),
+            Event::Init | Event::InitDone => None,
+        }
     }
 }
 
@@ -125,6 +153,39 @@ mod tests {
         assert!(
             own.warning(&changed, &event).is_some(),
             "its request was rejected"
+        );
+    }
+
+    #[test]
+    fn a_guarded_pod_is_lost_when_the_kubelet_ends_it_but_not_when_its_containers_end() {
+        let known = pod(&json!({}));
+        let failed = |reason: &str| {
+            let status =
+                json!({ "phase": "Failed", "reason": reason, "message": "The node was low on memory." });
+            let event = Event::Apply(key(), pod(&json!({ "/status": status })));
+            LostPods::default().warning(&known, &event)
+        };
+        for reason in [
+            "Evicted",
+            "Preempting",
+            "Terminated",
+            "Shutdown",
+            "DeadlineExceeded",
+        ] {
+            let message = format!(
+                "pod a was ended by the kubelet, which runs no hooks and which the removal guard cannot prevent: {reason}: \
+                 The node was low on memory."
+            );
+            assert_eq!(failed(reason).map(|warning| warning.message), Some(message));
+        }
+        assert_eq!(failed(""), None);
+        assert_eq!(failed("Unknown"), None);
+        let ended = pod(&json!({ "/status": { "phase": "Failed", "reason": "Evicted" } }));
+        let repeated = Event::Apply(key(), ended.clone());
+        assert_eq!(
+            LostPods::default().warning(&ended, &repeated),
+            None,
+            "reported before"
         );
     }
 
