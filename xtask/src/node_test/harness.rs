@@ -1,12 +1,21 @@
 //! Environment of a check: a namespace, clients, the operators, and access to pods.
 
+use std::fmt::Debug;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
-use kube::{Api, Client};
+use kube::api::{DeleteParams, ListParams};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource, ResourceExt as _};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use shared_api::names::namespace::REMOVAL_GUARD_ENABLED;
+use shared_api::names::pod::REMOVAL_GUARD;
 use shared_api::{HookRun, HookRunStatus};
+use test_kit::real_node::NODE_NAME;
 use test_kit::real_node::samples::GAME_PORT;
 use test_kit::wait::within;
 use test_kit::{Process, Program, RealNode, http_client};
@@ -44,9 +53,8 @@ impl<'a> Harness<'a> {
         &self.namespace
     }
 
-    /// Returns the node's kubelet.
-    pub(super) fn kubelet(&self) -> &Process {
-        self.node.kubelet()
+    pub(super) fn node(&self) -> &RealNode {
+        self.node
     }
 
     /// Returns the API of the namespace's pods.
@@ -89,11 +97,71 @@ impl<'a> Harness<'a> {
         Err(format!("kubectl {arguments:?}: {complaint}{text}").into())
     }
 
+    /// Starts kubectl in the namespace. It ends when the process is dropped.
+    pub(super) fn start_kubectl(&self, arguments: &[&str]) -> Outcome<Process> {
+        let control_plane = self.node.control_plane();
+        let program = Program::new(control_plane.kubectl().get_program())
+            .env("KUBECONFIG", control_plane.kubeconfig_path())
+            // For its cache.
+            .env("HOME", std::env::temp_dir())
+            .args(["--namespace", &self.namespace])
+            .args(arguments);
+        Ok(Process::start(program)?)
+    }
+
+    /// Uncordons the node, and deletes the pods that earlier checks left on it. The removal guards of these
+    /// checks no longer respond, so they are disabled in their namespaces.
+    pub(super) async fn clear_node(&self) -> Outcome<()> {
+        self.kubectl(&["uncordon", NODE_NAME])?;
+        let guarded = format!("--selector={REMOVAL_GUARD}={REMOVAL_GUARD_ENABLED}");
+        let disabled = format!("{REMOVAL_GUARD}=Disabled");
+        self.kubectl(&["label", "namespaces", &guarded, &disabled, "--overwrite"])?;
+        let cleared = within(PATIENCE, || async {
+            let jobs = self.delete_everywhere::<Job>().await;
+            let pods = self.delete_everywhere::<Pod>().await;
+            match (jobs, pods) {
+                (Ok(0), Ok(0)) => Ok(()),
+                left => Err(format!("jobs and pods: {left:?}")),
+            }
+        });
+        Ok(cleared.await?)
+    }
+
+    /// Deletes the objects of a kind in all namespaces at once. Returns how many there were.
+    async fn delete_everywhere<K>(&self) -> Result<usize, kube::Error>
+    where
+        K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let found = Api::<K>::all(self.client()).list(&ListParams::default()).await?;
+        let at_once = DeleteParams::background().grace_period(0);
+        for object in &found.items {
+            let namespace = object.namespace().unwrap_or_default();
+            let objects: Api<K> = Api::namespaced(self.client(), &namespace);
+            match objects.delete(&object.name_any(), &at_once).await {
+                Ok(_) => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(found.items.len())
+    }
+
     /// Starts an operator that is a hidden command of this program, and waits until it has written `COMMAND
     /// started`. It works only in the namespace, and ends when the process is dropped.
     pub(super) async fn start_operator(&self, command: &str, flags: &[&str]) -> Outcome<Process> {
+        let kubeconfig = self.node.control_plane().kubeconfig_path();
+        self.start_operator_with(kubeconfig, command, flags).await
+    }
+
+    /// Starts an operator like [`start_operator`](Self::start_operator), as the user of this kubeconfig.
+    pub(super) async fn start_operator_with(
+        &self,
+        kubeconfig: &Path,
+        command: &str,
+        flags: &[&str],
+    ) -> Outcome<Process> {
         let program = Program::new(std::env::current_exe()?)
-            .env("KUBECONFIG", self.node.control_plane().kubeconfig_path())
+            .env("KUBECONFIG", kubeconfig)
             .args([command, "--namespace", &self.namespace])
             .args(["--listen", "127.0.0.1:0", "--log-format", "human"])
             .args(flags);

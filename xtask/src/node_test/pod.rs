@@ -219,6 +219,13 @@ impl Harness<'_> {
         Ok(())
     }
 
+    /// Sets the number of players on the pod's server, by the program of the game.
+    pub(super) fn set_players(&self, name: &str, players: u32) -> Outcome<()> {
+        let players = players.to_string();
+        self.kubectl(&["exec", name, "-c", GAME, "--", "game-server", "players", &players])?;
+        Ok(())
+    }
+
     /// Sets one condition of the pod, like an operator; the others are left to the kubelet.
     pub(super) async fn set_condition(&self, name: &str, kind: &str, status: bool) -> Outcome<()> {
         let status = if status { "True" } else { "False" };

@@ -1,6 +1,7 @@
 //! The kubelet.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,6 +16,12 @@ use crate::process::{Process, Program};
 /// Node name.
 pub const NODE_NAME: &str = "node-1";
 const PORT: u16 = 10250;
+/// File name of the configuration.
+const CONFIGURATION: &str = "kubelet.json";
+/// Available memory below which the kubelet evicts pods: never, as it ignores this value.
+const NO_PRESSURE: &str = "0%";
+/// Available memory below which the kubelet evicts pods: always. It ignores 100%, and rejects more.
+const PRESSURE: &str = "99.99%";
 
 /// Starts the kubelet. The node registers itself and becomes ready some seconds later.
 pub(super) fn start(
@@ -23,7 +30,7 @@ pub(super) fn start(
     control_plane: &ControlPlane,
     directory: &Path,
 ) -> Result<Process, Error> {
-    let file = directory.join("kubelet.json");
+    let file = directory.join(CONFIGURATION);
     let configuration = configuration(inside, control_plane.directory()?, directory);
     fs::write(&file, configuration.to_string()).map_err(io_error("write the kubelet's configuration"))?;
     let version = run(Command::new(&program).arg("--version"))?;
@@ -43,6 +50,18 @@ pub(super) fn start(
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .args(had_another_runtime(&version).then_some("--container-runtime=remote"));
     Ok(Process::start_logging_to(program, directory, "kubelet")?)
+}
+
+/// Changes the configuration so that the kubelet's next start begins or ends memory pressure.
+pub(super) fn configure_memory_pressure(directory: &Path, is_under_pressure: bool) -> Result<(), Error> {
+    let file = directory.join(CONFIGURATION);
+    let threshold = if is_under_pressure { PRESSURE } else { NO_PRESSURE };
+    let change = || -> io::Result<()> {
+        let mut configuration: Value = serde_json::from_slice(&fs::read(&file)?)?;
+        configuration["evictionHard"]["memory.available"] = threshold.into();
+        fs::write(&file, configuration.to_string())
+    };
+    change().map_err(io_error("change the kubelet's configuration"))
 }
 
 /// Whether the kubelet needs the option: up to 1.23 it used Docker by default; from 1.27 on it has no such
@@ -75,7 +94,9 @@ fn configuration(inside: &Inside, control_plane: &Path, directory: &Path) -> Val
         "oomScoreAdj": 0,
         "volumePluginDir": directory.join("volume-plugins"),
         // Never evicts a pod or removes an image for low disk space or memory of the machine.
-        "evictionHard": { "memory.available": "0%", "nodefs.available": "0%", "imagefs.available": "0%" },
+        "evictionHard": {
+            "memory.available": NO_PRESSURE, "nodefs.available": "0%", "imagefs.available": "0%",
+        },
         "imageGCHighThresholdPercent": 100,
         "syncFrequency": "1s",
         "nodeStatusUpdateFrequency": "1s",

@@ -51,6 +51,7 @@ pub struct RealNode {
     containerd: Containerd,
     _service: ApiService,
     control_plane: ControlPlane,
+    directory: PathBuf,
 }
 
 /// Options of a node.
@@ -107,12 +108,29 @@ impl RealNode {
             containerd,
             _service: service,
             control_plane,
+            directory,
         };
-        node.await_ready().await?;
+        node.await_conditions("the node ready", &[("Ready", "True")])
+            .await?;
         Ok(node)
     }
 
-    async fn await_ready(&self) -> Result<(), Error> {
+    /// Puts the node under memory pressure, or ends the pressure: restarts the kubelet with another eviction
+    /// threshold, and waits until the node is ready and reports the change.
+    pub async fn set_memory_pressure(&self, is_under_pressure: bool) -> Result<(), Error> {
+        kubelet::configure_memory_pressure(&self.directory, is_under_pressure)?;
+        self.kubelet.restart()?;
+        let (what, pressure) = if is_under_pressure {
+            ("the node under memory pressure", "True")
+        } else {
+            ("the node without memory pressure", "False")
+        };
+        let wanted = [("Ready", "True"), ("MemoryPressure", pressure)];
+        self.await_conditions(what, &wanted).await
+    }
+
+    /// Waits until the node has these conditions, each a type and a status.
+    async fn await_conditions(&self, what: &'static str, wanted: &[(&str, &str)]) -> Result<(), Error> {
         let nodes: Api<Node> = Api::all(self.control_plane.client());
         let ready = within(READY_IN, || async {
             if let Ok(Some(status)) = self.kubelet.exit_status() {
@@ -123,10 +141,14 @@ impl RealNode {
                 .status
                 .and_then(|status| status.conditions)
                 .unwrap_or_default();
-            let ready = conditions.iter().find(|one| one.type_ == "Ready");
-            match ready {
-                Some(ready) if ready.status == "True" => Ok(Ok(())),
-                other => Err(format!("{other:?}")),
+            let is_reported = |(type_, status): &(&str, &str)| {
+                let mut conditions = conditions.iter();
+                conditions.any(|one| one.type_ == *type_ && one.status == *status)
+            };
+            if wanted.iter().all(is_reported) {
+                Ok(Ok(()))
+            } else {
+                Err(format!("{conditions:?}"))
             }
         });
         let source = match ready.await {
@@ -139,7 +161,7 @@ impl RealNode {
             Err(timed_out) => timed_out,
         };
         Err(Error::NotReady {
-            what: "the node ready",
+            what,
             tail: self.kubelet.tail(20),
             source,
         })

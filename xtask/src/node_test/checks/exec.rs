@@ -175,9 +175,9 @@ async fn cut_off(harness: &Harness<'_>) -> Outcome<()> {
     let _operator = harness.start_operator(operator::HOOKS, &FLAGS).await?;
     create(harness, "run", script("touch /began; sleep 600", json!({}))).await?;
     until_file(harness, "/began").await?;
-    harness.kubelet().kill_hard()?;
+    harness.node().kubelet().kill_hard()?;
     let status = harness.verdict("run").await;
-    harness.kubelet().restart()?;
+    harness.node().kubelet().restart()?;
     let status = status?;
     let message = status.message.clone().unwrap_or_default();
     harness.note(&message);

@@ -10,7 +10,7 @@ use test_kit::wait::within;
 
 use crate::enclosed::Outcome;
 use crate::node_test::harness::{Harness, PATIENCE};
-use crate::node_test::pod::{GAME, Seen, ensure, manifest};
+use crate::node_test::pod::{Seen, ensure, manifest};
 use crate::node_test::suite::{Check, check};
 use crate::operator;
 
@@ -46,7 +46,7 @@ async fn hook_run(harness: &Harness<'_>) -> Outcome<()> {
         format!("two play: {:?}", values(&measured)),
     )?;
 
-    harness.kubectl(&["exec", "game-0", "-c", GAME, "--", "game-server", "players", "0"])?;
+    harness.set_players("game-0", 0)?;
     let ended = await_run(&runs, "a verdict", |status| status.phase.is_final()).await?;
     ensure(
         ended.phase == Phase::Successful,

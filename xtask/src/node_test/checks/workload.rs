@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::api::{Api, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use shared_api::{GameDeployment, GameDeploymentStatus, HookRun};
+use shared_api::{GameDeployment, GameDeploymentStatus, HookRun, HookTemplate};
 use test_kit::Process;
 use test_kit::real_node::samples::{GAME_PORT, GAME_V1, GAME_V1_RETAGGED, GAME_V2};
 use test_kit::wait::within;
@@ -37,7 +37,8 @@ pub(super) const CHECKS: [Check; 4] = [
     ),
 ];
 
-const NAME: &str = "game";
+/// Name of the workload.
+pub(super) const NAME: &str = "game";
 
 /// A workload on the node, with both operators.
 pub(super) struct Fleet<'a> {
@@ -59,6 +60,18 @@ impl<'a> Fleet<'a> {
         extra: Value,
         hook_flags: &[&str],
     ) -> Outcome<Self> {
+        let workloads = harness.start_operator(operator::WORKLOADS, &[]).await?;
+        Self::launch_under(workloads, harness, replicas, extra, hook_flags).await
+    }
+
+    /// Launches a workload under this gamedeployment-operator, beside a hook-operator with these flags.
+    pub(super) async fn launch_under(
+        workloads: Process,
+        harness: &'a Harness<'a>,
+        replicas: usize,
+        extra: Value,
+        hook_flags: &[&str],
+    ) -> Outcome<Self> {
         let mut template = manifest("unnamed");
         template["spec"]["containers"][0]["env"] = json!([{ "name": "DRAIN_SECONDS", "value": "2" }]);
         let mut spec = json!({
@@ -74,7 +87,6 @@ impl<'a> Fleet<'a> {
             "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "GameDeployment",
             "metadata": { "name": NAME }, "spec": spec,
         });
-        let workloads = harness.start_operator(operator::WORKLOADS, &[]).await?;
         let hooks = harness.start_operator(operator::HOOKS, hook_flags).await?;
         let games: Api<GameDeployment> = Api::namespaced(harness.client(), harness.namespace());
         let game = serde_json::from_value(object)?;
@@ -129,7 +141,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Returns the workload's pods by name.
-    async fn pods(&self) -> Outcome<Vec<(String, Seen)>> {
+    pub(super) async fn pods(&self) -> Outcome<Vec<(String, Seen)>> {
         let list = self.api::<Pod>().list(&ListParams::default()).await?;
         let seen = list.into_iter().map(|pod| (pod.name_any(), Seen::of(pod)));
         Ok(seen.collect())
@@ -147,6 +159,22 @@ impl<'a> Fleet<'a> {
             .kubectl(&["patch", "gamedeployment", NAME, "--type=json", &patch])?;
         Ok(())
     }
+}
+
+/// Creates the HookTemplate `empty`, which succeeds once nobody plays on the pod's server.
+pub(super) async fn create_template(harness: &Harness<'_>) -> Outcome<()> {
+    let url = format!("http://{{{{ args.PodIP }}}}:{GAME_PORT}/status.json");
+    let template = json!({
+        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "empty" },
+        "spec": { "args": [{ "name": "PodIP" }], "metrics": [{
+            "name": "players", "interval": "500ms", "successfulLimit": 1, "successCondition": "asInt(result) == 0",
+            "provider": { "web": { "url": url, "jsonPath": "{$.players}" } },
+        }] },
+    });
+    let templates: Api<HookTemplate> = Api::namespaced(harness.client(), harness.namespace());
+    let template = serde_json::from_value(template)?;
+    templates.create(&PostParams::default(), &template).await?;
+    Ok(())
 }
 
 /// Returns a condition of the status.
@@ -241,21 +269,11 @@ async fn wrong_image(harness: &Harness<'_>) -> Outcome<()> {
 }
 
 async fn gated_deletion(harness: &Harness<'_>) -> Outcome<()> {
-    let url = format!("http://{{{{ args.PodIP }}}}:{GAME_PORT}/status.json");
-    let template = json!({
-        "apiVersion": "tkex.tencent.com/v1alpha1", "kind": "HookTemplate", "metadata": { "name": "empty" },
-        "spec": { "args": [{ "name": "PodIP" }], "metrics": [{
-            "name": "players", "interval": "500ms", "successfulLimit": 1, "successCondition": "asInt(result) == 0",
-            "provider": { "web": { "url": url, "jsonPath": "{$.players}" } },
-        }] },
-    });
-    let templates: Api<shared_api::HookTemplate> = Api::namespaced(harness.client(), harness.namespace());
-    let template = serde_json::from_value(template)?;
-    templates.create(&PostParams::default(), &template).await?;
+    create_template(harness).await?;
     let gate = json!({ "preDeleteUpdateStrategy": { "hook": { "templateName": "empty" } } });
     let fleet = Fleet::launch(harness, 3, gate).await?;
     for (name, _) in fleet.pods().await? {
-        harness.kubectl(&["exec", &name, "-c", GAME, "--", "game-server", "players", "2"])?;
+        harness.set_players(&name, 2)?;
     }
     fleet.patch(&json!([{ "op": "replace", "path": "/spec/replicas", "value": 1 }]))?;
     let status = fleet
@@ -290,7 +308,7 @@ async fn gated_deletion(harness: &Harness<'_>) -> Outcome<()> {
 
     let (first, second) = (&asked[0], &asked[1]);
     let started = std::time::Instant::now();
-    harness.kubectl(&["exec", first, "-c", GAME, "--", "game-server", "players", "0"])?;
+    harness.set_players(first, 0)?;
     let (pods, ip) = (harness.pods(), harness.see(first).await?.ip);
     let drained = AtomicBool::new(false);
     let gone = within(PATIENCE, || async {
