@@ -1,6 +1,6 @@
 //! Kills the operator before or after each of its writes, in each story of a workload, and starts it again.
 //! The result must equal that of an undisturbed run: the same pods, the same images, no killed players, no
-//! HookRun and no mark left.
+//! HookRun, no mark and no finalizer left.
 //!
 //! `PROVE=all` plays every write of every story; otherwise a different part of them in each story. The
 //! witness judges each play at its end.
@@ -13,8 +13,10 @@ use operator_tests::{Fleet, Programs};
 use test_kit::api_proxy::{Matcher, Moment};
 use test_kit::{ApiProxy, ControlPlane};
 
+mod removals;
 mod stories;
 
+use removals::REMOVALS;
 use stories::{STORIES, Story};
 
 const PROGRAMS: Programs = Programs {
@@ -31,10 +33,11 @@ async fn play(story: &Story, who: Who, number: u32, moment: Moment) -> bool {
     let proxy = ApiProxy::start(control_plane).unwrap();
     let mut fleet = Fleet::on(control_plane, PROGRAMS, story.name).await;
     fleet.start_behind(&proxy, who).await;
+    let fleet = fleet;
+    (story.prepare)(&fleet).await;
     // Nothing depends on events, so they do not count.
     let matcher = Matcher::writes(format!("/namespaces/{}/", fleet.namespace)).except("/events");
     let fault = proxy.stall_after(matcher, number, moment);
-    let fleet = fleet;
     let dying = async {
         fault.struck().await;
         let process = &fleet.operator(who).unwrap().process;
@@ -96,6 +99,14 @@ async fn prove(name: &str) {
     assert!(workloads > 0, "{name}: nobody died, so this showed nothing");
 }
 
+/// Plays a removal for each death of gamedeployment-operator at its writes. Removals differ from scale-downs only for
+/// this operator.
+async fn prove_removal(name: &str) {
+    let at = REMOVALS.iter().position(|story| story.name == name).unwrap();
+    let deaths = every_write(at, &REMOVALS[at], Who::Workloads).await;
+    assert!(deaths > 0, "{name}: nobody died, so this showed nothing");
+}
+
 #[tokio::test]
 async fn scale_down() {
     prove("scale-down").await;
@@ -134,4 +145,19 @@ async fn rollout_hooks() {
 #[tokio::test]
 async fn rolled_back() {
     prove("rolled-back").await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_removal_requests_are_withdrawn_is_kept_whenever_the_operator_dies() {
+    prove_removal("withdrawn-requests").await;
+}
+
+#[tokio::test]
+async fn requested_pods_are_replaced_once_and_the_busy_one_after_its_match_whenever_the_operator_dies() {
+    prove_removal("drain").await;
+}
+
+#[tokio::test]
+async fn a_workload_is_deleted_after_its_last_match_whenever_the_operator_dies() {
+    prove_removal("guarded-deletion").await;
 }

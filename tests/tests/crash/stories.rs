@@ -10,59 +10,76 @@ use serde_json::{Value, json};
 use shared_api::HookRun;
 use test_kit::{Answer, Webhook};
 
+/// Part of a story.
+type Part = for<'f> fn(&'f Fleet<'f>) -> LocalBoxFuture<'f, ()>;
+
 /// Story and the expected final state.
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    pub(crate) play: for<'f> fn(&'f Fleet<'f>) -> LocalBoxFuture<'f, ()>,
-    pub(crate) end: for<'f> fn(&'f Fleet<'f>) -> LocalBoxFuture<'f, ()>,
+    /// Part during which the operator does not die.
+    pub(crate) prepare: Part,
+    pub(crate) play: Part,
+    pub(crate) end: Part,
 }
 
 pub(crate) const STORIES: &[Story] = &[
     Story {
         name: "scale-down",
+        prepare: nothing,
         play: |fleet| scale_down(fleet).boxed_local(),
         end: |fleet| ends(fleet, 1, "game:v1", Some(2)).boxed_local(),
     },
     Story {
         name: "raised-again",
+        prepare: nothing,
         play: |fleet| raised_again(fleet).boxed_local(),
         end: |fleet| ends(fleet, 3, "game:v1", Some(0)).boxed_local(),
     },
     Story {
         name: "refused-and-retried",
+        prepare: nothing,
         play: |fleet| refused_and_retried(fleet).boxed_local(),
         end: |fleet| ends(fleet, 1, "game:v1", Some(1)).boxed_local(),
     },
     Story {
         name: "in-place",
+        prepare: nothing,
         play: |fleet| in_place(fleet).boxed_local(),
         end: |fleet| ends(fleet, 2, "game:v3", None).boxed_local(),
     },
     Story {
         name: "rolling",
+        prepare: nothing,
         play: |fleet| rolling(fleet).boxed_local(),
         end: |fleet| ends(fleet, 2, "game:v2", Some(2)).boxed_local(),
     },
     Story {
         name: "canary",
+        prepare: nothing,
         play: |fleet| canary(fleet).boxed_local(),
         end: |fleet| ends(fleet, 2, "game:v2", Some(2)).boxed_local(),
     },
     Story {
         name: "rollout-hooks",
+        prepare: nothing,
         play: |fleet| rollout_hooks(fleet).boxed_local(),
         end: |fleet| ends(fleet, 4, "game:v2", Some(4)).boxed_local(),
     },
     Story {
         name: "rolled-back",
+        prepare: nothing,
         play: |fleet| rolled_back(fleet).boxed_local(),
         end: |fleet| ends(fleet, 4, "game:v2", Some(8)).boxed_local(),
     },
 ];
 
+fn nothing<'f>(_: &'f Fleet<'f>) -> LocalBoxFuture<'f, ()> {
+    std::future::ready(()).boxed_local()
+}
+
 /// Checks that everything is as if nothing had died. `terminations` counts containers, by the nodes' own
 /// records.
-async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Option<usize>) {
+pub(crate) async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Option<usize>) {
     fleet.workloads.as_ref().unwrap().ready().await;
     fleet.hooks.as_ref().unwrap().ready().await;
     fleet.settled(replicas).await;
@@ -74,7 +91,7 @@ async fn ends(fleet: &Fleet<'_>, replicas: usize, image: &str, terminations: Opt
 }
 
 /// Waits until this many pods exist, all ready, with no hook running.
-async fn quiet(fleet: &Fleet<'_>, replicas: usize) {
+pub(crate) async fn quiet(fleet: &Fleet<'_>, replicas: usize) {
     let count = i32::try_from(replicas).unwrap();
     fleet
         .until(|status| {

@@ -5,6 +5,7 @@
 
 mod autoscalers;
 mod condition;
+mod costs;
 mod deletion;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
 #[path = "../admission/deploy.rs"]

@@ -13,6 +13,8 @@ use test_kit::{ApiProxy, eventually};
 
 use crate::workloads::Workload;
 
+mod removals;
+
 const IMAGES: [&str; 3] = ["game:v1", "game:v2", "game:v3"];
 
 pub(crate) struct People<'s> {
@@ -21,24 +23,45 @@ pub(crate) struct People<'s> {
     workload: &'s Workload,
     replicas: usize,
     image: &'static str,
+    /// Pods whose matches are over, if the pods are guarded. Each had one match from its start on, and gets no other.
+    matches_over: BTreeSet<String>,
+    /// Whether the workload is being deleted.
+    is_deleted: bool,
     pub(crate) kills: u64,
+    /// Number of removal requests, withdrawals, cordons and deletions.
+    pub(crate) removals: u64,
 }
 
 impl<'s> People<'s> {
     pub(crate) fn new(fleet: &'s Fleet<'s>, proxies: &'s [ApiProxy; 2], workload: &'s Workload) -> Self {
+        if workload.is_guarded {
+            fleet.nodes.every_pod().set_players(1);
+        }
         Self {
             fleet,
             proxies,
             workload,
             replicas: 3,
             image: IMAGES[0],
+            matches_over: BTreeSet::new(),
+            is_deleted: false,
             kills: 0,
+            removals: 0,
         }
     }
 
     /// Performs one action, then sleeps for a random time. The sleep waits for nothing: the next action may
     /// come at any time.
     pub(crate) async fn act(&mut self, rng: &mut Rng) {
+        if self.is_deleted || self.workload.is_guarded && rng.bool() {
+            self.act_on_removals(rng).await;
+        } else {
+            self.act_on_workload(rng).await;
+        }
+        tokio::time::sleep(Duration::from_millis(rng.u64(0..900))).await;
+    }
+
+    async fn act_on_workload(&mut self, rng: &mut Rng) {
         let fleet = self.fleet;
         match rng.u8(0..100) {
             0..20 => {
@@ -51,14 +74,15 @@ impl<'s> People<'s> {
             }
             40..45 if self.workload.partition => self.set(json!({ "partition": rng.u8(0..3) })).await,
             45..50 => self.set(json!({ "paused": rng.bool() })).await,
+            50..65 if self.workload.is_guarded => self.end_matches(rng),
             50..65 => fleet.nodes.every_pod().set_players(u64::from(rng.bool())),
             65..70 => self.retry(),
+            70..75 if self.workload.is_guarded => self.request_removal(rng).await,
             70..75 => self.take_a_pod_away(rng).await,
             75..80 => self.take_a_run_away(rng).await,
             80..92 => self.kill(rng),
-            _ => self.proxies[rng.usize(0..2)].cut_watches(),
+            _ => self.cut_watches(rng),
         }
-        tokio::time::sleep(Duration::from_millis(rng.u64(0..900))).await;
     }
 
     async fn set(&self, strategy: serde_json::Value) {
@@ -100,13 +124,23 @@ impl<'s> People<'s> {
         self.kills += 1;
     }
 
+    fn cut_watches(&self, rng: &mut Rng) {
+        self.proxies[rng.usize(0..2)].cut_watches();
+    }
+
     /// Removes all players, sets the final image and number of pods, and waits until they are reached.
     pub(crate) async fn come_to_an_end(&mut self) {
         let fleet = self.fleet;
         for who in [Who::Workloads, Who::Hooks] {
             fleet.operator(who).unwrap().ready().await;
         }
+        if self.workload.is_guarded {
+            self.assert_no_match_cut_off();
+        }
         fleet.nodes.every_pod().set_players(0);
+        if self.workload.is_guarded {
+            self.finish_removals().await;
+        }
         if self.workload.partition {
             self.set(json!({ "partition": 0 })).await;
         }
@@ -139,7 +173,9 @@ impl<'s> People<'s> {
             status.available_replicas,
             status.updated_ready_replicas,
         );
-        all == (wanted, wanted, wanted) && status.hook_pending_replicas == 0
+        all == (wanted, wanted, wanted)
+            && status.hook_pending_replicas == 0
+            && status.removal_requests.is_empty()
     }
 
     fn logs(&self) -> String {
