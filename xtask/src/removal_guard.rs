@@ -100,8 +100,8 @@ impl RemovalGuard {
     }
 }
 
-/// Returns the path of a kubeconfig as which gamedeployment-operator must run under the guard. Its user has
-/// all permissions; the tests run the operator with those of `deploy/rbac.yaml`.
+/// Returns the path of a kubeconfig with which gamedeployment-operator runs as [`OPERATOR_USER`]. The user
+/// has all permissions here; the tests run the operator with those of `deploy/rbac.yaml`.
 pub(crate) fn operator_kubeconfig(control_plane: &ControlPlane) -> Outcome<PathBuf> {
     Ok(control_plane.kubeconfig_as(OPERATOR_USER, &["system:masters"])?)
 }
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_permissions_are_those_of_the_own_service_account() {
+    fn both_bindings_grant_permissions_to_the_service_account_of_the_component() {
         let documents = documents(NAME, OWN).unwrap();
         let bindings = documents
             .iter()

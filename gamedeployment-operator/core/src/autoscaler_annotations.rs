@@ -24,12 +24,12 @@ impl AnnotationChange {
         self.values.iter().map(|(key, value)| (*key, value.as_deref()))
     }
 
-    /// Returns the change of these annotations; `None` if they are right. `is_needed`: whether the pod needs
-    /// the annotations of autoscalers. `written`: annotations that the same write sets or removes because of
-    /// the template. They are not the operator's, whatever the marker says.
+    /// Returns the change that these annotations need; `None` if they are correct. `is_needed`: whether the
+    /// pod needs the autoscaler annotations. `written`: annotations that the same write sets or removes
+    /// because of the template; they do not belong to the operator, even if the marker lists them.
     ///
-    /// A listed annotation with another value was set by somebody else since, and stays when it is not
-    /// needed.
+    /// A listed annotation with another value has since been changed by another client, and is kept when it
+    /// is not needed.
     fn of(
         found: &BTreeMap<String, String>,
         written: &BTreeMap<String, Option<String>>,

@@ -136,7 +136,7 @@ impl Caller {
         change: AnnotationChange,
     ) -> Result<Response, CallError> {
         let notes: BTreeMap<&str, Option<&str>> = change.values().collect();
-        let step = "set the annotations for autoscalers";
+        let step = "set the autoscaler annotations";
         self.annotate(target, step, (&pod, None), json!(notes)).await
     }
 

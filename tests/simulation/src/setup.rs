@@ -172,7 +172,7 @@ pub fn timeout(code: u8) -> i32 {
 }
 
 /// Returns a handling of removal requests: in three of eight cases they have an effect, mostly for a short time. In
-/// two of eight cases, with and without that effect, pods have the annotations of autoscalers.
+/// two of eight cases, with and without that effect, pods have the autoscaler annotations.
 pub fn disruption(code: u8) -> Option<Disruption> {
     let (policy, seconds) = match code % 8 {
         0..=3 => return None,

@@ -99,8 +99,8 @@ async fn prove(name: &str) {
     assert!(workloads > 0, "{name}: nobody died, so this showed nothing");
 }
 
-/// Plays a removal for each death of gamedeployment-operator at its writes. Removals differ from scale-downs only for
-/// this operator.
+/// Plays a removal once for each write at which gamedeployment-operator is killed. For hook-operator,
+/// removals do not differ from scale-downs.
 async fn prove_removal(name: &str) {
     let at = REMOVALS.iter().position(|story| story.name == name).unwrap();
     let deaths = every_write(at, &REMOVALS[at], Who::Workloads).await;

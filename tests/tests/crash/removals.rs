@@ -115,8 +115,8 @@ async fn end_last_match(fleet: &Fleet<'_>, busy: &str, idle: &BTreeSet<String>) 
     await_ended(fleet, &all).await;
 }
 
-/// Requests of a person and of the node are withdrawn during the matches. Afterwards, one of the pods is requested again
-/// and replaced; the other one is kept.
+/// Requests of a user and of the node are withdrawn during the matches. Afterwards, the removal of one pod is
+/// requested again, and the pod is replaced; the other pod is kept.
 async fn withdrawn_requests(fleet: &Fleet<'_>) {
     let mut pods = fleet.names().await;
     let kept = pods.pop_first().unwrap();

@@ -37,9 +37,10 @@ const WEBHOOK: &str = "system:serviceaccount:admission-";
 /// Number of writes, by verb and resource.
 type Counts = BTreeMap<String, usize>;
 
-/// Counts the writes of gamedeployment-operator after the first `from` requests, except statuses of GameDeployments:
-/// their number depends on that of its decisions. It reads an object directly only after a conflict, or if a watch is
-/// late. A write that conflicts with one of a kubelet is repeated, and counted once.
+/// Counts the writes of gamedeployment-operator after the first `from` requests, except those of the status
+/// of GameDeployments, whose number depends on the number of decisions. A write that conflicts with a write
+/// of a kubelet is repeated, and counted once. Reads are not counted: the operator reads an object directly
+/// only after a conflict, or if a watch is late.
 fn writes(proxy: &ApiProxy, from: usize) -> Counts {
     let mut counts = Counts::new();
     for Entry { call, outcome, .. } in proxy.requests().into_iter().skip(from) {
@@ -128,8 +129,8 @@ fn audit_log_end(guarded: &Guarded) -> u64 {
     std::fs::metadata(log).unwrap().len()
 }
 
-/// Returns the successful writes of the webhook in the namespace since this length of the audit log: verb, resource and
-/// name.
+/// Returns the successful writes of the webhook in the namespace after this offset in the audit log, in
+/// bytes: the verb, the resource and the name of each.
 fn writes_of_webhook(guarded: &Guarded, from: u64) -> Vec<String> {
     let path = guarded.fleet.control_plane.audit_log().unwrap();
     let (mut log, mut text) = (File::open(path).unwrap(), Vec::new());
@@ -178,7 +179,7 @@ async fn delete(pods: &Api<Pod>, name: &str) -> u16 {
 /// The operator checks the guard with dry runs, whose number does not depend on that of the pods. Before Kubernetes 1.28,
 /// the API server calls the webhook for the writes of the operator as well.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_guarded_pod_costs_no_write_more_and_its_workload_only_the_finalizer() {
+async fn a_guarded_pod_costs_no_additional_write_and_its_workload_only_the_finalizer() {
     let (guarded, unguarded) = tokio::join!(
         Life::of("costs-guarded", "Ask"),
         Life::of("costs-unguarded", "Unguarded")
@@ -302,7 +303,7 @@ async fn create_and_delete_pod(pods: &Api<Pod>, name: &str, labels: Value) {
 
 /// A deletion that the webhook does not review is not delayed by it.
 #[tokio::test(flavor = "multi_thread")]
-async fn deletions_of_all_that_is_not_guarded_cost_no_review_and_no_write() {
+async fn deletions_of_unguarded_objects_cost_no_review_and_no_write() {
     let guarded = Guarded::new("costs-others").await;
     let fleet = &guarded.fleet;
     let pods = guarded.launch(1, json!({})).await;

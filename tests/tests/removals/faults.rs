@@ -22,7 +22,7 @@ const EVICTIONS: [&str; 1] = ["kind=\"Eviction\""];
 const LOST_UNGATED: &str = "hookgate_gamedeployment_pods_lost_ungated_total";
 
 impl Guarded {
-    /// Drains a node beside the test.
+    /// Drains a node in the background.
     pub(crate) fn start_drain(&self, node: &str) -> JoinHandle<(bool, String)> {
         self.start_kubectl(&["drain", node, "--ignore-daemonsets", "--timeout=120s"])
     }
@@ -90,7 +90,7 @@ fn has_succeeded(run: &HookRun) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_drain_fails_when_the_webhook_goes_down_and_completes_when_it_is_repeated_after_its_return() {
+async fn a_drain_fails_when_the_webhook_goes_down_and_completes_when_repeated_after_the_webhook_restarts() {
     let guarded = Guarded::new("webhook-killed").await;
     let before = guarded.launch(4, json!({ "maxUnavailable": 4 })).await;
     let (busy, idle) = guarded.occupy(&before, 2);
@@ -120,7 +120,7 @@ async fn a_drain_fails_when_the_webhook_goes_down_and_completes_when_it_is_repea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_are_recorded_while_the_operator_is_down_and_after_its_return_the_drain_completes() {
+async fn requests_are_recorded_while_the_operator_is_down_and_the_drain_completes_after_its_restart() {
     let mut guarded = Guarded::new("operator-killed").await;
     let before = guarded.launch(4, json!({ "maxUnavailable": 4 })).await;
     let (busy, _) = guarded.occupy(&before, 4);
@@ -153,7 +153,7 @@ async fn requests_are_recorded_while_the_operator_is_down_and_after_its_return_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_pod_ends_while_hook_operator_is_down_and_after_its_return_the_drain_completes() {
+async fn no_pod_ends_while_hook_operator_is_down_and_the_drain_completes_after_its_restart() {
     let mut guarded = Guarded::new("hooks-killed").await;
     let before = guarded.launch(4, json!({ "maxUnavailable": 4 })).await;
     let (busy, idle) = guarded.occupy(&before, 2);
@@ -232,7 +232,7 @@ async fn leads(operator: &Operator) -> u64 {
     operator.metric("hookgate_leader{", "").await
 }
 
-/// The first leader cannot renew its Lease, and is unaware that the second one holds it.
+/// The first leader cannot access its Lease, and still leads after the second one has acquired it.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_leaders_at_once_delete_each_pod_of_a_drained_node_once_and_after_its_hook() {
     let mut guarded = Guarded::new("two-leaders").await;

@@ -144,7 +144,7 @@ async fn while_the_webhook_hangs_no_guarded_pod_ends_and_other_pods_are_removed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_invalid_response_removes_a_pod_until_the_namespace_disables_the_guard() {
+async fn invalid_responses_allow_no_removal_until_the_guard_is_disabled_in_the_namespace() {
     let guarded = Guarded::new("invalid-responses").await;
     let before = guarded.launch(2, json!({ "maxUnavailable": 2 })).await;
     guarded.fleet.nodes.every_pod().set_players(1);
@@ -175,7 +175,7 @@ async fn no_invalid_response_removes_a_pod_until_the_namespace_disables_the_guar
     let (succeeded, output) = guarded.start_drain(&node).await.unwrap();
     assert!(!succeeded, "{output}");
     assert_has(&output, "failed calling webhook");
-    // A valid response is sufficient, so the responses above were denied because they are invalid.
+    // A valid response allows the deletion, so the removals above failed because of the invalid responses.
     respond_with(&server, |uid| Answer::json(allowance(uid)));
     let (succeeded, output) = guarded.kubectl(&dry_run);
     assert!(succeeded, "{output}");
@@ -194,7 +194,7 @@ async fn no_invalid_response_removes_a_pod_until_the_namespace_disables_the_guar
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_another_authority_is_in_the_bundle_no_pod_ends_and_the_component_replaces_it() {
+async fn while_the_bundle_has_another_authority_no_pod_ends_and_the_component_restores_the_bundle() {
     let guarded = Guarded::new("other-authority").await;
     let before = guarded.launch(2, json!({ "maxUnavailable": 2 })).await;
     let installation = &guarded.installation;

@@ -77,7 +77,7 @@ async fn play(seed: u64) -> Tally {
     let control_plane = ControlPlane::shared(shared_api::crd::all).await;
     let mut rng = Rng::with_seed(seed);
     let workload = &WORKLOADS[usize::try_from(seed).unwrap() % WORKLOADS.len()];
-    // A cordon leaves one for the successors.
+    // While one node is cordoned, replacements can run on the other.
     let options = Options {
         nodes: 2,
         ..Options::default()

@@ -228,7 +228,7 @@ impl<'a> Scene<'a> {
                 pods.len() == SERVERS && pods.iter().all(is_new),
             ),
             (
-                "at least four servers were ready at any time",
+                "at least four servers were ready at all times",
                 fewest_ready(&self.nodes.history(), SERVERS) == SERVERS,
             ),
         ])
@@ -334,7 +334,7 @@ fn template() -> Value {
     })
 }
 
-/// Builds a workload of guarded pods, which are replaced only after their successors are ready.
+/// Builds a workload of guarded pods, each of which is deleted only after its replacement is ready.
 fn workload() -> Value {
     let container = json!({ "name": "game", "image": "game:v1", "ports": [{ "containerPort": PORT }] });
     json!({

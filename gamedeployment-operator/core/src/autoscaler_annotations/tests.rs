@@ -162,7 +162,7 @@ fn an_update_keeps_the_annotations_and_leaves_those_of_its_template_to_the_templ
     let mine = (AUTOSCALER_ANNOTATIONS, SAFE_TO_EVICT);
     let kept = (DO_NOT_DISRUPT, "true");
     // The annotations of a pod, the one that the update writes because of the template, whether the pod needs
-    // the annotations of autoscalers, and its annotations after the update.
+    // the autoscaler annotations, and its annotations after the update.
     for (found, written, is_needed, after) in [
         // The template drops the annotation: the operator sets it in its place.
         (

@@ -42,7 +42,7 @@ pub enum OnCordon {
 pub enum AutoscalerAnnotations {
     /// The operator sets none.
     Unmanaged,
-    /// Each pod has them whose removal requires a hook.
+    /// Each pod whose removal requires a hook has them.
     Managed,
 }
 

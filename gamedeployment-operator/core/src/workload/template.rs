@@ -71,7 +71,7 @@ fn check_responders(template: &Value, problems: &mut Vec<FieldError>) {
     }
 }
 
-/// Checks that the template sets none of the annotations of autoscalers to another value than the operator.
+/// Checks that the template sets none of the autoscaler annotations to another value than the operator.
 fn check_autoscaler_annotations(template: &Value, problems: &mut Vec<FieldError>) {
     let annotations = template.pointer("/metadata/annotations");
     for (key, value) in KEEPS_NODE {

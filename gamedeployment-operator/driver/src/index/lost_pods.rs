@@ -52,7 +52,8 @@ impl LostPods {
                  has the label {REMOVAL_GUARD}=Enabled"
             ),
             Loss::Ended(why) => format!(
-                "pod {name} was ended by the kubelet, which runs no hooks and which the removal guard cannot prevent: {why}"
+                "pod {name} was ended by the kubelet, which does not run its PreDelete hook; the removal \
+                 guard cannot prevent this: {why}"
             ),
         };
         Some(Warning {
@@ -173,8 +174,8 @@ mod tests {
             "DeadlineExceeded",
         ] {
             let message = format!(
-                "pod a was ended by the kubelet, which runs no hooks and which the removal guard cannot prevent: {reason}: \
-                 The node was low on memory."
+                "pod a was ended by the kubelet, which does not run its PreDelete hook; the removal guard \
+                 cannot prevent this: {reason}: The node was low on memory."
             );
             assert_eq!(failed(reason).map(|warning| warning.message), Some(message));
         }

@@ -18,9 +18,10 @@ pub const NODE_NAME: &str = "node-1";
 const PORT: u16 = 10250;
 /// File name of the configuration.
 const CONFIGURATION: &str = "kubelet.json";
-/// Available memory below which the kubelet evicts pods: never, as it ignores this value.
+/// Eviction threshold for `memory.available` that the kubelet ignores, so that it never evicts pods.
 const NO_PRESSURE: &str = "0%";
-/// Available memory below which the kubelet evicts pods: always. It ignores 100%, and rejects more.
+/// Eviction threshold for `memory.available` with which the node is always under memory pressure. The kubelet
+/// ignores 100%, and rejects higher values.
 const PRESSURE: &str = "99.99%";
 
 /// Starts the kubelet. The node registers itself and becomes ready some seconds later.

@@ -1,4 +1,4 @@
-//! Checks the annotations of autoscalers: with `autoscalerAnnotations: Managed`, each pod whose removal
+//! Checks the autoscaler annotations: with `autoscalerAnnotations: Managed`, each pod whose removal
 //! requires a hook has both. The operator removes only those that its list on the pod contains, and an update
 //! in place keeps them.
 //!
@@ -74,7 +74,7 @@ pub(super) fn check_annotations(action: &Action, acted: &Acted<'_>) {
         let corrects = is_kept && before != Some(value);
         assert!(
             is_update || change.is_none() || corrects || removes_own && before == Some(value),
-            "an annotation of somebody else is changed, or changed for nothing: {action:#?} {:#?}",
+            "the operator changes an annotation of another client, or one that is correct: {action:#?} {:#?}",
             pod.metadata
         );
     }

@@ -1,4 +1,4 @@
-//! Removals of guarded pods. Without the webhook, people record their requests themselves.
+//! Removals of guarded pods. The webhook is not installed: users write removal requests to the pods.
 
 use std::collections::BTreeMap;
 

@@ -21,15 +21,15 @@ use crate::removal_guard::{RemovalGuard, operator_kubeconfig};
 
 pub(super) const CHECKS: [Check; 3] = [
     check!(
-        "a drain takes the idle pods at once, waits for the server with players, and ends after its match",
+        "a drain removes the idle pods at once, waits for the server with players, and ends after its match",
         drain
     ),
     check!(
-        "a cordon drains the node of idle pods, and after an uncordon the server with players is kept",
+        "a cordon drains the node of its idle pods, and after an uncordon the server with players is kept",
         cordon
     ),
     check!(
-        "a drain that timed out takes no pod once its node is uncordoned, even after the match",
+        "a drain that timed out removes no pod once its node is uncordoned, even after the match",
         timed_out_drain
     ),
 ];
@@ -106,7 +106,8 @@ impl<'a> Guarded<'a> {
         explained.map(drop).map_err(Into::into)
     }
 
-    /// Waits until the pods are gone, which the kubelet reports once their containers have ended.
+    /// Waits until the pods are gone, and checks that their servers no longer respond. The kubelet deletes a
+    /// pod only after its containers have ended.
     async fn await_gone(&self, pods: &[Server]) -> Outcome<()> {
         let gone = within(PATIENCE, || async {
             let mut left = self.fleet.pods().await.map_err(|error| error.to_string())?;
