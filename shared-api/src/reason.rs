@@ -385,7 +385,7 @@ reasons! {
         GuardNotChecked,
         /// Events only: a removal request of a pod was not repeated in time, and has expired; the pod is kept.
         RemovalRequestExpired,
-        /// Events only: another client deleted a pod, or the kubelet ended it, although `spec.disruption.policy` is `Ask`;
+        /// Events only: another client deleted a pod, or the kubelet or the control plane ended it, although `spec.disruption.policy` is `Ask`;
         /// its `PreDelete` hook may not have succeeded.
         PodLostUngated,
         /// Events only: three reports in a row to the Eviction (`lifecycle.k8s.io`) of a pod failed; after 20 minutes

@@ -16,12 +16,19 @@ use crate::workload::{AutoscalerAnnotations, Workload};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnnotationChange {
     values: BTreeMap<&'static str, Option<String>>,
+    reverts: bool,
 }
 
 impl AnnotationChange {
     /// Returns the new values; `None` removes the annotation.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, Option<&str>)> {
         self.values.iter().map(|(key, value)| (*key, value.as_deref()))
+    }
+
+    /// Returns whether it sets an annotation again that another client has changed since the operator set it.
+    #[must_use]
+    pub fn reverts(&self) -> bool {
+        self.reverts
     }
 
     /// Returns the change that these annotations need; `None` if they are correct. `is_needed`: whether the
@@ -45,9 +52,11 @@ impl AnnotationChange {
             written.get(key).map_or(found, Option::as_deref) == Some(value)
         };
         let mut values = BTreeMap::new();
+        let mut reverts = false;
         for (key, value) in KEEPS_NODE {
             match (is_needed, has_value(key, value)) {
                 (true, false) => {
+                    reverts |= is_listed(key);
                     values.insert(key, Some(value.to_owned()));
                 }
                 (false, true) if is_listed(key) => {
@@ -67,7 +76,7 @@ impl AnnotationChange {
             let listed = (!own.is_empty()).then(|| own.join(","));
             values.insert(AUTOSCALER_ANNOTATIONS, listed);
         }
-        (!values.is_empty()).then_some(Self { values })
+        (!values.is_empty()).then_some(Self { values, reverts })
     }
 }
 

@@ -68,7 +68,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
     }
-    plan.guard_check = guard_check::plan(&facts, &plan.actions);
+    annotate(&facts, &mut plan);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -96,7 +96,7 @@ fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
     conclude(&facts, &findings, finalizer, &mut plan);
-    plan.guard_check = guard_check::plan(&facts, &plan.actions);
+    annotate(&facts, &mut plan);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -114,10 +114,16 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     plan.actions.extend(run_gc::remove(facts, findings));
     let labelled = removal::label_pods(facts, &plan.actions);
     plan.actions.extend(labelled);
-    let annotated = autoscaler_annotations::annotate_pods(facts, &plan.actions);
-    plan.actions.extend(annotated);
     let withdrawn = removal::drop_withdrawn(facts, &plan.actions);
     plan.actions.extend(withdrawn);
+}
+
+/// Plans the check of the guard, and adds the writes of autoscaler annotations. These come last: an admission webhook
+/// that denies them must not delay anything else that is left to a pod without a planned write.
+fn annotate(facts: &Facts<'_>, plan: &mut Plan) {
+    plan.guard_check = guard_check::plan(facts, &plan.actions);
+    let annotated = autoscaler_annotations::annotate_pods(facts, &plan.actions);
+    plan.actions.extend(annotated);
 }
 
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.

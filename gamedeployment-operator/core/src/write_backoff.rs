@@ -6,7 +6,8 @@
 //! cause: then only a few of them are retried at a time, those with the fewest attempts first. An edit of the
 //! spec ends every back-off.
 //!
-//! A write that the API server accepted, but stored otherwise, backs off in the same way. Its back-off also
+//! A write that the API server accepted, but stored otherwise, backs off in the same way, and so does one that
+//! sets again what another client has changed, so that the operator does not fight with it. Its back-off also
 //! continues if the next plans do not contain the write: a HookRun that was not stored as written is deleted
 //! first, and then created again.
 
@@ -44,7 +45,7 @@ pub struct WriteResult {
 pub enum WriteFailure {
     /// The API server rejected the write or did not answer, with its message.
     Rejected(String),
-    /// The API server stored something else, with a message.
+    /// The API server stored something else, or another client changes it again and again, with a message.
     NotStored(String),
 }
 

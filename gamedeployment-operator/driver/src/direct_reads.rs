@@ -6,8 +6,9 @@ use std::time::Duration;
 use crate::NamespacedName;
 use crate::driver::Driver;
 use crate::expectations;
-use crate::request::{ApiCall, DriverOutput, ObjectKind, Request, RequestError, RequestId, Response};
+use crate::request::{ApiCall, DriverOutput, Object, ObjectKind, Request, RequestError, RequestId, Response};
 use crate::store::SeenVersion;
+use crate::watch_event::Event;
 use runtime_core::clock::Now;
 
 /// Direct read under way.
@@ -106,7 +107,13 @@ impl Driver {
         // again.
         if !failed && self.index.object_store(kind).is_still(&key, &seen) {
             match answer {
-                Ok(Response::Object(object)) => self.index.apply_read(object, now.elapsed),
+                Ok(Response::Object(object)) => {
+                    if let Object::Pod(key, pod) = &object {
+                        let event = Event::Apply(key.clone(), (**pod).clone());
+                        self.report_lost_pod(&event, now);
+                    }
+                    self.index.apply_read(object, now.elapsed);
+                }
                 // The watch reports the deletion of a workload.
                 Err(_) if kind != ObjectKind::Workload => self.index.object_store_mut(kind).absent(&key),
                 Ok(_) | Err(_) => {}

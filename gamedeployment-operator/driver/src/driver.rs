@@ -29,7 +29,7 @@ use crate::request::{
     RequestId, Response,
 };
 use crate::unread::Unread;
-use crate::watch_event::{Unreadable, WatchEvent};
+use crate::watch_event::{Event, Unreadable, WatchEvent};
 use runtime_core::clock::Now;
 
 /// Longest sleep until a time of the wall clock: the clock may be set forward, or the machine suspended.
@@ -131,19 +131,7 @@ impl Driver {
                     self.index.record_verdict(event, *healthy, now.elapsed);
                 }
                 if let WatchEvent::Pod(event) = &event {
-                    let lost = self.index.lost_pod(event);
-                    if let Some((workload, ..)) = &lost {
-                        self.guard_checks.recheck(workload);
-                    }
-                    let lost = lost.map(|(key, object, warning)| {
-                        let target = ReconcileTarget {
-                            key: key.clone(),
-                            object,
-                            decided: now,
-                        };
-                        DriverOutput::PodLost(Arc::new(target), warning)
-                    });
-                    self.output.extend(lost);
+                    self.report_lost_pod(event, now);
                 }
                 let due = DueReports::after(&event);
                 self.index.apply_event(event, &mut self.dirty, now);
@@ -152,6 +140,21 @@ impl Driver {
             DriverInput::NodesWatched(since) => self.index.nodes.set_healthy(since),
             DriverInput::Response(id, answer) => self.answered(id, answer, now),
         }
+    }
+
+    /// Reports a guarded pod that others removed, before the index applies the event that shows it.
+    pub(crate) fn report_lost_pod(&mut self, event: &Event<Pod>, now: Now) {
+        let Some((key, object, warning)) = self.index.lost_pod(event) else {
+            return;
+        };
+        self.guard_checks.recheck(key);
+        let target = ReconcileTarget {
+            key: key.clone(),
+            object,
+            decided: now,
+        };
+        self.output
+            .push_back(DriverOutput::PodLost(Arc::new(target), warning));
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Now) {
@@ -451,7 +454,7 @@ impl Driver {
     fn conclude(&mut self, key: &NamespacedName, job: Job, now: Duration) {
         let failed = job.outcome.failed();
         let decided = job.target().decided.elapsed;
-        if failed || self.states.contains_key(key) {
+        if failed || job.outcome.backs_off() || self.states.contains_key(key) {
             let workload = self.index.workloads.get(key);
             let generation = workload.and_then(|workload| workload.object.as_ref().ok()?.metadata.generation);
             let state = self.states.entry(key.clone()).or_default();

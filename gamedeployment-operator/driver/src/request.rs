@@ -183,6 +183,9 @@ pub enum RequestError {
          custom resource definitions are older than the operator"
     )]
     NotStored,
+    /// The API server stored the write, which repeats an earlier one: another client had changed what that one set.
+    #[error("another client, for example a controller or a policy engine, changes what the operator sets")]
+    Repeated,
     /// The outcome is unknown.
     #[error("{0}")]
     Unknown(String),
@@ -197,6 +200,7 @@ impl RequestError {
             Self::Lapsed => "lapsed",
             Self::Refused(_) => "refused",
             Self::NotStored => "not_stored",
+            Self::Repeated => "repeated",
             Self::Unknown(_) => "unknown",
         }
     }

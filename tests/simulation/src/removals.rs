@@ -110,7 +110,14 @@ impl World {
             names::AUTOSCALER_ANNOTATIONS,
         ];
         let key = keys[dice.usize(..3)];
-        let value = [None, Some(""), Some("true"), Some("false")][dice.usize(..4)];
+        let values = [
+            None,
+            Some(""),
+            Some("true"),
+            Some("false"),
+            Some(names::SAFE_TO_EVICT),
+        ];
+        let value = values[dice.usize(..5)];
         let _ = self.server.patch_pod(name, None, None, |pod| {
             let notes = pod.metadata.annotations.get_or_insert_default();
             match value {

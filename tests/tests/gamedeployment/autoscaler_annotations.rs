@@ -56,6 +56,7 @@ async fn pods_have_the_annotations_as_long_as_the_field_and_their_hook_require_t
     };
     fleet.set(field("Managed")).await;
     await_values(&fleet, 2, managed).await;
+    fleet.settled(2).await;
     assert_eq!(written(&fleet, "annotate_pod").await, 2);
 
     // A new pod has them from its creation.

@@ -18,6 +18,7 @@ use test_kit::api_proxy::{Entry, Outcome};
 use test_kit::{ApiProxy, eventually};
 
 use crate::deploy::LABEL;
+use crate::faults::delete;
 use crate::guarded::{Guarded, evict, guarded_game};
 use crate::installation::bad_template;
 
@@ -165,15 +166,6 @@ async fn await_writes_of_webhook(guarded: &Guarded, from: u64, expected: &[Strin
         if found == expected { Ok(()) } else { Err(found) }
     })
     .await;
-}
-
-/// Returns the code of the response to a deletion.
-async fn delete(pods: &Api<Pod>, name: &str) -> u16 {
-    match pods.delete(name, &DeleteParams::default()).await {
-        Ok(_) => 200,
-        Err(kube::Error::Api(status)) => status.code,
-        Err(other) => panic!("{name}: {other}"),
-    }
 }
 
 /// The operator checks the guard with dry runs, whose number does not depend on that of the pods. Before Kubernetes 1.28,

@@ -64,15 +64,6 @@ impl Guarded {
         let [_, other] = self.nodes();
         assert_eq!(self.pods_on(&other).len(), replicas);
     }
-
-    /// Checks that exactly these pods have ended, each once and after a request of its hook.
-    pub(crate) fn assert_ended_after_hooks(&self, pods: &BTreeSet<String>) {
-        self.assert_ended_once(pods);
-        for end in self.fleet.nodes.terminations() {
-            let requests = self.fleet.nodes.pod(&end.pod).requests();
-            assert!(requests.iter().any(|request| request.at < end.at), "{end:?}");
-        }
-    }
 }
 
 /// Deletes a pod. Returns the code of the response.
@@ -113,7 +104,7 @@ async fn a_drain_fails_when_the_webhook_goes_down_and_completes_when_repeated_af
     guarded.await_evictions(2).await;
     guarded.assert_ended_after_hooks(&idle);
     for pod in &busy {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
     }
     guarded.assert_drained(drain, &before, 4).await;
     assert_eq!(guarded.fleet.metric(LOST_UNGATED, "").await, 0);
@@ -128,7 +119,7 @@ async fn requests_are_recorded_while_the_operator_is_down_and_the_drain_complete
     let drain = guarded.start_drain(&node);
     guarded.fleet.asked(4).await;
     guarded.fleet.kill_workloads();
-    guarded.fleet.nodes.pod(&busy[0]).set_players(0);
+    guarded.end_match(&busy[0]);
     guarded
         .fleet
         .until_runs(|runs| runs.iter().any(has_succeeded))
@@ -147,7 +138,7 @@ async fn requests_are_recorded_while_the_operator_is_down_and_the_drain_complete
     guarded.await_replaced(&first, 4).await;
     guarded.assert_ended_after_hooks(&first);
     for pod in &busy {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
     }
     guarded.assert_drained(drain, &before, 4).await;
 }
@@ -162,7 +153,7 @@ async fn no_pod_ends_while_hook_operator_is_down_and_the_drain_completes_after_i
     guarded.await_replaced(&idle, 4).await;
     guarded.fleet.hooks = None;
     for pod in &busy {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
     }
     let successor = guarded.pods_on(&other).into_iter().next().unwrap();
     let eviction = json!({ "metadata": { "name": successor } });
@@ -203,7 +194,9 @@ async fn after_a_drain_is_killed_and_its_node_uncordoned_the_workload_settles_an
     for pod in &busy {
         assert!(guarded.requesters(pod).await.is_empty());
     }
-    guarded.fleet.nodes.every_pod().set_players(0);
+    for pod in &busy {
+        guarded.end_match(pod);
+    }
     guarded.fleet.quiet().await;
     guarded.assert_ended_after_hooks(&idle);
 
@@ -265,7 +258,7 @@ async fn two_leaders_at_once_delete_each_pod_of_a_drained_node_once_and_after_it
     await_lead(&second).await;
     assert_eq!(leads(guarded.fleet.workloads.as_ref().unwrap()).await, 1);
     for pod in &busy[..2] {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
     }
     let mut ended: BTreeSet<String> = busy[..2].iter().cloned().collect();
     guarded.await_ended(&ended).await;
@@ -277,7 +270,7 @@ async fn two_leaders_at_once_delete_each_pod_of_a_drained_node_once_and_after_it
     guarded.await_replaced(&ended, 4).await;
     guarded.assert_ended_after_hooks(&ended);
     for pod in &busy[2..] {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
         ended.insert(pod.clone());
     }
     guarded.assert_drained(drain, &ended, 4).await;

@@ -1,7 +1,9 @@
 //! Fleet with both operators in a namespace with the removal guard.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::Instant;
 
 use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
@@ -27,6 +29,8 @@ pub(crate) struct Guarded {
     pub(crate) installation: Installation<'static>,
     /// The webhook; `None` while it is down.
     pub(crate) replica: Option<Replica>,
+    /// Pods with a match, each with the time of its end.
+    matches: Mutex<BTreeMap<String, Option<Instant>>>,
 }
 
 /// Returns a workload of guarded pods, with these changes to its spec.
@@ -80,6 +84,7 @@ impl Guarded {
             fleet,
             installation,
             replica: Some(replica),
+            matches: Mutex::default(),
         }
     }
 
@@ -119,8 +124,34 @@ impl Guarded {
         let busy: Vec<String> = pods.iter().take(count).cloned().collect();
         for pod in &busy {
             self.fleet.nodes.pod(pod).set_players(2);
+            self.matches.lock().unwrap().insert(pod.clone(), None);
         }
         (busy, pods.iter().skip(count).cloned().collect())
+    }
+
+    /// Ends the match on a pod.
+    pub(crate) fn end_match(&self, pod: &str) {
+        let mut matches = self.matches.lock().unwrap();
+        matches.insert(pod.to_owned(), Some(Instant::now()));
+        self.fleet.nodes.pod(pod).set_players(0);
+    }
+
+    /// Checks that exactly these pods have ended, each once and after a request of its hook, which was sent after the match
+    /// on the pod if there was one.
+    pub(crate) fn assert_ended_after_hooks(&self, pods: &BTreeSet<String>) {
+        self.assert_ended_once(pods);
+        let matches = self.matches.lock().unwrap();
+        for end in self.fleet.nodes.terminations() {
+            let ended = matches.get(&end.pod).copied();
+            assert_ne!(ended, Some(None), "during its match: {end:?}");
+            let after = ended.flatten();
+            let requests = self.fleet.nodes.pod(&end.pod).requests();
+            let mut times = requests.iter().map(|request| request.at);
+            assert!(
+                times.any(|at| at < end.at && after.is_none_or(|after| at > after)),
+                "{end:?} {requests:?}"
+            );
+        }
     }
 
     /// Returns the names of the ready pods on a node.

@@ -254,7 +254,7 @@ async fn a_drain_fails_when_the_api_server_stops_and_completes_when_it_is_repeat
     guarded.await_replaced(&idle, 4).await;
     guarded.fleet.asked(2).await;
     control_plane.stop_api_server().await.unwrap();
-    guarded.fleet.nodes.pod(&busy[0]).set_players(0);
+    guarded.end_match(&busy[0]);
     let (succeeded, output) = drain.await.unwrap();
     assert!(!succeeded, "{output}");
     guarded.assert_ended_after_hooks(&idle);
@@ -271,6 +271,6 @@ async fn a_drain_fails_when_the_api_server_stops_and_completes_when_it_is_repeat
     let drain = guarded.start_drain(&node);
     guarded.await_evictions(1).await;
     guarded.assert_ended_after_hooks(&ended);
-    guarded.fleet.nodes.pod(&busy[1]).set_players(0);
+    guarded.end_match(&busy[1]);
     guarded.assert_drained(drain, &before, 4).await;
 }

@@ -5,6 +5,7 @@ use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 
 use super::*;
 use crate::decide::decide;
+use crate::guard_check::PlannedCheck;
 use crate::plan::{GatedWrite, Plan};
 use crate::samples::{FakeCluster, decided, names, now, object, pod, revisions, template, view};
 use crate::template::Template;
@@ -353,6 +354,8 @@ fn pods_that_terminate_or_are_written_anyway_are_not_annotated() {
     let plan = decided(&guarded, &[annotated("b", &[]), labelled], &[]);
     assert_eq!(names(&plan), ["annotate_pod", "label_pod"]);
     assert_eq!(names_of(&plan), ["c"]);
+    // A write that is denied again and again does not keep the guard from being checked.
+    assert!(matches!(&plan.guard_check, PlannedCheck::With(pods) if pods.len() == 1));
 }
 
 #[test]

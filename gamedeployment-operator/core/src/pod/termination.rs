@@ -7,16 +7,6 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 /// A pod that ended within this time of its start counts as ended at once.
 pub const CRASH_WINDOW: SignedDuration = SignedDuration::from_secs(60);
 
-/// Reasons with which the kubelet ends a running pod: lack of resources, a critical pod that needs the space, shutdown of
-/// the node (`Shutdown` until Kubernetes 1.21), or `activeDeadlineSeconds`.
-const KUBELET_REASONS: [&str; 5] = [
-    "Evicted",
-    "Preempting",
-    "Terminated",
-    "Shutdown",
-    "DeadlineExceeded",
-];
-
 /// End of a pod whose containers have ended for good.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Termination {
@@ -26,8 +16,8 @@ pub struct Termination {
     pub within_crash_window: bool,
     /// Reason in the kubelet's words.
     pub why: String,
-    /// Whether the kubelet ended the pod, rather than its containers.
-    pub by_kubelet: bool,
+    /// Whether the kubelet or the control plane ended the pod, rather than its containers.
+    pub is_disruption: bool,
 }
 
 impl Termination {
@@ -46,11 +36,18 @@ impl Termination {
             .chain(created)
             .max()
             .unwrap_or(Timestamp::MIN);
-        let by_kubelet = status
-            .reason
-            .as_deref()
-            .is_some_and(|reason| KUBELET_REASONS.contains(&reason));
-        let words = [&status.reason, &status.message];
+        let disrupted = status
+            .conditions
+            .iter()
+            .flatten()
+            .find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
+        let words = [status.reason.as_ref(), status.message.as_ref()];
+        let words_of_condition = [
+            disrupted.and_then(|one| one.reason.as_ref()),
+            disrupted.and_then(|one| one.message.as_ref()),
+        ];
+        let has_reason = words[0].is_some_and(|reason| !reason.is_empty());
+        let words = if has_reason { words } else { words_of_condition };
         let words = words.into_iter().flatten().filter(|text| !text.is_empty());
         let words: Vec<&str> = words.map(String::as_str).collect();
         let why = if words.is_empty() {
@@ -68,7 +65,7 @@ impl Termination {
             at,
             within_crash_window: started.is_none_or(|started| at.duration_since(started) < CRASH_WINDOW),
             why,
-            by_kubelet,
+            is_disruption: has_reason || disrupted.is_some(),
         }
     }
 }

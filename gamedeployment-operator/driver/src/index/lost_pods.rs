@@ -35,8 +35,8 @@ impl LostPods {
         }
     }
 
-    /// Returns the warning about a pod that this event shows as deleted by another client or ended by the kubelet, if it
-    /// had players or could have had some. `known`: the pod before the event.
+    /// Returns the warning about a pod that this event shows as deleted by another client, or ended by the kubelet or the
+    /// control plane, if it had players or could have had some. `known`: the pod before the event.
     pub(super) fn warning(&self, known: &Pod, event: &Event<Pod>) -> Option<Warning> {
         let is_guarded = known.guard_label() == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
         let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
@@ -52,8 +52,8 @@ impl LostPods {
                  has the label {REMOVAL_GUARD}=Enabled"
             ),
             Loss::Ended(why) => format!(
-                "pod {name} was ended by the kubelet, which does not run its PreDelete hook; the removal \
-                 guard cannot prevent this: {why}"
+                "pod {name} was ended by the kubelet or the control plane, which do not run its PreDelete hook; the \
+                 removal guard cannot prevent this: {why}"
             ),
         };
         Some(Warning {
@@ -69,7 +69,7 @@ impl LostPods {
 enum Loss<'a> {
     /// A client deleted it.
     Deleted,
-    /// The kubelet ended it, with this reason.
+    /// The kubelet or the control plane ended it, with this reason.
     Ended(&'a str),
 }
 
@@ -81,8 +81,9 @@ impl<'a> Loss<'a> {
                 if pod.uid != known.uid || pod.terminating {
                     return Some(Self::Deleted);
                 }
-                let ended = pod.ended.as_ref().filter(|ended| ended.by_kubelet)?;
-                Some(Self::Ended(&ended.why))
+                let ended = pod.ended.as_ref().filter(|ended| ended.is_disruption)?;
+                // The kubelet may reject a pod that it has not accepted yet, for example for lack of memory.
+                known.started.is_some().then_some(Self::Ended(&ended.why))
             }
             Event::Delete(_, uid) => (*uid == known.uid).then_some(Self::Deleted),
             Event::Init | Event::InitDone => None,
@@ -166,21 +167,32 @@ mod tests {
             let event = Event::Apply(key(), pod(&json!({ "/status": status })));
             LostPods::default().warning(&known, &event)
         };
-        for reason in [
-            "Evicted",
-            "Preempting",
-            "Terminated",
-            "Shutdown",
-            "DeadlineExceeded",
-        ] {
-            let message = format!(
-                "pod a was ended by the kubelet, which does not run its PreDelete hook; the removal guard \
-                 cannot prevent this: {reason}: The node was low on memory."
-            );
-            assert_eq!(failed(reason).map(|warning| warning.message), Some(message));
-        }
+        let message = "pod a was ended by the kubelet or the control plane, which do not run its PreDelete hook; the \
+                       removal guard cannot prevent this: Evicted: The node was low on memory.";
+        assert_eq!(
+            failed("Evicted").map(|warning| warning.message).as_deref(),
+            Some(message)
+        );
         assert_eq!(failed(""), None);
-        assert_eq!(failed("Unknown"), None);
+        let condition = json!({ "type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC" });
+        let status = json!({ "phase": "Failed", "conditions": [condition] });
+        let collected = Event::Apply(key(), pod(&json!({ "/status": status })));
+        let warning = LostPods::default().warning(&known, &collected).unwrap();
+        assert!(
+            warning.message.ends_with(": DeletionByPodGC"),
+            "{}",
+            warning.message
+        );
+        let pending = pod(&json!({ "/status": { "phase": "Pending" } }));
+        let rejected = Event::Apply(
+            key(),
+            pod(&json!({ "/status": { "phase": "Failed", "reason": "Evicted" } })),
+        );
+        assert_eq!(
+            LostPods::default().warning(&pending, &rejected),
+            None,
+            "it never ran"
+        );
         let ended = pod(&json!({ "/status": { "phase": "Failed", "reason": "Evicted" } }));
         let repeated = Event::Apply(key(), ended.clone());
         assert_eq!(

@@ -124,7 +124,7 @@ impl Index {
     }
 
     /// Returns the warning about a guarded pod that others delete, and its workload. `None` if the workload is being
-    /// deleted as well, and no hooks run for its pods.
+    /// deleted as well, and no hooks run for its pods, or if it has no `PreDelete` hook.
     pub(crate) fn lost_pod(
         &self,
         event: &Event<Pod>,
@@ -137,7 +137,9 @@ impl Index {
         let workload = self.by_uid.get(known.controller.as_ref()?)?;
         let object = self.workloads.get(workload)?.object.as_ref().ok()?;
         let goes_along = deletion::is_requested(object) && !deletion::is_guarded(object);
-        (!goes_along).then(|| (workload, object.clone(), warning))
+        let strategy = object.spec.pre_delete_update_strategy.as_ref();
+        let has_hook = strategy.is_some_and(|strategy| strategy.hook.is_some());
+        (has_hook && !goes_along).then(|| (workload, object.clone(), warning))
     }
 
     /// Applies the answer to a direct read.

@@ -108,7 +108,13 @@ impl Target {
             // A run of that name exists; the next decision depends on its content.
             (RequestError::Conflict, None) if self.kind == ObjectKind::Run => Some(self.uncertain()),
             (RequestError::Gone | RequestError::Conflict, None)
-            | (RequestError::Refused(_) | RequestError::Lapsed | RequestError::NotStored, _) => None,
+            | (
+                RequestError::Refused(_)
+                | RequestError::Lapsed
+                | RequestError::NotStored
+                | RequestError::Repeated,
+                _,
+            ) => None,
         }
     }
 }

@@ -101,6 +101,11 @@ impl JobOutcome {
     pub(crate) fn failed(&self) -> bool {
         self.failures > 0
     }
+
+    /// Whether a write must not be repeated at once.
+    pub(crate) fn backs_off(&self) -> bool {
+        self.tried.iter().any(|write| write.failure.is_some())
+    }
 }
 
 /// Result of a job's step: outputs for the shell and effects on the driver's state.
@@ -392,7 +397,8 @@ impl Job {
             }) => {
                 self.outcome.had_effect |= effect.is_some();
                 out.effects.extend(effect);
-                self.outcome.failures += 1;
+                // A repeated write has taken effect: the status is of how it was before.
+                self.outcome.failures += usize::from(error != RequestError::Repeated);
                 self.outcome.collision |= collision;
                 if matches!(
                     error,
@@ -402,7 +408,9 @@ impl Job {
                     return;
                 }
                 Some(match error {
-                    RequestError::NotStored => WriteFailure::NotStored(error.to_string()),
+                    RequestError::NotStored | RequestError::Repeated => {
+                        WriteFailure::NotStored(error.to_string())
+                    }
                     RequestError::Gone
                     | RequestError::Conflict
                     | RequestError::Lapsed

@@ -126,6 +126,11 @@ impl Expected {
         })
     }
 
+    /// Returns whether the write sets again what another client has changed.
+    pub(super) fn reverts(&self) -> bool {
+        matches!(self, Self::Pod(ExpectedPod::AutoscalerAnnotations(change)) if change.reverts())
+    }
+
     /// Whether a stored object has it.
     pub(super) fn is_in(&self, object: &Object) -> bool {
         match (self, object) {

@@ -286,6 +286,9 @@ impl Write {
             (_, Ok(Response::Object(object))) if !self.expected.is_in(&object) => {
                 fails(RequestError::NotStored, Some(Effect::Object(object)))
             }
+            (_, Ok(Response::Object(object))) if self.expected.reverts() => {
+                fails(RequestError::Repeated, Some(Effect::Object(object)))
+            }
             (_, Ok(Response::Object(object))) => NextCall::End(Ok(Effect::Object(object))),
             (_, Ok(Response::Gone)) | (SentWrite::Deletion, Err(RequestError::Gone)) => {
                 NextCall::End(Ok(gone()))
