@@ -155,7 +155,14 @@ async fn no_pod_ends_while_hook_operator_is_down_and_the_drain_completes_after_i
     for pod in &busy {
         guarded.end_match(pod);
     }
-    let successor = guarded.pods_on(&other).into_iter().next().unwrap();
+    let successor = eventually(SOON, || async {
+        guarded
+            .pods_on(&other)
+            .into_iter()
+            .next()
+            .ok_or("no successor is ready")
+    })
+    .await;
     let eviction = json!({ "metadata": { "name": successor } });
     assert_eq!(evict(&guarded.pods_as("jane"), &eviction).await, 429);
     guarded

@@ -129,10 +129,13 @@ impl Guarded {
         (busy, pods.iter().skip(count).cloned().collect())
     }
 
-    /// Ends the match on a pod.
+    /// Ends the match on a pod, if it has not ended before.
     pub(crate) fn end_match(&self, pod: &str) {
         let mut matches = self.matches.lock().unwrap();
-        matches.insert(pod.to_owned(), Some(Instant::now()));
+        matches
+            .entry(pod.to_owned())
+            .or_default()
+            .get_or_insert_with(Instant::now);
         self.fleet.nodes.pod(pod).set_players(0);
     }
 
