@@ -1,5 +1,7 @@
 //! The GameDeployment kind: a workload that deletes or updates a pod only after the pod's hook succeeds.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
@@ -114,6 +116,13 @@ pub struct ScaleStrategy {
     /// Options of the selection policy `FirstIdle`. They have no effect with another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_idle: Option<FirstIdle>,
+    /// Labels that a pod has while it is selected for deletion, so that Services, matchmakers and allocators
+    /// send it no new players. They are set together with the selection; if the pod is kept, its former
+    /// labels are restored. The template may have other values of these labels. Keys of the selector, and
+    /// keys of Kubernetes or of the operator, are not allowed. At most 8. Defaults to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "draining_labels_schema")]
+    pub draining_labels: Option<BTreeMap<String, String>>,
 }
 
 /// Options of the selection policy `FirstIdle`.
@@ -820,6 +829,12 @@ fn disruption_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Sche
 
 fn selection_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "enum": ["Ranked", "FirstIdle"] })
+}
+
+fn draining_labels_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({
+        "type": "object", "additionalProperties": { "type": "string", "maxLength": 63 }, "maxProperties": 8,
+    })
 }
 
 fn on_cordon_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

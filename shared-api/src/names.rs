@@ -171,6 +171,9 @@ pub mod pod {
     pub const KEEPS_NODE: [(&str, &str); 2] = [(SAFE_TO_EVICT, "false"), (DO_NOT_DISRUPT, "true")];
     /// Annotation: keys of [`KEEPS_NODE`] that the operator has set, separated by commas. It removes no others.
     pub const AUTOSCALER_ANNOTATIONS: &str = "tkex.tencent.com/autoscaler-annotations";
+    /// Annotation: labels that the operator has set because the pod is selected for deletion, as a JSON
+    /// object from their keys to the former values; null for a label that the pod did not have.
+    pub const DRAINING_LABELS: &str = "tkex.tencent.com/draining-labels";
     /// Annotation: cost of deleting this pod; lower is deleted first.
     pub const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     /// Annotation: index of the pod, if indexes are enabled.
@@ -183,7 +186,7 @@ pub mod pod {
     /// Labels that the operator sets on each pod. A template must not set them.
     pub const RESERVED_LABELS: [&str; 3] = [REVISION, INSTANCE, REMOVAL_GUARD];
     /// Annotations that describe a single pod. A template must not set them.
-    pub const RESERVED_ANNOTATIONS: [&str; 14] = [
+    pub const RESERVED_ANNOTATIONS: [&str; 15] = [
         DELETING,
         CHOSEN_FOR,
         QUESTION,
@@ -197,6 +200,7 @@ pub mod pod {
         SKIP_HOOK_BY,
         REMOVAL_REQUESTED,
         AUTOSCALER_ANNOTATIONS,
+        DRAINING_LABELS,
         INDEX,
     ];
 }

@@ -57,6 +57,12 @@ pub fn is_reserved_annotation(key: &str) -> bool {
     is_own || is_reversed || is_of_domain || prefix.contains("tkex")
 }
 
+/// Returns whether a label of a pod belongs to Kubernetes, to an autoscaler or to the operators. Users must
+/// not let the operator change it.
+pub fn is_reserved_label(key: &str) -> bool {
+    pod::RESERVED_LABELS.contains(&key) || is_reserved_annotation(key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,6 +133,26 @@ mod tests {
             "agones.dev/state",
         ] {
             assert!(!is_reserved_annotation(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn labels_of_kubernetes_and_of_the_operators_are_reserved() {
+        let own = names::pod::RESERVED_LABELS.into_iter().chain([
+            names::hook_run_label::POD_UID,
+            "app.kubernetes.io/name",
+            "statefulset.kubernetes.io/pod-name",
+            "karpenter.sh/nodepool",
+        ]);
+        for key in own {
+            assert!(is_reserved_label(key), "{key}");
+        }
+        for key in [
+            "accepts-players",
+            "games.example.com/accepts-players",
+            "agones.dev/state",
+        ] {
+            assert!(!is_reserved_label(key), "{key}");
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::counts;
 use crate::creation;
 use crate::deadline::Deadline;
 use crate::deletion;
+use crate::draining_labels;
 use crate::dry_run;
 use crate::ended;
 use crate::facts::Facts;
@@ -118,12 +119,15 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     plan.actions.extend(withdrawn);
 }
 
-/// Plans the check of the guard, and adds the writes of autoscaler annotations. These come last: an admission webhook
-/// that denies them must not delay anything else that is left to a pod without a planned write.
+/// Plans the check of the guard, and adds the writes of autoscaler annotations and the corrections of draining labels.
+/// These come last: an admission webhook that denies them must not delay anything else that is left to a pod without a
+/// planned write.
 fn annotate(facts: &Facts<'_>, plan: &mut Plan) {
     plan.guard_check = guard_check::plan(facts, &plan.actions);
     let annotated = autoscaler_annotations::annotate_pods(facts, &plan.actions);
     plan.actions.extend(annotated);
+    let drained = draining_labels::label_pods(facts, &plan.actions);
+    plan.actions.extend(drained);
 }
 
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.

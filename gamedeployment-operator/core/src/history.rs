@@ -245,6 +245,13 @@ impl<'a> History<'a> {
         name == self.spec.name || known.is_some_and(|known| known.revision.template == self.spec.template)
     }
 
+    /// Returns the value that the template of a pod's revision sets for a label; `None` if it sets none, or
+    /// if the revision no longer exists.
+    pub fn template_label(&self, pod: &Pod, key: &str) -> Option<String> {
+        let known = self.by_name.get(pod.revision())?;
+        known.revision.template.labels().remove(key)
+    }
+
     /// Whether a pod can be updated in place.
     pub fn can_change(&self, pod: &Pod) -> bool {
         self.by_name

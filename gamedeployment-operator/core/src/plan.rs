@@ -10,12 +10,13 @@ use shared_api::json_text::JsonText;
 use shared_api::reason::WorkloadReason;
 
 mod gated_write;
+mod metadata_patch;
 mod write_kind;
 
 pub use gated_write::GatedWrite;
+pub use metadata_patch::MetadataPatch;
 pub use write_kind::WriteKind;
 
-use crate::autoscaler_annotations::AnnotationChange;
 use crate::first_idle::Searches;
 use crate::gate::{NewRun, PodRef, Question, Run};
 use crate::guard_check::PlannedCheck;
@@ -112,16 +113,19 @@ pub enum Action {
     CreatePod(Box<NewPod>),
     /// Create a pod of this revision as a dry run.
     DryRunPod(Box<NewPod>, String),
-    /// Record on a pod that it was selected, with the intent and the time. Also notes the text as a question.
-    RecordSelection(PodRef, String),
-    /// Remove the selection record from a pod.
-    ClearSelection(PodRef),
+    /// Record on a pod that it was selected, with the intent and the time, and set its draining labels. Also
+    /// notes the text as a question.
+    RecordSelection(PodRef, String, MetadataPatch),
+    /// Remove the selection record from a pod, and restore its former labels.
+    ClearSelection(PodRef, MetadataPatch),
+    /// Correct the draining labels of a pod whose selection does not change.
+    SetDrainingLabels(PodRef, MetadataPatch),
     /// Note on a pod the question of its next HookRun.
     NoteQuestion(PodRef, Question),
     /// Set the label of guarded pods, or remove it.
     SetGuardLabel(PodRef, bool),
     /// Set annotations that keep autoscalers from removing the pod's node, or remove them.
-    SetAutoscalerAnnotations(PodRef, AnnotationChange),
+    SetAutoscalerAnnotations(PodRef, MetadataPatch),
     /// Remove withdrawn removal requests from a pod: replace the annotation by this text, or remove it.
     WithdrawRequests(PodRef, Option<String>),
     /// Change or delete a pod, as its gate approved.
@@ -387,7 +391,8 @@ impl Plan {
                 | Action::ReleasePod(_)
                 | Action::DryRunPod(..)
                 | Action::RecordSelection(..)
-                | Action::ClearSelection(_)
+                | Action::ClearSelection(..)
+                | Action::SetDrainingLabels(..)
                 | Action::SetGuardLabel(..)
                 | Action::SetAutoscalerAnnotations(..)
                 | Action::WithdrawRequests(..)

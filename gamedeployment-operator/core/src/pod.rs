@@ -18,7 +18,7 @@ pub use termination::{CRASH_WINDOW, Termination};
 pub use toleration::{Tolerance, Tolerations};
 
 /// Annotations that decisions use; others are dropped.
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 18] = [
     names::pod::DELETING,
     names::pod::CHOSEN_FOR,
     names::pod::QUESTION,
@@ -34,6 +34,7 @@ const KEPT: [&str; 17] = [
     names::pod::SAFE_TO_EVICT,
     names::pod::DO_NOT_DISRUPT,
     names::pod::AUTOSCALER_ANNOTATIONS,
+    names::pod::DRAINING_LABELS,
     names::pod::DELETION_COST,
     names::pod::INDEX,
 ];

@@ -171,12 +171,10 @@ fn manifest(
         labels.insert(label::REMOVAL_GUARD, label::REMOVAL_GUARD_ASK);
     }
     let mut annotations: BTreeMap<&str, &str> = text_of(&template.annotations);
-    let change = autoscaler_annotations::change_of_template(&template.annotations, workload);
-    if let Some(change) = &change {
-        for (key, value) in change.values() {
-            annotations.remove(key);
-            annotations.extend(value.map(|value| (key, value)));
-        }
+    let changes = autoscaler_annotations::changes_of_template(&template.annotations, workload);
+    for (key, value) in &changes {
+        annotations.remove(key.as_str());
+        annotations.extend(value.as_deref().map(|value| (key.as_str(), value)));
     }
     let index = index.map(|index| index.to_string());
     if let Some(index) = &index {

@@ -11,6 +11,7 @@ use shared_api::names::pod as annotation;
 
 use crate::autoscaler_annotations;
 use crate::cluster::Node;
+use crate::draining_labels;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::{
     Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, PodRef, Question,
@@ -145,8 +146,7 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
         let before = all.by_ref().take_while(|other| !ptr::addr_eq(*other, pod.facts));
         before.for_each(|other| leave(facts, other, &mut part));
         if pod.facts.recorded_selection.is_some() && !pod.intent.deletes() {
-            part.actions
-                .push(Action::ClearSelection(PodRef::of(pod.facts.pod)));
+            part.actions.push(clear_selection(facts, pod.facts));
             return pod;
         }
         wakes(facts, pod.facts, true).for_each(|wake| part.wake_at(wake));
@@ -169,11 +169,15 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
 /// Undoes or finishes work on a pod that stays as it is.
 fn leave(facts: &Facts<'_>, pod: &PodFacts<'_>, part: &mut PartialPlan) {
     if pod.recorded_selection.is_some() {
-        part.actions.push(Action::ClearSelection(PodRef::of(pod.pod)));
+        part.actions.push(clear_selection(facts, pod));
         return;
     }
     wakes(facts, pod, false).for_each(|wake| part.wake_at(wake));
     part.actions.extend(put_in(facts, pod));
+}
+
+fn clear_selection(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Action {
+    Action::ClearSelection(PodRef::of(pod.pod), draining_labels::restore(facts, pod))
 }
 
 /// Acts on the gate state. Returns the new state and the step.
@@ -193,7 +197,8 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
             if needs_mark =>
         {
             let text = RecordedSelection::text(&pod.intent, facts.now);
-            let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text);
+            let labels = draining_labels::set(facts, pod.facts);
+            let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text, labels);
             (gate_state, PodStep::Write(mark))
         }
         GateState::NotRun(hook_request)
@@ -285,7 +290,8 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodSte
             return PodStep::Write(Action::Gated(GatedWrite::SetNotReady(update, since)));
         }
     }
-    let written = written(facts, pod.pod, change.into_owned(), update.hot());
+    let mut written = written(facts, pod.pod, change.into_owned(), update.hot());
+    draining_labels::restore_in_update(facts, pod, &mut written);
     PodStep::Write(Action::Gated(GatedWrite::WriteUpdate(update, Box::new(written))))
 }
 

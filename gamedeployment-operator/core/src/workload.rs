@@ -1,6 +1,6 @@
 //! Validation of a GameDeployment: a usable workload, or every problem at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
@@ -11,6 +11,7 @@ use shared_api::names;
 mod amount;
 mod canary_step;
 mod disruption;
+mod draining;
 mod field_error;
 mod hook;
 mod index;
@@ -24,6 +25,7 @@ mod template;
 pub use amount::Amount;
 pub use canary_step::{Pause, RolloutStep};
 pub use disruption::{AutoscalerAnnotations, Disruption, DisruptionPolicy, OnCordon};
+pub(crate) use draining::is_draining_label;
 pub use field_error::{FieldError, sentence, unreadable};
 pub use hook::Hook;
 pub use index::IndexRange;
@@ -90,6 +92,8 @@ pub struct Workload {
     pub template: Template,
     /// Names of pods to delete first.
     pub pods_to_delete: BTreeSet<String>,
+    /// Labels of pods that are selected for deletion.
+    pub draining_labels: BTreeMap<String, String>,
     /// Number of pods created at a time.
     pub create_batch: Option<Amount>,
     /// Selection of pods to delete.
@@ -203,6 +207,7 @@ impl Workload {
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             replicas,
+            draining_labels: draining::read(spec.scale_strategy.as_ref(), &selector, &mut problems),
             selector,
             template,
             pods_to_delete: pods_to_delete(spec),

@@ -139,11 +139,18 @@ impl Caller {
             Action::ReleasePod(pod) => self.release(target, pod).await,
             Action::CreatePod(pod) => self.create_pod(target, *pod).await,
             Action::DryRunPod(pod, _) => self.dry_run_pod(target, *pod).await,
-            Action::RecordSelection(pod, text) => self.record_selection(target, pod, &text).await,
-            Action::ClearSelection(pod) => self.clear_selection(target, pod).await,
+            Action::RecordSelection(pod, text, labels) => {
+                self.record_selection(target, &pod, &text, labels).await
+            }
+            Action::ClearSelection(pod, labels) => self.clear_selection(target, &pod, labels).await,
+            Action::SetDrainingLabels(pod, patch) => {
+                let step = "correct the draining labels of a pod";
+                self.write_metadata(target, step, &pod, &patch).await
+            }
             Action::SetGuardLabel(pod, is_set) => self.set_guard_label(target, pod, is_set).await,
-            Action::SetAutoscalerAnnotations(pod, change) => {
-                self.set_autoscaler_annotations(target, pod, change).await
+            Action::SetAutoscalerAnnotations(pod, patch) => {
+                let step = "set the autoscaler annotations";
+                self.write_metadata(target, step, &pod, &patch).await
             }
             Action::WithdrawRequests(pod, text) => self.withdraw_requests(target, pod, text).await,
             Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,

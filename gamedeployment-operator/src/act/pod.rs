@@ -1,11 +1,9 @@
 //! Writes to pods.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gamedeployment_core::autoscaler_annotations::AnnotationChange;
 use gamedeployment_core::gate::{Confirmed, Delete, OpenReason, PodRef, Update};
-use gamedeployment_core::plan::{Finished, PodChange};
+use gamedeployment_core::plan::{Finished, MetadataPatch, PodChange};
 use gamedeployment_driver::request::{Object, ReconcileTarget, Response};
 use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use k8s_openapi::api::core::v1::Pod;
@@ -89,32 +87,48 @@ impl Caller {
         self.patch(target, step, None, pod, patch).await
     }
 
+    /// Writes labels and annotations.
+    pub(super) async fn write_metadata(
+        &self,
+        target: &ReconcileTarget,
+        step: &'static str,
+        pod: &PodRef,
+        written: &MetadataPatch,
+    ) -> Result<Response, CallError> {
+        let patch = json!({ "metadata": { "labels": written.labels, "annotations": written.annotations } });
+        self.patch(target, step, None, (pod, None), patch).await
+    }
+
+    /// Records the selection and sets the draining labels in one write.
     pub(super) async fn record_selection(
         &self,
         target: &ReconcileTarget,
-        pod: PodRef,
+        pod: &PodRef,
         text: &str,
+        mut patch: MetadataPatch,
     ) -> Result<Response, CallError> {
-        let notes = json!({
-            annotation::DELETING: "true",
-            annotation::CHOSEN_FOR: text,
-            annotation::QUESTION: text,
-        });
-        self.annotate(target, "mark a pod for deletion", (&pod, None), notes)
-            .await
+        let marks = [
+            (annotation::DELETING, "true"),
+            (annotation::CHOSEN_FOR, text),
+            (annotation::QUESTION, text),
+        ];
+        let marks = marks.map(|(key, value)| (key.to_owned(), Some(value.to_owned())));
+        patch.annotations.extend(marks);
+        let step = "mark a pod for deletion";
+        self.write_metadata(target, step, pod, &patch).await
     }
 
+    /// Removes the record of the selection and restores the former labels in one write.
     pub(super) async fn clear_selection(
         &self,
         target: &ReconcileTarget,
-        pod: PodRef,
+        pod: &PodRef,
+        mut patch: MetadataPatch,
     ) -> Result<Response, CallError> {
-        let notes = json!({
-            annotation::DELETING: null,
-            annotation::CHOSEN_FOR: null,
-        });
-        self.annotate(target, "remove the deletion mark from a pod", (&pod, None), notes)
-            .await
+        let marks = [annotation::DELETING, annotation::CHOSEN_FOR];
+        patch.annotations.extend(marks.map(|key| (key.to_owned(), None)));
+        let step = "remove the deletion mark from a pod";
+        self.write_metadata(target, step, pod, &patch).await
     }
 
     pub(super) async fn set_guard_label(
@@ -127,17 +141,6 @@ impl Caller {
         let patch = json!({ "metadata": { "labels": { annotation::REMOVAL_GUARD: value } } });
         let step = "set the label of guarded pods";
         self.patch(target, step, None, (&pod, None), patch).await
-    }
-
-    pub(super) async fn set_autoscaler_annotations(
-        &self,
-        target: &ReconcileTarget,
-        pod: PodRef,
-        change: AnnotationChange,
-    ) -> Result<Response, CallError> {
-        let notes: BTreeMap<&str, Option<&str>> = change.values().collect();
-        let step = "set the autoscaler annotations";
-        self.annotate(target, step, (&pod, None), json!(notes)).await
     }
 
     pub(super) async fn withdraw_requests(

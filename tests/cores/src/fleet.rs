@@ -171,7 +171,7 @@ impl Fleet {
         match action {
             Action::CreateRevision(new) => self.revisions.push(recorded(new)?),
             Action::CreateRun(new) => self.ask(&new),
-            Action::RecordSelection(at, text) => {
+            Action::RecordSelection(at, text, _) => {
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.insert(annotation::DELETING.to_owned(), "true".to_owned());
                 notes.insert(annotation::CHOSEN_FOR.to_owned(), text.clone());

@@ -16,8 +16,8 @@ use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, disruption, make_valid, selection, steps, strategy_of, template, timeout,
-    tolerate, update_selection, workload,
+    BETWEEN, Look, NAMES, amount, disruption, draining_labels, make_valid, selection, steps, strategy_of,
+    template, timeout, tolerate, update_selection, workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -161,6 +161,10 @@ impl World {
                 }
                 7 => strategy.timeout_seconds = (one % 4 != 0).then(|| timeout(two)),
                 8 => spec.disruption = (two % 4 != 0).then(|| disruption(one | 4)).flatten(),
+                9 if two.is_multiple_of(2) => {
+                    let strategy = spec.scale_strategy.get_or_insert_default();
+                    strategy.draining_labels = draining_labels(one);
+                }
                 9 => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
                 10..=12 => {
                     let new = selection(one).unwrap_or_default();

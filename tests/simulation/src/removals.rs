@@ -15,7 +15,7 @@ use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
 use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
 use crate::referee::{has_requests, requests_of};
-use crate::setup::strategy_of;
+use crate::setup::{DRAINING_KEYS, strategy_of};
 use crate::world::{FLEET, World};
 
 mod of_evictions;
@@ -34,6 +34,16 @@ const INVALID: [&str; 5] = [
     r#"{"v":2,"requests":[]}"#,
     r#"{"v":1,"requests":[{"requester":"admin"}]}"#,
     r#"{"v":1,"requests":[{"requester":"admin","type":"Explosion","requestTime":"2023-11-14T22:13:20Z"}]}"#,
+];
+/// Records of the former labels of pods: none, invalid ones, and some that could be the operator's.
+const RECORDS: [Option<&str>; 7] = [
+    None,
+    Some(""),
+    Some(r#"{"tier":1}"#),
+    Some(r#"{"app":"other"}"#),
+    Some(r#"{"controller-revision-hash":null}"#),
+    Some(r#"{"tier":"t0"}"#),
+    Some(r#"{"accepts-players":null,"tier":"t1"}"#),
 ];
 /// Seconds for which a request is valid in the scenario.
 const VALID_FOR: i32 = 60;
@@ -97,6 +107,7 @@ impl World {
                 self.foreign += 1;
                 self.tell(|| format!("somebody sets the guard label of pod {name} to {value}"));
             }
+            3 => self.touch_draining_labels(dice),
             4 => self.touch_autoscaler_annotations(&name, dice),
             _ => self.request_removal(&name, &requester, type_),
         }
@@ -125,6 +136,41 @@ impl World {
                 None => notes.remove(key),
             };
         });
+        self.foreign += 1;
+        self.tell(|| format!("somebody sets {key} of pod {name} to {value:?}"));
+    }
+
+    /// Changes a draining label of a pod, or the operator's record of the former labels. Mostly, the pod is
+    /// selected for deletion, if there is such a pod.
+    fn touch_draining_labels(&mut self, dice: &mut Rng) {
+        let first = dice.usize(..16);
+        let mut pods = (first..first + 16).filter_map(|at| self.server.pods.nth(at));
+        let is_selected = |pod: &&Rc<PodObject>| pod.read.annotation(names::DELETING).is_some();
+        let selected = pods.find(is_selected).cloned().filter(|_| dice.u8(..4) > 0);
+        let Some(pod) = selected.or_else(|| self.any_pod(dice)) else {
+            return;
+        };
+        let is_label = dice.bool();
+        let (key, value) = if is_label {
+            let value = [None, Some(""), Some("false"), Some("t1")][dice.usize(..4)];
+            (DRAINING_KEYS[dice.usize(..2)], value)
+        } else {
+            (names::DRAINING_LABELS, RECORDS[dice.usize(..RECORDS.len())])
+        };
+        let name = &pod.id.name;
+        let _ = self.server.patch_pod(name, None, None, |pod| {
+            let metadata = &mut pod.metadata;
+            let map = if is_label {
+                metadata.labels.get_or_insert_default()
+            } else {
+                metadata.annotations.get_or_insert_default()
+            };
+            match value {
+                Some(value) => map.insert(key.to_owned(), value.to_owned()),
+                None => map.remove(key),
+            };
+        });
+        self.referee.somebody_labels(&pod.id.uid);
         self.foreign += 1;
         self.tell(|| format!("somebody sets {key} of pod {name} to {value:?}"));
     }

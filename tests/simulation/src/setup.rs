@@ -1,5 +1,7 @@
 //! Initial objects of a world.
 
+use std::collections::BTreeMap;
+
 use gamedeployment_core::hook_kind::HookKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -49,7 +51,7 @@ pub fn image(number: u8) -> String {
 /// Returns a template. That of tier 1 keeps Karpenter from removing the nodes of its pods.
 pub fn template(look: Look) -> Value {
     let mut template = json!({
-        "metadata": {"labels": {"app": "game", "tier": format!("t{}", look.tier)}},
+        "metadata": {"labels": {"app": "game", TIER: format!("t{}", look.tier)}},
         "spec": {"containers": [
             {"name": "game", "image": image(look.game), "env": [{"name": "MODE", "value": look.mode.to_string()}]},
             {"name": "side", "image": format!("side:v{}", look.side)},
@@ -224,6 +226,28 @@ pub fn selection(code: u8) -> Option<ScaleStrategy> {
     })
 }
 
+/// Draining label that is not in the template.
+const PLAYERS: &str = "accepts-players";
+/// Draining label that is also in the template.
+const TIER: &str = "tier";
+/// Keys of the draining labels.
+pub const DRAINING_KEYS: [&str; 2] = [PLAYERS, TIER];
+
+/// Returns labels of pods that are selected for deletion: in half of the cases some, also with a value of the
+/// template.
+pub fn draining_labels(code: u8) -> Option<BTreeMap<String, String>> {
+    let labels: &[(&str, &str)] = match code % 8 {
+        0..=3 => return None,
+        4 => &[(PLAYERS, "false")],
+        5 => &[(PLAYERS, ""), (TIER, "draining")],
+        6 => &[(TIER, "t1")],
+        _ => &[],
+    };
+    let labels = labels.iter();
+    let owned = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    Some(owned.collect())
+}
+
 /// Returns a selection of the pods to update: in a third of the cases `FirstIdle`, which has an effect with most
 /// types of update and hooks.
 pub fn update_selection(code: u8) -> (Option<String>, Option<FirstIdle>) {
@@ -313,6 +337,10 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
             ..GameDeploymentSpec::default()
         },
     );
+    if let Some(labels) = draining_labels(code[2] / 4) {
+        let strategy = object.spec.scale_strategy.get_or_insert_default();
+        strategy.draining_labels = Some(labels);
+    }
     make_valid(&mut object.spec);
     tolerate(&mut object.spec, code);
     object.metadata.namespace = Some("games".to_owned());

@@ -138,6 +138,20 @@ impl Fleet<'_> {
         operator.metric(name, labels).await
     }
 
+    /// Returns the number of writes of this kind by gamedeployment-operator that the API server has stored.
+    ///
+    /// # Panics
+    /// If it is down.
+    pub async fn written(&self, action: &str) -> u64 {
+        let name = "hookgate_gamedeployment_actions_total";
+        let mut written = 0;
+        for outcome in ["done", "repeated"] {
+            let labels = format!("action=\"{action}\",outcome=\"{outcome}\"");
+            written += self.metric(name, &labels).await;
+        }
+        written
+    }
+
     /// Returns the gauge for a condition: 1 if the condition blocks the workload.
     pub async fn blocked(&self, kind: &str) -> u64 {
         let labels = format!("gamedeployment=\"{GAME}\",condition=\"{kind}\"");

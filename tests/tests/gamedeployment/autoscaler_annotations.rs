@@ -33,13 +33,6 @@ fn field(value: &str) -> Value {
     json!({ "disruption": { "autoscalerAnnotations": value } })
 }
 
-/// Returns the number of successful writes of this kind.
-async fn written(fleet: &Fleet<'_>, action: &str) -> u64 {
-    let labels = format!("action=\"{action}\",outcome=\"done\"");
-    let name = "hookgate_gamedeployment_actions_total";
-    fleet.metric(name, &labels).await
-}
-
 #[tokio::test]
 async fn pods_have_the_annotations_as_long_as_the_field_and_their_hook_require_them() {
     let fleet = fleet("autoscaler-annotations").await;
@@ -57,13 +50,13 @@ async fn pods_have_the_annotations_as_long_as_the_field_and_their_hook_require_t
     fleet.set(field("Managed")).await;
     await_values(&fleet, 2, managed).await;
     fleet.settled(2).await;
-    assert_eq!(written(&fleet, "annotate_pod").await, 2);
+    assert_eq!(fleet.written("annotate_pod").await, 2);
 
     // A new pod has them from its creation.
     fleet.scale(3);
     await_values(&fleet, 3, managed).await;
     fleet.settled(3).await;
-    assert_eq!(written(&fleet, "annotate_pod").await, 2);
+    assert_eq!(fleet.written("annotate_pod").await, 2);
 
     let skipped = |name: &str| if name == other { NONE } else { managed(name) };
     fleet
@@ -77,10 +70,10 @@ async fn pods_have_the_annotations_as_long_as_the_field_and_their_hook_require_t
     let unmanaged = |name: &str| [None, (name == own).then_some("true"), None];
     await_values(&fleet, 3, unmanaged).await;
     fleet.settled(3).await;
-    assert_eq!(written(&fleet, "annotate_pod").await, 7);
+    assert_eq!(fleet.written("annotate_pod").await, 7);
     let after = fleet.uids().await;
     assert!(before.iter().all(|(name, pod)| after[name] == pod.uid()));
-    assert_eq!(written(&fleet, "create_hook_run").await, 0);
+    assert_eq!(fleet.written("create_hook_run").await, 0);
     assert_eq!(fleet.nodes.terminations().len(), 0);
 }
 
@@ -106,9 +99,9 @@ async fn an_update_in_place_keeps_the_annotations_and_restarts_nothing() {
         fleet.settled(2).await;
         await_values(&fleet, 2, |_| wanted).await;
     }
-    assert_eq!(written(&fleet, "update_pod").await, 4);
+    assert_eq!(fleet.written("update_pod").await, 4);
     // The pods had them from their creation, and each update kept them.
-    assert_eq!(written(&fleet, "annotate_pod").await, 0);
+    assert_eq!(fleet.written("annotate_pod").await, 0);
     assert_eq!(fleet.uids().await, before);
     assert_eq!(fleet.nodes.terminations().len(), 0);
 }

@@ -18,6 +18,7 @@ mod canary_steps;
 mod change_of_mind;
 mod create_batch;
 mod deletion_cost;
+mod draining_labels;
 mod ending_pods;
 mod events;
 mod floor;

@@ -61,15 +61,14 @@ fn marker(keys: &[&str]) -> Option<String> {
 }
 
 /// Returns the change of these annotations by the operator alone.
-fn changed(found: &BTreeMap<String, String>, is_needed: bool) -> BTreeMap<&'static str, Option<String>> {
-    let change = AnnotationChange::of(found, &BTreeMap::new(), is_needed);
-    change.map(|change| change.values).unwrap_or_default()
+fn changed(found: &BTreeMap<String, String>, is_needed: bool) -> Changes {
+    patch(found, &Changes::new(), is_needed).annotations
 }
 
-fn apply(found: &mut BTreeMap<String, String>, change: BTreeMap<&'static str, Option<String>>) {
-    for (key, value) in change {
-        found.remove(key);
-        found.extend(value.map(|value| (key.to_owned(), value)));
+fn apply(found: &mut BTreeMap<String, String>, changes: Changes) {
+    for (key, value) in changes {
+        found.remove(&key);
+        found.extend(value.map(|value| (key, value)));
     }
 }
 
@@ -80,7 +79,7 @@ fn each_annotation_changes_as_its_value_and_the_marker_require() {
         for second in CASES.into_iter().filter(|second| second.0 == first.0) {
             let is_needed = first.0;
             let mut found: BTreeMap<String, String> = BTreeMap::new();
-            let mut expected: BTreeMap<&str, Option<String>> = BTreeMap::new();
+            let mut expected = Changes::new();
             let (mut listed, mut listed_after) = (Vec::<&str>::new(), Vec::<&str>::new());
             for ((key, value), case) in KEEPS_NODE.into_iter().zip([first, second]) {
                 let (_, before, is_listed, effect, is_listed_after) = case;
@@ -91,8 +90,8 @@ fn each_annotation_changes_as_its_value_and_the_marker_require() {
                 }
                 match effect {
                     Effect::Unchanged => {}
-                    Effect::Set => drop(expected.insert(key, Some(value.to_owned()))),
-                    Effect::Removed => drop(expected.insert(key, None)),
+                    Effect::Set => drop(expected.insert(key.to_owned(), Some(value.to_owned()))),
+                    Effect::Removed => drop(expected.insert(key.to_owned(), None)),
                 }
                 listed.extend(is_listed.then_some(key));
                 listed_after.extend(is_listed_after.then_some(key));
@@ -101,12 +100,12 @@ fn each_annotation_changes_as_its_value_and_the_marker_require() {
                 found.insert(AUTOSCALER_ANNOTATIONS.to_owned(), text);
             }
             if listed != listed_after {
-                expected.insert(AUTOSCALER_ANNOTATIONS, marker(&listed_after));
+                expected.insert(AUTOSCALER_ANNOTATIONS.to_owned(), marker(&listed_after));
             }
             let change = changed(&found, is_needed);
             assert_eq!(change, expected, "{found:?} {is_needed}");
             apply(&mut found, change);
-            assert_eq!(changed(&found, is_needed), BTreeMap::new(), "a second change");
+            assert_eq!(changed(&found, is_needed), Changes::new(), "a second change");
             compared += 1;
         }
     }
@@ -135,9 +134,9 @@ fn a_marker_in_another_form_is_rewritten_and_its_known_keys_count() {
         ("true", Some(None)),
     ] {
         let change = changed(&found(text), true);
-        let expected: BTreeMap<&str, Option<String>> = rewritten
+        let expected: Changes = rewritten
             .into_iter()
-            .map(|value| (AUTOSCALER_ANNOTATIONS, value))
+            .map(|value| (AUTOSCALER_ANNOTATIONS.to_owned(), value))
             .collect();
         assert_eq!(change, expected, "{text}");
     }
@@ -148,10 +147,10 @@ fn a_marker_in_another_form_is_rewritten_and_its_known_keys_count() {
         ("true", &[]),
     ] {
         let change = changed(&found(text), false);
-        let expected: BTreeMap<&str, Option<String>> = removed
+        let expected: Changes = removed
             .iter()
             .chain(&[AUTOSCALER_ANNOTATIONS])
-            .map(|key| (*key, None))
+            .map(|key| ((*key).to_owned(), None))
             .collect();
         assert_eq!(change, expected, "{text}");
     }
@@ -220,12 +219,9 @@ fn an_update_keeps_the_annotations_and_leaves_those_of_its_template_to_the_templ
         let mut update = BTreeMap::from([(key.to_owned(), value)]);
         add_to_update(&pod, &workload, &mut update);
         let mut updated = pod.annotations.clone();
-        for (key, value) in update {
-            updated.remove(&key);
-            updated.extend(value.map(|value| (key, value)));
-        }
+        apply(&mut updated, update);
         assert_eq!(updated, texts(&after), "{found:?} {key}");
-        assert_eq!(changed(&updated, is_needed), BTreeMap::new(), "a write follows");
+        assert_eq!(changed(&updated, is_needed), Changes::new(), "a write follows");
     }
 }
 
@@ -260,8 +256,10 @@ type Written<'a> = (&'a str, Vec<(&'a str, Option<&'a str>)>);
 /// Returns the pods whose annotations the plan changes.
 fn written(plan: &Plan) -> Vec<Written<'_>> {
     let writes = plan.actions.iter().filter_map(|action| match action {
-        Action::SetAutoscalerAnnotations(pod, change) => {
-            Some((pod.name.as_str(), change.values().collect::<Vec<_>>()))
+        Action::SetAutoscalerAnnotations(pod, patch) => {
+            let annotations = patch.annotations.iter();
+            let annotations = annotations.map(|(key, value)| (key.as_str(), value.as_deref()));
+            Some((pod.name.as_str(), annotations.collect::<Vec<_>>()))
         }
         _ => None,
     });

@@ -84,14 +84,14 @@ impl World {
                 self.runs.insert(new.name().to_owned(), new.render());
             }
             Action::DeleteRun(run) => drop(self.runs.remove(&run.name)),
-            Action::RecordSelection(at, text) => {
+            Action::RecordSelection(at, text, _) => {
                 let mark = json!({ "io.tencent.bcs.dev/game-pod-deleting": "true", "tkex.tencent.com/chosen-for": text });
                 self.pods
                     .get_mut(&at.name)
                     .unwrap()
                     .push(("/metadata/annotations", mark));
             }
-            Action::ClearSelection(at) => self.pods.get_mut(&at.name).unwrap().clear(),
+            Action::ClearSelection(at, _) => self.pods.get_mut(&at.name).unwrap().clear(),
             Action::Gated(GatedWrite::DeletePod(delete)) => drop(self.pods.remove(&delete.pod().name)),
             Action::CreatePod(made) => drop(self.pods.insert(made.name, vec![new()])),
             Action::ResetRetry(_) => {

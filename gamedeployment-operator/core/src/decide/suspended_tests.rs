@@ -41,7 +41,7 @@ fn selected(replicas: usize) -> Vec<String> {
     finish(&mut run, "healthy", Phase::Failed, 0);
     let recorded = decided(&[Run::read(&run)]).actions.into_iter();
     let recorded = recorded.filter_map(|action| match action {
-        Action::RecordSelection(pod, _) => Some(pod.name),
+        Action::RecordSelection(pod, ..) => Some(pod.name),
         _ => None,
     });
     recorded.collect()

@@ -79,8 +79,8 @@ fn scouts(object: &GameDeployment, pods: &[Pod], phases: &[(usize, Phase)]) -> V
 /// Marks, exchanged pods, deleted HookRuns and deleted pods of a plan, each as `VERB NAME`.
 fn steps(plan: &Plan) -> Vec<String> {
     let step = |action: &Action| match action {
-        Action::RecordSelection(pod, _) => Some(format!("select {}", pod.name)),
-        Action::ClearSelection(pod) => Some(format!("clear {}", pod.name)),
+        Action::RecordSelection(pod, ..) => Some(format!("select {}", pod.name)),
+        Action::ClearSelection(pod, _) => Some(format!("clear {}", pod.name)),
         Action::DeleteRun(run) => Some(format!("end {}", run.uid)),
         Action::Gated(GatedWrite::DeletePod(delete)) => Some(format!("delete {}", delete.pod().name)),
         _ => None,

@@ -53,6 +53,8 @@ pub enum WriteKind {
     DryRunPod,
     /// Removes the record that a pod is selected for deletion.
     ClearSelection,
+    /// Corrects the labels of a pod that is selected for deletion, or those of a pod that no longer is.
+    SetDrainingLabels,
     /// Sets or removes the label of guarded pods.
     SetGuardLabel,
     /// Sets or removes the annotations that keep autoscalers from removing a pod's node.
@@ -91,6 +93,7 @@ impl WriteKind {
             Self::TerminateRun => "terminate_hook_run",
             Self::DryRunPod => "try_pod",
             Self::ClearSelection => "unmark_pod",
+            Self::SetDrainingLabels => "label_draining_pod",
             Self::SetGuardLabel => "label_pod",
             Self::SetAutoscalerAnnotations => "annotate_pod",
             Self::WithdrawRequests => "withdraw_requests",
@@ -112,7 +115,8 @@ impl Action {
             Self::CreatePod(_) => WriteKind::CreatePod,
             Self::DryRunPod(..) => WriteKind::DryRunPod,
             Self::RecordSelection(..) => WriteKind::RecordSelection,
-            Self::ClearSelection(_) => WriteKind::ClearSelection,
+            Self::ClearSelection(..) => WriteKind::ClearSelection,
+            Self::SetDrainingLabels(..) => WriteKind::SetDrainingLabels,
             Self::SetGuardLabel(..) => WriteKind::SetGuardLabel,
             Self::SetAutoscalerAnnotations(..) => WriteKind::SetAutoscalerAnnotations,
             Self::WithdrawRequests(..) => WriteKind::WithdrawRequests,
@@ -139,7 +143,8 @@ impl Action {
             | Self::ReleasePod(_)
             | Self::CreatePod(_)
             | Self::RecordSelection(..)
-            | Self::ClearSelection(_)
+            | Self::ClearSelection(..)
+            | Self::SetDrainingLabels(..)
             | Self::AddFinalizer
             | Self::RemoveFinalizer(_)
             | Self::Gated(GatedWrite::DeletePod(_)) => true,
@@ -175,8 +180,9 @@ impl Action {
             Self::DryRunPod(_, revision) => Some(revision),
             Self::AdoptPod(pod)
             | Self::ReleasePod(pod)
-            | Self::RecordSelection(pod, _)
-            | Self::ClearSelection(pod)
+            | Self::RecordSelection(pod, ..)
+            | Self::ClearSelection(pod, _)
+            | Self::SetDrainingLabels(pod, _)
             | Self::SetGuardLabel(pod, _)
             | Self::SetAutoscalerAnnotations(pod, _)
             | Self::WithdrawRequests(pod, _)

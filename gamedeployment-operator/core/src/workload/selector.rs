@@ -67,6 +67,17 @@ impl Selector {
         self.rules.is_empty()
     }
 
+    /// Returns whether a rule concerns this label.
+    pub(super) fn has_key(&self, key: &str) -> bool {
+        self.rules.iter().any(|rule| match rule {
+            Rule::Is(own, _)
+            | Rule::In(own, _)
+            | Rule::NotIn(own, _)
+            | Rule::Exists(own)
+            | Rule::DoesNotExist(own) => own == key,
+        })
+    }
+
     /// Returns whether the selector selects an object with these labels.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.rules.iter().all(|rule| match rule {

@@ -11,10 +11,12 @@ use super::{AutoscalerAnnotations, DisruptionPolicy, FieldError};
 const BASE: &str = "spec.template";
 /// Maximum total size of an object's annotations in bytes, names and values together.
 const ANNOTATION_BYTES: usize = 256 * 1024;
-const VALUE: &str = "must be at most 63 characters long, contain only letters, digits, '-', '_' and '.', and start and \
-                     end with a letter or digit";
-const KEY: &str = "must be a name of at most 63 characters (letters, digits, '-', '_' and '.', starting and ending \
-                   with a letter or digit), optionally prefixed by a DNS name and '/'";
+/// Requirement for values of labels.
+pub(super) const VALUE: &str = "must be at most 63 characters long, contain only letters, digits, '-', '_' and '.', \
+                                and start and end with a letter or digit";
+/// Requirement for keys of labels and annotations.
+pub(super) const KEY: &str = "must be a name of at most 63 characters (letters, digits, '-', '_' and '.', starting and \
+                              ending with a letter or digit), optionally prefixed by a DNS name and '/'";
 const RESERVED: &str =
     "must not be set, because the operator sets it on each pod; remove it from the template";
 

@@ -106,7 +106,7 @@ impl Index {
 
     /// Records a question that a request is about to note.
     pub(crate) fn record_question(&mut self, request: &Request) {
-        let (pod, text) = if let ApiCall::Act(Action::RecordSelection(pod, text)) = &request.call {
+        let (pod, text) = if let ApiCall::Act(Action::RecordSelection(pod, text, _)) = &request.call {
             (pod, text)
         } else if let ApiCall::Act(Action::NoteQuestion(pod, question)) = &request.call {
             (pod, &question.text)

@@ -73,8 +73,9 @@ impl Target {
             Action::CreatePod(new) | Action::DryRunPod(new, _) => target(ObjectKind::Pod, &new.name, None),
             Action::AdoptPod(at)
             | Action::ReleasePod(at)
-            | Action::RecordSelection(at, _)
-            | Action::ClearSelection(at)
+            | Action::RecordSelection(at, ..)
+            | Action::ClearSelection(at, _)
+            | Action::SetDrainingLabels(at, _)
             | Action::SetGuardLabel(at, _)
             | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)

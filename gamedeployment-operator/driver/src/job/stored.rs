@@ -1,11 +1,10 @@
 //! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
 //! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
 
-use gamedeployment_core::autoscaler_annotations::AnnotationChange;
 use gamedeployment_core::deletion;
 use gamedeployment_core::gate::{NewRun, Run};
 use gamedeployment_core::hook_kind::HookKind;
-use gamedeployment_core::plan::{Action, GatedWrite};
+use gamedeployment_core::plan::{Action, GatedWrite, MetadataPatch};
 use gamedeployment_core::pod::{Pod, controller_of};
 use gamedeployment_core::revision::template_in;
 use gamedeployment_core::spec_digest::SpecDigest;
@@ -45,8 +44,8 @@ pub(super) enum ExpectedPod {
     Selection(Option<String>),
     /// Whether the guard label is set.
     Guard(bool),
-    /// Annotations that keep autoscalers from removing the pod's node.
-    AutoscalerAnnotations(AnnotationChange),
+    /// Labels and annotations.
+    Metadata(MetadataPatch),
     /// Annotation `removal-requested`.
     Requests(Option<String>),
     /// Annotation `hook-question`.
@@ -92,10 +91,14 @@ impl Expected {
             }
             Action::AdoptPod(_) => ExpectedPod::Controller(Some(controller())),
             Action::ReleasePod(_) => ExpectedPod::Controller(None),
-            Action::RecordSelection(_, text) => ExpectedPod::Selection(Some(text.clone())),
-            Action::ClearSelection(_) => ExpectedPod::Selection(None),
+            // Without the labels, the selection is recorded as well. The next decision sets them again, and
+            // backs off.
+            Action::RecordSelection(_, text, _) => ExpectedPod::Selection(Some(text.clone())),
+            Action::ClearSelection(..) => ExpectedPod::Selection(None),
             Action::SetGuardLabel(_, is_set) => ExpectedPod::Guard(*is_set),
-            Action::SetAutoscalerAnnotations(_, change) => ExpectedPod::AutoscalerAnnotations(change.clone()),
+            Action::SetDrainingLabels(_, patch) | Action::SetAutoscalerAnnotations(_, patch) => {
+                ExpectedPod::Metadata(patch.clone())
+            }
             Action::WithdrawRequests(_, text) => ExpectedPod::Requests(text.clone()),
             Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
@@ -128,7 +131,7 @@ impl Expected {
 
     /// Returns whether the write sets again what another client has changed.
     pub(super) fn reverts(&self) -> bool {
-        matches!(self, Self::Pod(ExpectedPod::AutoscalerAnnotations(change)) if change.reverts())
+        matches!(self, Self::Pod(ExpectedPod::Metadata(patch)) if patch.reverts)
     }
 
     /// Whether a stored object has it.
@@ -187,9 +190,7 @@ impl ExpectedPod {
             }
             Self::Selection(text) => pod.annotation(annotation::CHOSEN_FOR) == text.as_deref(),
             Self::Guard(is_set) => pod.guard_label() == is_set.then_some(annotation::REMOVAL_GUARD_ASK),
-            Self::AutoscalerAnnotations(change) => {
-                change.values().all(|(key, value)| pod.annotation(key) == value)
-            }
+            Self::Metadata(patch) => patch.is_in(pod),
             Self::Requests(text) => pod.annotation(annotation::REMOVAL_REQUESTED) == text.as_deref(),
             Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),

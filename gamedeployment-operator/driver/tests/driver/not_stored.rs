@@ -4,16 +4,17 @@
 use std::time::Duration;
 
 use gamedeployment_core::plan::Action;
+use gamedeployment_core::pod::Pod;
 use gamedeployment_driver::request::{ApiCall, Object, ObjectKind, RequestError, Response};
 use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
 use runtime_core::clock::Now;
 use serde_json::json;
 use shared_api::GameDeploymentStatus;
-use shared_api::names::pod::SAFE_TO_EVICT;
+use shared_api::names::pod::{CHOSEN_FOR, DRAINING_LABELS, SAFE_TO_EVICT};
 
 use crate::kit::*;
-use crate::server::Server;
+use crate::server::{Server, Shown};
 
 /// Plays ten minutes with a workload without pods, whose status passes through `prune` before it is stored.
 /// Returns the number of status writes, and the last status.
@@ -88,8 +89,29 @@ fn a_status_that_an_older_crd_prunes_is_written_ever_more_rarely_and_says_why() 
     );
 }
 
-/// Plays ten minutes with a pod on which another client sets an annotation to `true`, at once after each write of the
-/// operator, but at most `times`. Returns the number of writes by the operator, and the condition that it reports.
+/// Lets another client change the only pod for ten minutes, at once after each write of the operator that sets what
+/// `is_set` checks, but at most `times`. Returns the number of these writes.
+fn contend(server: &mut Server, times: usize, is_set: fn(&Pod) -> bool, change: fn(&mut Pod)) -> usize {
+    let name = server.pods.keys().next().unwrap().clone();
+    let mut written = 0;
+    for second in 6..606 {
+        server.play(second, second + 1);
+        if !is_set(&server.pods[&name]) {
+            continue;
+        }
+        if written == times {
+            break;
+        }
+        written += 1;
+        assert!(server.change_pod(&name, change).is_ok());
+        let event = Event::Apply(key(&name), server.pods[&name].clone());
+        server.watch(WatchEvent::Pod(event), second);
+    }
+    written
+}
+
+/// Returns the number of writes of an annotation that another client changes this often, and the condition that the
+/// operator reports.
 fn contended(times: usize) -> (usize, Option<(String, String)>) {
     let mut server = Server::new(1);
     let spec = &mut server.fleet.spec;
@@ -97,28 +119,14 @@ fn contended(times: usize) -> (usize, Option<(String, String)>) {
     spec.pre_delete_update_strategy =
         serde_json::from_value(json!({ "hook": { "templateName": "ask" } })).unwrap();
     let pod = pod_with_a_player("5", &json!({}));
-    let name = pod.name.clone();
-    server.pods.insert(name.clone(), pod);
+    server.pods.insert(pod.name.clone(), pod);
     server.driver = driver_of(Driver::new(false, DriverLimits::default()), server.fleet.clone());
     server.show_all();
-    let mut written = 0;
-    for second in 2..600 {
-        server.play(second, second + 1);
-        if server.pods[&name].annotation(SAFE_TO_EVICT) != Some("false") {
-            continue;
-        }
-        if written == times {
-            break;
-        }
-        written += 1;
-        let changed = server.change_pod(&name, |pod| {
-            pod.annotations
-                .insert(SAFE_TO_EVICT.to_owned(), "true".to_owned());
-        });
-        assert!(changed.is_ok());
-        let event = Event::Apply(key(&name), server.pods[&name].clone());
-        server.watch(WatchEvent::Pod(event), second);
-    }
+    let is_set = |pod: &Pod| pod.annotation(SAFE_TO_EVICT) == Some("false");
+    let written = contend(&mut server, times, is_set, |pod| {
+        pod.annotations
+            .insert(SAFE_TO_EVICT.to_owned(), "true".to_owned());
+    });
     (written, server.condition("UpdateBlocked"))
 }
 
@@ -136,4 +144,79 @@ fn an_annotation_that_another_controller_keeps_changing_is_set_ever_more_rarely_
     let (reason, message) = condition.unwrap();
     assert_eq!(reason, "WriteFailed");
     assert!(message.contains("another client"), "{message}");
+}
+
+/// Label of pods that are selected for deletion.
+const LABEL: &str = "accepts-players";
+
+/// Returns a workload with one pod. The pod stays selected for deletion, because the template of its hook is
+/// missing. A mutating webhook removes a label.
+fn selected(strips: Option<&'static str>) -> (Server, String) {
+    let mut server = Server::new(1);
+    server.shown = Shown::AllWrites;
+    server.strips = strips;
+    server.play(2, 6);
+    let name = server.pods.keys().next().unwrap().clone();
+    server.pods.get_mut(&name).unwrap().node = Some("node-1".to_owned());
+    server.show(&name);
+    let strategy = json!({ "podsToDelete": [name], "drainingLabels": { LABEL: "false" } });
+    server.fleet.spec.scale_strategy = serde_json::from_value(strategy).unwrap();
+    let hook = json!({ "hook": { "templateName": "missing" } });
+    server.fleet.spec.pre_delete_update_strategy = serde_json::from_value(hook).unwrap();
+    server.fleet.metadata.generation = Some(2);
+    let workload = Object::Workload(key("fleet"), server.workload());
+    server.driver.handle(DriverInput::Watch(shown(&workload)), at(6));
+    (server, name)
+}
+
+#[test]
+fn a_pod_gets_its_draining_labels_with_its_selection_and_no_write_follows() {
+    let (mut server, name) = selected(None);
+    server.play(6, 60);
+    let pod = &server.pods[&name];
+    assert!(pod.annotation(CHOSEN_FOR).is_some());
+    assert_eq!(pod.labels[LABEL], "false");
+    assert_eq!(
+        pod.annotation(DRAINING_LABELS),
+        Some(r#"{"accepts-players":null}"#)
+    );
+    assert_eq!(server.corrections, 0);
+}
+
+#[test]
+fn draining_labels_that_a_webhook_removes_are_set_ever_more_rarely_and_the_status_says_why() {
+    let (mut server, name) = selected(Some(LABEL));
+    server.play(6, 606);
+    let pod = &server.pods[&name];
+    assert!(
+        pod.annotation(CHOSEN_FOR).is_some() && !pod.labels.contains_key(LABEL),
+        "the selection does not depend on the labels: {pod:#?}"
+    );
+    // One attempt per second at first, and one every 30 s later.
+    let corrections = server.corrections;
+    assert!((15..40).contains(&corrections), "{corrections}");
+    let (reason, message) = server.condition("ScaleBlocked").unwrap();
+    assert_eq!(reason, "WriteFailed");
+    assert!(
+        message.contains("the API server accepted the write but stored something else"),
+        "{message}"
+    );
+    server.strips = None;
+    server.play(606, 660);
+    assert_eq!(server.pods[&name].labels[LABEL], "false");
+}
+
+#[test]
+fn draining_labels_that_another_controller_keeps_changing_are_set_ever_more_rarely() {
+    for (times, reported) in [(1, "HookTemplateMissing"), (usize::MAX, "WriteFailed")] {
+        let (mut server, _) = selected(None);
+        let is_set = |pod: &Pod| pod.labels.get(LABEL).is_some_and(|value| value == "false");
+        let written = contend(&mut server, times, is_set, |pod| {
+            pod.labels.insert(LABEL.to_owned(), "true".to_owned());
+        });
+        assert!(written == times || (20..34).contains(&written), "{written}");
+        let (reason, message) = server.condition("ScaleBlocked").unwrap();
+        assert_eq!(reason, reported, "{message}");
+        assert!(times == 1 || message.contains("another client"), "{message}");
+    }
 }

@@ -166,7 +166,7 @@ fn a_node_is_asked_for_before_a_pod_goes_because_of_its_end() {
                         }
                     }
                     ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
-                    ApiCall::Act(Action::RecordSelection(_, text)) => {
+                    ApiCall::Act(Action::RecordSelection(_, text, _)) => {
                         let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
                         let pod = pod_with_a_player(&version.to_string(), &marks);
                         Ok(Response::Object(Object::Pod(key("fleet-a"), Box::new(pod))))
@@ -303,7 +303,7 @@ fn a_pod_that_never_started_goes_a_minute_after_its_node_became_ready() {
                     Ok(Response::Node(ready.clone()))
                 }
                 ApiCall::Act(Action::CreateRevision(_)) => Ok(made(&request.call)),
-                ApiCall::Act(Action::RecordSelection(_, text)) => {
+                ApiCall::Act(Action::RecordSelection(_, text, _)) => {
                     let marks = json!({ names::DELETING: "true", names::CHOSEN_FOR: text });
                     pod = pod_that_never_started(&version.to_string(), &marks);
                     Ok(Response::Object(Object::Pod(

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gamedeployment_core::gate::PodRef;
-use gamedeployment_core::plan::{Action, GatedWrite, NewPod};
+use gamedeployment_core::plan::{Action, GatedWrite, MetadataPatch, NewPod};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
 use gamedeployment_driver::request::{
     ApiCall, DriverOutput, Object, ObjectKind, Request, RequestError, Response,
@@ -64,6 +64,10 @@ pub(crate) struct Server {
     /// Objects that the driver reported as unread.
     pub(crate) unread: Vec<String>,
     pub(crate) deleted: Vec<String>,
+    /// Label that a mutating webhook removes from the pods that are written.
+    pub(crate) strips: Option<&'static str>,
+    /// Number of corrections of draining labels.
+    pub(crate) corrections: usize,
     /// Response to checks of the removal guard.
     pub(crate) guarded: Result<bool, RequestError>,
     /// Seconds at which the removal guard was checked.
@@ -94,6 +98,8 @@ impl Server {
             reads: Vec::new(),
             unread: Vec::new(),
             deleted: Vec::new(),
+            strips: None,
+            corrections: 0,
             guarded: Ok(true),
             checks: Vec::new(),
         }
@@ -127,30 +133,13 @@ impl Server {
                 };
                 self.change_pod(&at.name, |pod| pod.in_place = Some(condition))
             }
-            ApiCall::Act(Action::RecordSelection(at, text)) => {
-                let marks = [(names::DELETING, "true"), (names::CHOSEN_FOR, text)];
-                let marks = marks.map(|(key, value)| (key.to_owned(), value.to_owned()));
-                self.change_pod(&at.name, |pod| pod.annotations.extend(marks))
-            }
-            ApiCall::Act(Action::ClearSelection(at)) => self.change_pod(&at.name, |pod| {
-                let is_mark = |key: &str| [names::DELETING, names::CHOSEN_FOR].contains(&key);
-                pod.annotations.retain(|key, _| !is_mark(key));
-            }),
-            ApiCall::Act(Action::SetGuardLabel(at, is_set)) => {
-                let label = (names::REMOVAL_GUARD, names::REMOVAL_GUARD_ASK);
-                let label = is_set.then(|| (label.0.to_owned(), label.1.to_owned()));
-                self.change_pod(&at.name, |pod| {
-                    pod.labels.remove(names::REMOVAL_GUARD);
-                    pod.labels.extend(label);
-                })
-            }
-            ApiCall::Act(Action::SetAutoscalerAnnotations(at, change)) => self.change_pod(&at.name, |pod| {
-                for (key, value) in change.values() {
-                    pod.annotations.remove(key);
-                    let set = value.map(|value| (key.to_owned(), value.to_owned()));
-                    pod.annotations.extend(set);
-                }
-            }),
+            ApiCall::Act(
+                action @ (Action::RecordSelection(..)
+                | Action::ClearSelection(..)
+                | Action::SetDrainingLabels(..)
+                | Action::SetGuardLabel(..)
+                | Action::SetAutoscalerAnnotations(..)),
+            ) => self.patch_metadata(action),
             ApiCall::Act(Action::CreateRevision(_)) => {
                 let made = made(call);
                 self.revision = Some(made.clone());
@@ -220,6 +209,53 @@ impl Server {
             return Err(RequestError::Unknown("no answer".to_owned()));
         }
         Ok(Response::Object(Object::Pod(key(&new.name), pod)))
+    }
+
+    /// Changes labels and annotations of a pod.
+    fn patch_metadata(&mut self, action: &Action) -> Result<Response, RequestError> {
+        let set = |key: &str, value: Option<&str>| (key.to_owned(), value.map(str::to_owned));
+        let (at, patch) = match action {
+            Action::RecordSelection(at, text, labels) => {
+                let marks = [
+                    set(names::DELETING, Some("true")),
+                    set(names::CHOSEN_FOR, Some(text)),
+                ];
+                let mut patch = labels.clone();
+                patch.annotations.extend(marks);
+                (at, patch)
+            }
+            Action::ClearSelection(at, labels) => {
+                let mut patch = labels.clone();
+                let marks = [names::DELETING, names::CHOSEN_FOR];
+                patch.annotations.extend(marks.map(|key| set(key, None)));
+                (at, patch)
+            }
+            Action::SetDrainingLabels(at, patch) => {
+                self.corrections += 1;
+                (at, patch.clone())
+            }
+            Action::SetGuardLabel(at, is_set) => {
+                let value = is_set.then_some(names::REMOVAL_GUARD_ASK);
+                let mut patch = MetadataPatch::default();
+                patch.labels.extend([set(names::REMOVAL_GUARD, value)]);
+                (at, patch)
+            }
+            Action::SetAutoscalerAnnotations(at, patch) => (at, patch.clone()),
+            other => panic!("{other:?}"),
+        };
+        let stripped = self.strips;
+        self.change_pod(&at.name, |pod| {
+            for (map, changes) in [
+                (&mut pod.labels, patch.labels),
+                (&mut pod.annotations, patch.annotations),
+            ] {
+                for (key, value) in changes {
+                    map.remove(&key);
+                    map.extend(value.map(|value| (key, value)));
+                }
+            }
+            pod.labels.retain(|key, _| Some(key.as_str()) != stripped);
+        })
     }
 
     /// Changes a pod, without showing it.

@@ -227,13 +227,13 @@ impl World {
                 let known = self.runs.remove(&run.name);
                 known.ok_or("a HookRun is deleted that does not exist")?;
             }
-            Action::RecordSelection(at, text) => {
+            Action::RecordSelection(at, text, _) => {
                 self.note_question(&at, &text)?;
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.insert(annotation::DELETING.to_owned(), "true".to_owned());
                 notes.insert(annotation::CHOSEN_FOR.to_owned(), text);
             }
-            Action::ClearSelection(at) => {
+            Action::ClearSelection(at, _) => {
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.remove(annotation::DELETING);
                 notes.remove(annotation::CHOSEN_FOR);

@@ -1,9 +1,12 @@
 //! Applies the shell's patches to a pod.
 
+use std::collections::BTreeMap;
+
 use gamedeployment_core::gate::owner;
 use gamedeployment_core::plan::{Action, GatedWrite, PodChange};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use shared_api::names::pod as names;
 
 use super::Seen;
@@ -17,9 +20,10 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
             pod.metadata.owner_references = Some(vec![owner(&seen.target.key.1, seen.uid())]);
         }
         Action::ReleasePod(_) => pod.metadata.owner_references = None,
-        Action::ClearSelection(_) => {
+        Action::ClearSelection(_, labels) => {
             notes.remove(names::DELETING);
             notes.remove(names::CHOSEN_FOR);
+            write_metadata(&mut pod.metadata, &labels.labels, &labels.annotations);
         }
         Action::SetGuardLabel(_, is_set) => {
             let labels = pod.metadata.labels.get_or_insert_default();
@@ -29,13 +33,8 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
                 None => labels.remove(names::REMOVAL_GUARD),
             };
         }
-        Action::SetAutoscalerAnnotations(_, change) => {
-            for (key, value) in change.values() {
-                match value {
-                    Some(value) => drop(notes.insert(key.to_owned(), value.to_owned())),
-                    None => drop(notes.remove(key)),
-                }
-            }
+        Action::SetDrainingLabels(_, patch) | Action::SetAutoscalerAnnotations(_, patch) => {
+            write_metadata(&mut pod.metadata, &patch.labels, &patch.annotations);
         }
         Action::WithdrawRequests(_, Some(text)) => {
             notes.insert(names::REMOVAL_REQUESTED.to_owned(), text.clone());
@@ -43,10 +42,11 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
         Action::WithdrawRequests(_, None) => {
             notes.remove(names::REMOVAL_REQUESTED);
         }
-        Action::RecordSelection(_, text) => {
+        Action::RecordSelection(_, text, labels) => {
             notes.insert(names::DELETING.to_owned(), "true".to_owned());
             notes.insert(names::CHOSEN_FOR.to_owned(), text.clone());
             notes.insert(names::QUESTION.to_owned(), text.clone());
+            write_metadata(&mut pod.metadata, &labels.labels, &labels.annotations);
         }
         Action::NoteQuestion(_, question) => {
             notes.insert(names::QUESTION.to_owned(), question.text.clone());
@@ -75,9 +75,16 @@ fn write_update(pod: &mut api::Pod, change: &PodChange) {
             container.image = Some(image.clone());
         }
     }
+    write_metadata(&mut pod.metadata, &change.labels, &change.annotations);
+}
+
+/// Labels or annotations of a patch; `None` removes one.
+type Changes = BTreeMap<String, Option<String>>;
+
+fn write_metadata(metadata: &mut ObjectMeta, labels: &Changes, annotations: &Changes) {
     for (map, changes) in [
-        (&mut pod.metadata.labels, &change.labels),
-        (&mut pod.metadata.annotations, &change.annotations),
+        (&mut metadata.labels, labels),
+        (&mut metadata.annotations, annotations),
     ] {
         let map = map.get_or_insert_default();
         for (key, value) in changes {

@@ -157,12 +157,17 @@ impl World {
             Action::Gated(GatedWrite::WriteUpdate(..)) => self.totals.in_place += 1,
             Action::Gated(GatedWrite::Confirm(_)) => self.totals.confirmations += 1,
             Action::ResetRetry(_) => self.totals.retries += 1,
-            Action::SetAutoscalerAnnotations(_, change) => {
-                let sets = change.values().any(|(_, value)| value.is_some());
+            Action::SetAutoscalerAnnotations(_, patch) => {
+                let sets = patch.annotations.values().any(Option::is_some);
                 self.totals.annotated += u64::from(sets);
                 self.totals.released += u64::from(!sets);
             }
-            Action::ClearSelection(_) => self.totals.exchanged += u64::from(deselects(seen)),
+            Action::RecordSelection(_, _, labels) => self.totals.drained += u64::from(!labels.is_empty()),
+            Action::ClearSelection(_, labels) => {
+                self.totals.exchanged += u64::from(deselects(seen));
+                self.totals.undrained += u64::from(!labels.is_empty());
+            }
+            Action::SetDrainingLabels(..) => self.totals.relabelled += 1,
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
                     && let Some(run) = self.server.runs.get(name)
@@ -227,8 +232,9 @@ pub fn pod_of(action: &Action) -> Option<&str> {
     match action {
         Action::AdoptPod(at)
         | Action::ReleasePod(at)
-        | Action::RecordSelection(at, _)
-        | Action::ClearSelection(at)
+        | Action::RecordSelection(at, ..)
+        | Action::ClearSelection(at, _)
+        | Action::SetDrainingLabels(at, _)
         | Action::SetGuardLabel(at, _)
         | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
@@ -244,8 +250,9 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
     let pod = match action {
         Action::AdoptPod(at)
         | Action::ReleasePod(at)
-        | Action::RecordSelection(at, _)
-        | Action::ClearSelection(at)
+        | Action::RecordSelection(at, ..)
+        | Action::ClearSelection(at, _)
+        | Action::SetDrainingLabels(at, _)
         | Action::SetGuardLabel(at, _)
         | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
@@ -283,10 +290,13 @@ fn brief(action: &Action) -> String {
         Action::CreateRun(new) => format!("create run {}", new.name()),
         Action::DeleteRun(at) => format!("delete run {}", at.name),
         Action::CreateRevision(new) => format!("create revision {}", new.name),
-        Action::RecordSelection(at, text) => format!("mark {} {text}", at.name),
-        Action::ClearSelection(at) => format!("unmark {}", at.name),
+        Action::RecordSelection(at, text, labels) => {
+            format!("mark {} {text}, with {:?}", at.name, labels.labels)
+        }
+        Action::ClearSelection(at, labels) => format!("unmark {}, with {:?}", at.name, labels.labels),
+        Action::SetDrainingLabels(at, patch) => format!("label {} with {patch:?}", at.name),
         Action::SetGuardLabel(at, is_set) => format!("label {} as guarded: {is_set}", at.name),
-        Action::SetAutoscalerAnnotations(at, change) => format!("annotate {} with {change:?}", at.name),
+        Action::SetAutoscalerAnnotations(at, patch) => format!("annotate {} with {patch:?}", at.name),
         Action::NoteQuestion(at, question) => format!("ask about {}: {}", at.name, question.text),
         other => format!("{other:?}").chars().take(90).collect(),
     }

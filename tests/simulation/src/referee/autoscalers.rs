@@ -5,7 +5,6 @@
 //! The rules are those of the documentation, without the operator's code. A write carries the version of the
 //! pod that its decision is based on, so that the pod before it is the one that the operator knew.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use gamedeployment_core::plan::{Action, GatedWrite};
@@ -49,13 +48,9 @@ fn is_kept(pod: &api::Pod, spec: &GameDeploymentSpec) -> bool {
 
 /// Checks a write to the annotations of a pod that took effect.
 pub(super) fn check_annotations(action: &Action, acted: &Acted<'_>) {
-    let changes: BTreeMap<&str, Option<&str>> = match action {
-        Action::SetAutoscalerAnnotations(_, change) => change.values().collect(),
-        Action::Gated(GatedWrite::WriteUpdate(_, change)) => {
-            let written = change.annotations.iter();
-            let written = written.map(|(key, value)| (key.as_str(), value.as_deref()));
-            written.collect()
-        }
+    let changes = match action {
+        Action::SetAutoscalerAnnotations(_, patch) => &patch.annotations,
+        Action::Gated(GatedWrite::WriteUpdate(_, change)) => &change.annotations,
         _ => return,
     };
     let is_update = matches!(action, Action::Gated(_));
@@ -63,7 +58,7 @@ pub(super) fn check_annotations(action: &Action, acted: &Acted<'_>) {
     let is_kept = is_kept(pod, &acted.seen.object().spec);
     for (key, value) in KEEPS_NODE {
         let before = annotation(pod, key);
-        let change = changes.get(key).copied();
+        let change = changes.get(key).map(Option::as_deref);
         assert!(
             !is_kept || change.unwrap_or(before) == Some(value),
             "an autoscaler may remove a pod whose removal requires a hook: {action:#?} {:#?}",

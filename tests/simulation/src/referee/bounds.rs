@@ -16,6 +16,7 @@ use shared_api::names::pod as names;
 use super::autoscalers::check_annotations;
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
+use super::draining::check_draining;
 use super::evictions::check_responder;
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
@@ -163,8 +164,9 @@ impl Referee {
             Action::Gated(write) => carries(write.pod()),
             Action::AdoptPod(at)
             | Action::ReleasePod(at)
-            | Action::RecordSelection(at, _)
-            | Action::ClearSelection(at)
+            | Action::RecordSelection(at, ..)
+            | Action::ClearSelection(at, _)
+            | Action::SetDrainingLabels(at, _)
             | Action::SetGuardLabel(at, _)
             | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)
@@ -189,6 +191,7 @@ impl Referee {
         }
         check_deletion(action, acted);
         check_annotations(action, acted);
+        check_draining(action, acted);
         check_responder(action, acted.seen);
         check_reason(action, acted);
         check_aborted(action, acted.seen);

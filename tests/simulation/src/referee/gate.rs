@@ -99,14 +99,14 @@ impl Referee {
                 self.note(&question.text, acted);
                 false
             }
-            Action::RecordSelection(_, text) => {
+            Action::RecordSelection(_, text, _) => {
                 self.note(text, acted);
                 let intent = text.rsplit_once('@').unwrap().0.to_owned();
                 self.chosen
                     .insert(pod(acted).id.uid.clone(), (acted.version, intent));
                 false
             }
-            Action::ClearSelection(_) => {
+            Action::ClearSelection(..) => {
                 self.chosen.remove(&pod(acted).id.uid);
                 false
             }

@@ -13,6 +13,7 @@
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | an Eviction is completed only once its pod is gone or no hook is required; until then, it gets heartbeats | [`evictions`] |
 //! | no autoscaler may remove a pod whose removal requires a hook; annotations of others stay | [`autoscalers`] |
+//! | pods that are selected for deletion have the draining labels, and pods that are kept their former ones | [`draining`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
 //! | idle pods to update are searched for only during an update, and are updated first | [`idle_updates`] |
@@ -25,6 +26,7 @@ mod bounds;
 mod canary;
 mod deadline;
 mod deletion;
+mod draining;
 mod evictions;
 mod first_idle;
 mod gate;
@@ -110,6 +112,8 @@ pub struct Referee {
     confirmed: BTreeMap<((usize, u64), RequestId), Timestamp>,
     /// Scouts created since something else happened.
     scouted: first_idle::Scouted,
+    /// Pods whose draining labels, or the record of the former ones, somebody has changed, by UID.
+    labelled: BTreeSet<String>,
 }
 
 impl Referee {

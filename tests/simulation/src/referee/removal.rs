@@ -237,8 +237,8 @@ pub(super) fn check_reason(action: &Action, acted: &Acted<'_>) {
     let seen = acted.seen;
     let deletes = match action {
         Action::Gated(GatedWrite::DeletePod(delete)) => !delete.recreates() && pod.read.is_active(),
-        Action::RecordSelection(_, text) => text.starts_with("delete@"),
-        Action::ClearSelection(_) => {
+        Action::RecordSelection(_, text, _) => text.starts_with("delete@"),
+        Action::ClearSelection(..) => {
             assert!(
                 !pod.read.is_active() || !is_requested(pod, seen),
                 "a pod is kept despite its removal request: {:#?}",

@@ -17,7 +17,7 @@ fn a_verdict_of_an_earlier_choice_counts_no_more() {
     assert_eq!((script.marked().len(), script.runs().len()), (1, 1));
     // The selection is cleared, and the operator ends before it removes the run, which then succeeds.
     script.scale(3);
-    script.end_after(|action| matches!(action, Action::ClearSelection(_)));
+    script.end_after(|action| matches!(action, Action::ClearSelection(..)));
     assert_eq!((script.marked().len(), script.runs().len()), (0, 1));
     script.world.answer_all();
     script.scale(2);

@@ -159,11 +159,11 @@ fn steps(plan: &Plan) -> Vec<String> {
         name.replace("-ask", "")
     };
     let step = |action: &Action| match action {
-        Action::RecordSelection(pod, text) => match text.split('@').next() {
+        Action::RecordSelection(pod, text, _) => match text.split('@').next() {
             Some("recreate:new") => format!("select {}", pod.name),
             other => format!("select {} to {}", pod.name, other.unwrap_or_default()),
         },
-        Action::ClearSelection(pod) => format!("clear {}", pod.name),
+        Action::ClearSelection(pod, _) => format!("clear {}", pod.name),
         Action::CreateRun(run) => format!("run {}", short(run.name())),
         Action::DeleteRun(run) => format!("end {}", short(&run.name)),
         Action::Gated(GatedWrite::DeletePod(delete)) => format!("delete {}", delete.pod().name),

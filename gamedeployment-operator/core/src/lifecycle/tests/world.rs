@@ -255,7 +255,8 @@ impl World {
             }
             Action::DeleteRevision(revision) => self.revisions.retain(|known| known.name != revision.name),
             Action::RecordSelection(..)
-            | Action::ClearSelection(_)
+            | Action::ClearSelection(..)
+            | Action::SetDrainingLabels(..)
             | Action::SetGuardLabel(..)
             | Action::SetAutoscalerAnnotations(..)
             | Action::WithdrawRequests(..) => {}
