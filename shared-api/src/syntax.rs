@@ -57,8 +57,8 @@ pub fn is_reserved_annotation(key: &str) -> bool {
     is_own || is_reversed || is_of_domain || prefix.contains("tkex")
 }
 
-/// Returns whether a label of a pod belongs to Kubernetes, to an autoscaler or to the operators. Users must
-/// not let the operator change it.
+/// Returns whether a label of a pod belongs to Kubernetes, to an autoscaler or to the operators. The operator
+/// must not change it on behalf of users.
 pub fn is_reserved_label(key: &str) -> bool {
     pod::RESERVED_LABELS.contains(&key) || is_reserved_annotation(key)
 }

@@ -1,8 +1,8 @@
-//! Labels of pods that are selected for deletion: with them, Services, matchmakers and allocators send a pod
-//! no new players. The write that records the selection sets them, and the write that removes this record
+//! Labels of pods that are selected for deletion: because of them, Services, matchmakers and allocators send
+//! these pods no new players. The write that records the selection sets them, and the write that removes this record
 //! restores the former labels, which an annotation contains. No gate depends on them.
 //!
-//! The former values are those of the pod's revision, unless people have changed them: only an update changes
+//! The former values are those of the pod's revision, unless users have changed them: only an update changes
 //! the revision, and it restores them as well. So no restoration undoes a change of the template.
 
 use std::collections::BTreeMap;
@@ -61,11 +61,12 @@ pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
 /// Returns the change that gives a pod these labels and restores all others that the operator has set.
 fn patch(facts: &Facts<'_>, pod: &PodFacts<'_>, wanted: &BTreeMap<String, String>) -> MetadataPatch {
     let mut labels = former(facts, pod);
+    let is_selected = pod.recorded_selection.is_some();
     let pod = pod.pod;
     let (mut record, mut reverts) = (Labels::new(), false);
     for (key, value) in wanted {
         let former = labels.insert(key.clone(), Some(value.clone()));
-        // Or the value in the spec has changed: then, a back-off delays nothing.
+        // The value in the spec may have changed instead. A back-off after this write then delays nothing.
         reverts |= former.is_some() && pod.labels.get(key) != Some(value);
         let former = former.unwrap_or_else(|| pod.labels.get(key).cloned());
         record.insert(key.clone(), former);
@@ -75,6 +76,8 @@ fn patch(facts: &Facts<'_>, pod: &PodFacts<'_>, wanted: &BTreeMap<String, String
     let mut annotations = BTreeMap::new();
     if pod.annotation(DRAINING_LABELS) != text.as_deref() {
         annotations.insert(DRAINING_LABELS.to_owned(), text);
+        // The labels of a selected pod are correct, but another client has changed their record.
+        reverts |= is_selected && !wanted.is_empty() && labels.is_empty();
     }
     MetadataPatch {
         labels,
@@ -101,8 +104,8 @@ fn former(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Labels {
     set.map(|(key, _)| (key.clone(), of_template(key))).collect()
 }
 
-/// Parses the annotation; `None` if it contains anything but possible draining labels. Somebody else may have
-/// written it: a label that the operator depends on must not be restored.
+/// Parses the annotation; `None` if it contains anything but possible draining labels. Another client may have
+/// written it, and a label that the operator depends on must not be changed.
 fn parse(text: &str, selector: &Selector) -> Option<Labels> {
     let labels: Labels = serde_json::from_str(text).ok()?;
     let mut pairs = labels.iter();

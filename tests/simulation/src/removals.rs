@@ -140,8 +140,8 @@ impl World {
         self.tell(|| format!("somebody sets {key} of pod {name} to {value:?}"));
     }
 
-    /// Changes a draining label of a pod, or the operator's record of the former labels. Mostly, the pod is
-    /// selected for deletion, if there is such a pod.
+    /// Changes a draining label of a pod, or the operator's record of the former labels. Usually, it is a pod
+    /// that is selected for deletion, if there is one.
     fn touch_draining_labels(&mut self, dice: &mut Rng) {
         let first = dice.usize(..16);
         let mut pods = (first..first + 16).filter_map(|at| self.server.pods.nth(at));

@@ -233,8 +233,8 @@ const TIER: &str = "tier";
 /// Keys of the draining labels.
 pub const DRAINING_KEYS: [&str; 2] = [PLAYERS, TIER];
 
-/// Returns labels of pods that are selected for deletion: in half of the cases some, also with a value of the
-/// template.
+/// Returns the labels of pods that are selected for deletion: none in most cases, and sometimes one with a
+/// value of a template.
 pub fn draining_labels(code: u8) -> Option<BTreeMap<String, String>> {
     let labels: &[(&str, &str)] = match code % 8 {
         0..=3 => return None,

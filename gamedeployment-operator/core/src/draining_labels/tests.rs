@@ -199,7 +199,7 @@ fn a_pod_that_is_not_deleted_gets_no_labels() {
     let gone = drains(&[(REPLICAS, json!(0)), (HOOK, Value::Null)]);
     let plan = plan_of(&gone, &[with(&[(KEY, "true")], &[])], None);
     assert_eq!(names(&plan), ["delete_pod"]);
-    // The labels of people stay.
+    // Labels that users set are kept.
     for labels in [&[(KEY, "false")][..], &[]] {
         let plan = plan_of(&drains(&[]), &[with(labels, &[])], None);
         assert_eq!(names(&plan), [""; 0]);
@@ -226,7 +226,7 @@ fn a_pod_that_is_kept_has_exactly_its_former_labels() {
             let surplus = drains(&[(REPLICAS, json!(0)), (FIELD, field.clone())]);
             let marked = after(&pod, &write_of(&surplus, &pod));
             assert_drained(&marked, field);
-            // Whatever the spec is by then.
+            // Whatever labels the spec has by then.
             for later in &fields {
                 let surplus = drains(&[(REPLICAS, json!(0)), (FIELD, later.clone())]);
                 let plan = plan_of(&surplus, std::slice::from_ref(&marked), None);
@@ -359,6 +359,7 @@ fn only_a_write_that_sets_a_label_again_reverts_the_change_of_another_client() {
         (&surplus, selected(&[(KEY, "true")], record), true),
         (&surplus, selected(&[], record), true),
         (&surplus, selected(&[(KEY, "true")], None), false),
+        (&surplus, selected(&[(KEY, "false")], None), true),
         (&surplus, with(&[(KEY, "true")], &[]), false),
         (&more, selected(&[(KEY, "false")], record), false),
         (&drains(&[]), selected(&[(KEY, "true")], record), false),

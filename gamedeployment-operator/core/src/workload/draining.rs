@@ -43,7 +43,8 @@ pub(crate) fn is_draining_label(key: &str, value: &str, selector: &Selector) -> 
     problem_of(key, value, selector).is_none()
 }
 
-/// Returns the wrong part of a label, if it is to be shown, and the remedy; `None` if the label is valid.
+/// Returns the invalid part of a label, or an empty text if the message does not repeat it, and the remedy;
+/// `None` if the label is valid.
 fn problem_of<'a>(key: &'a str, value: &'a str, selector: &Selector) -> Option<(&'a str, &'static str)> {
     if !is_qualified_name(key) {
         Some((key, KEY))

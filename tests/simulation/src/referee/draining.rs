@@ -138,7 +138,7 @@ pub(super) fn check_draining(action: &Action, acted: &Acted<'_>) {
             && annotations
                 .iter()
                 .all(|(key, value)| key == RECORD && annotation(before, key) != value.as_deref()),
-        "a write for nothing, or of something else: {}",
+        "a write changes nothing, or another annotation: {}",
         text()
     );
     let corrects = matches!(action, Action::SetDrainingLabels(..));
@@ -203,7 +203,7 @@ impl World {
                     pairs.all(|(key, value)| label(&pod.api, key) == Some(value.as_str()))
                         && keys.into_iter().eq(wanted.keys())
                         && record.is_some() != wanted.is_empty(),
-                    "a selected pod has not the labels {wanted:?}: {:#?}",
+                    "a selected pod does not have the labels {wanted:?}: {:#?}",
                     pod.api.metadata
                 );
                 continue;
@@ -219,7 +219,7 @@ impl World {
                 assert_eq!(
                     label(&pod.api, key),
                     template.get(key).map(String::as_str),
-                    "a pod that is not selected has another {key} than its template: {:#?}",
+                    "a pod that is not selected differs from its template in {key}: {:#?}",
                     pod.api.metadata
                 );
             }
