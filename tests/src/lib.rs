@@ -290,6 +290,20 @@ impl Drop for TestEnv<'_> {
     }
 }
 
+/// Starts a control plane of its own for a test whose operators watch all namespaces, or that stops the API server. It
+/// has no audit log: readers of the log parse every object, and a killed API server may not have written the last lines.
+///
+/// # Panics
+/// If it does not start.
+pub async fn alone() -> ControlPlane {
+    let options = test_kit::Options {
+        crds: shared_api::crd::all(),
+        ..test_kit::Options::default()
+    };
+    let started = ControlPlane::start(options).await;
+    started.unwrap_or_else(|error| fail(&format!("the control plane does not start: {error}")))
+}
+
 /// Whether the API server stores integers that are wider than their format, as the oldest does. The operators
 /// may then be unable to read an object. A newer server rejects it by field name.
 ///

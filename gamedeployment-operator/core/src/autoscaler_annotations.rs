@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use shared_api::names::pod::{AUTOSCALER_ANNOTATIONS, KEEPS_NODE};
 
-use crate::facts::{Facts, PodFacts};
+use crate::facts::Facts;
 use crate::gate::PodRef;
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, MetadataPatch};
@@ -70,10 +70,6 @@ fn is_needed(pod: &Pod, workload: &Workload) -> bool {
     are_needed(workload) && !pod.skips_hooks()
 }
 
-fn patch_of(pod: &Pod, workload: &Workload) -> MetadataPatch {
-    patch(&pod.annotations, &Changes::new(), is_needed(pod, workload))
-}
-
 /// Returns the changes of a template's annotations for a new pod.
 #[must_use]
 pub fn changes_of_template(
@@ -94,13 +90,14 @@ pub fn add_to_update(pod: &Pod, workload: &Workload, written: &mut BTreeMap<Stri
 /// pods. A pod to which the plan writes anyway is left to the next decision.
 #[must_use]
 pub fn annotate_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
-    let is_wrong = |pod: &PodFacts<'_>| !pod.unread && !patch_of(pod.pod, facts.workload).is_empty();
-    let pods = facts.unwritten(planned, is_wrong).into_iter();
-    let annotate = |pod: &PodFacts<'_>| {
-        let patch = patch_of(pod.pod, facts.workload);
-        Action::SetAutoscalerAnnotations(PodRef::of(pod.pod), patch)
-    };
-    pods.map(annotate).collect()
+    facts.unwritten(planned, |pod| {
+        let patch = patch(
+            &pod.pod.annotations,
+            &Changes::new(),
+            is_needed(pod.pod, facts.workload),
+        );
+        (!patch.is_empty()).then(|| Action::SetAutoscalerAnnotations(PodRef::of(pod.pod), patch))
+    })
 }
 
 #[cfg(test)]

@@ -45,17 +45,14 @@ pub fn restore_in_update(facts: &Facts<'_>, pod: &PodFacts<'_>, change: &mut Pod
 /// which the plan writes anyway is left to the next decision.
 #[must_use]
 pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
-    let correct = |pod: &PodFacts<'_>| {
-        if pod.recorded_selection.is_some() {
+    facts.unwritten(planned, |pod| {
+        let patch = if pod.recorded_selection.is_some() {
             set(facts, pod)
         } else {
             restore(facts, pod)
-        }
-    };
-    let is_wrong = |pod: &PodFacts<'_>| !pod.unread && !correct(pod).is_empty();
-    let pods = facts.unwritten(planned, is_wrong).into_iter();
-    pods.map(|pod| Action::SetDrainingLabels(PodRef::of(pod.pod), correct(pod)))
-        .collect()
+        };
+        (!patch.is_empty()).then(|| Action::SetDrainingLabels(PodRef::of(pod.pod), patch))
+    })
 }
 
 /// Returns the change that gives a pod these labels and restores all others that the operator has set.

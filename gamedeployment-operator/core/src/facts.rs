@@ -219,19 +219,22 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the pods that fulfil a condition and to which these actions write nothing: two writes to a pod cannot have
-    /// the same resource version as a precondition.
-    pub fn unwritten(
-        &self,
+    /// Returns the results of `select` for the pods whose state is certain and to which these actions write nothing: two
+    /// writes to a pod cannot have the same resource version as a precondition.
+    pub fn unwritten<'s, T>(
+        &'s self,
         planned: &[Action],
-        is_wanted: impl Fn(&PodFacts<'a>) -> bool,
-    ) -> Vec<&PodFacts<'a>> {
-        let mut pods: Vec<&PodFacts<'a>> = self.pods.iter().filter(|pod| is_wanted(pod)).collect();
-        if !pods.is_empty() {
+        select: impl Fn(&'s PodFacts<'a>) -> Option<T>,
+    ) -> Vec<T> {
+        let certain = self.pods.iter().filter(|pod| !pod.unread);
+        let mut selected: Vec<(&str, T)> = certain
+            .filter_map(|pod| Some((pod.pod.name.as_str(), select(pod)?)))
+            .collect();
+        if !selected.is_empty() {
             let written: BTreeSet<&str> = planned.iter().filter_map(Action::object).collect();
-            pods.retain(|pod| !written.contains(pod.pod.name.as_str()));
+            selected.retain(|(name, _)| !written.contains(name));
         }
-        pods
+        selected.into_iter().map(|(_, result)| result).collect()
     }
 
     /// Slots for the pods that may be taken away now.

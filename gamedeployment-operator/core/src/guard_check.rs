@@ -47,7 +47,7 @@ pub fn plan(facts: &Facts<'_>, planned: &[Action]) -> PlannedCheck {
     if !is_expected(facts.workload) {
         return PlannedCheck::Unneeded;
     }
-    let labelled = facts.unwritten(planned, |pod| !pod.unread && is_labelled(pod));
+    let labelled = facts.unwritten(planned, |pod| is_labelled(pod).then_some(pod));
     let pods: Vec<PodRef> = labelled
         .into_iter()
         .take(MAX_PODS)

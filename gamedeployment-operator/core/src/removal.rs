@@ -9,7 +9,7 @@ use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
 use shared_api::removal_request::{InvalidRequests, RemovalRequest, RemovalRequests, printable_requester};
 
 use crate::cluster::{Cluster, EvictionRequests};
-use crate::facts::{Facts, PodFacts};
+use crate::facts::Facts;
 use crate::gate::PodRef;
 use crate::guard_check;
 use crate::plan::Action;
@@ -124,11 +124,10 @@ impl EvictionRequests {
 pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
     let is_guarded = facts.workload.disruption.policy == DisruptionPolicy::Ask;
     let value = is_guarded.then_some(REMOVAL_GUARD_ASK);
-    let wrong = facts.unwritten(planned, |pod| !pod.unread && pod.pod.guard_label() != value);
-    let labels = wrong.into_iter();
-    labels
-        .map(|pod| Action::SetGuardLabel(PodRef::of(pod.pod), is_guarded))
-        .collect()
+    facts.unwritten(planned, |pod| {
+        let is_wrong = pod.pod.guard_label() != value;
+        is_wrong.then(|| Action::SetGuardLabel(PodRef::of(pod.pod), is_guarded))
+    })
 }
 
 /// Removes the withdrawn requests from the annotations of pods, so that they remain withdrawn, whatever happens to the
@@ -136,19 +135,13 @@ pub fn label_pods(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
 /// to the next decision.
 #[must_use]
 pub fn drop_withdrawn(facts: &Facts<'_>, planned: &[Action]) -> Vec<Action> {
-    let has_withdrawn = |pod: &PodFacts<'_>| {
-        let removal = pod.removal.as_deref();
-        removal.is_some_and(|removal| removal.remaining.is_some())
-    };
-    let pods = facts.unwritten(planned, |pod| !pod.unread && has_withdrawn(pod));
-    let withdraw = |pod: &PodFacts<'_>| {
+    facts.unwritten(planned, |pod| {
         let remaining = pod.removal.as_deref()?.remaining.as_ref()?;
         Some(Action::WithdrawRequests(
             PodRef::of(pod.pod),
             remaining.annotation(),
         ))
-    };
-    pods.into_iter().filter_map(withdraw).collect()
+    })
 }
 
 /// Returns the time at which the next recorded request expires, or a node requests the removal of a pod because a

@@ -10,8 +10,9 @@ mod templates;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use operator_tests::alone;
 use serde_json::Value;
-use test_kit::{ControlPlane, Options};
+use test_kit::ControlPlane;
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::installation::{Installation, Replica};
@@ -139,14 +140,7 @@ impl Caller {
 
 /// Returns a control plane for objects that are large or deep.
 async fn apart() -> &'static ControlPlane {
-    let start = || async {
-        let options = Options {
-            crds: shared_api::crd::all(),
-            ..Options::default()
-        };
-        ControlPlane::start(options).await.unwrap()
-    };
-    APART.get_or_init(start).await
+    APART.get_or_init(alone).await
 }
 
 /// Review as JSON text.

@@ -12,7 +12,7 @@ use k8s_openapi::NamespaceResourceScope;
 use kube::Resource;
 use kube::api::{Api, ListParams, PostParams};
 use operator_tests::proof::{Extent, played};
-use operator_tests::{Operator, SOON, Start, hooks_kubeconfig_behind};
+use operator_tests::{Operator, SOON, Start, alone, hooks_kubeconfig_behind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -20,21 +20,12 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::hook_template::HookTemplateSpec;
 use shared_api::{HookRun, HookTemplate};
 use test_kit::api_proxy::Entry;
-use test_kit::{Answer, ApiProxy, ControlPlane, Options, Webhook, eventually};
+use test_kit::{Answer, ApiProxy, ControlPlane, Webhook, eventually};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_hook-operator-under-test");
 
 /// Runs of the tenant that must make progress in any case.
 const FEW: usize = 10;
-
-/// Starts a control plane without other operators, since this one watches all namespaces.
-async fn alone() -> ControlPlane {
-    let options = Options {
-        crds: shared_api::crd::all(),
-        ..Options::default()
-    };
-    ControlPlane::start(options).await.unwrap()
-}
 
 /// Creates this many objects of one kind from their names.
 async fn create<K>(control_plane: &ControlPlane, namespace: &str, count: usize, made: impl Fn(&str) -> K)

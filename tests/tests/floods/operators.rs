@@ -14,11 +14,11 @@ use test_kit::flood::{Flood, Footprint, ProbeReport, Probes, STRANGER, Script, S
 
 use kube::api::{Api, PostParams};
 use operator_tests::proof::played;
-use operator_tests::{Operator, SOON, Start};
+use operator_tests::{Operator, SOON, Start, alone};
 use serde_json::json;
 use shared_api::HookRun;
 use shared_api::hook_run::HookRunSpec;
-use test_kit::{Answer, ControlPlane, Options, Webhook, eventually};
+use test_kit::{Answer, Webhook, eventually};
 
 use super::{CONNECTIONS, DROPPED, FEW_CONNECTIONS, FILES, MACHINE, REPEATED, length};
 
@@ -31,15 +31,6 @@ const PROGRAM: &str = PROGRAMS.hooks;
 const LIMIT: u64 = 512 << 20;
 /// Duration of a Lease, as in a cluster.
 const LEASE: SignedDuration = SignedDuration::from_secs(15);
-
-/// Starts a control plane without other operators, since these watch all namespaces.
-async fn alone() -> ControlPlane {
-    let options = Options {
-        crds: shared_api::crd::all(),
-        ..Options::default()
-    };
-    ControlPlane::start(options).await.unwrap()
-}
 
 /// Behaviours of a peer at the port for probes and metrics.
 fn scripts() -> [(&'static str, Script); 3] {

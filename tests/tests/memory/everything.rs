@@ -1,10 +1,11 @@
 //! HookTemplates, HookRuns and a workload with large specs, all at the same time, while the operators run and after
 //! they were killed.
 
+use operator_tests::alone;
 use operator_tests::proof::played;
 
 use crate::lag::operator_is_on_time;
-use crate::world::{World, alone};
+use crate::world::World;
 use crate::{MACHINE, crowd, scale_down, templates};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -55,7 +55,7 @@ static MACHINE: RwLock<()> = RwLock::const_new(());
 /// Returns a control plane without an audit log, for hookgate-admission.
 async fn shared() -> &'static ControlPlane {
     static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-    SHARED.get_or_init(world::alone).await
+    SHARED.get_or_init(operator_tests::alone).await
 }
 
 /// Number of objects: a sample, or all of them with `PROVE=quick` and `PROVE=all`.

@@ -1,6 +1,7 @@
 //! Large GameDeployments and ExecutionHooks, HookRuns that are large in another way than by an unknown field, and a
 //! status that is large.
 
+use operator_tests::alone;
 use serde_json::json;
 
 use crate::api::{Id, Kind};
@@ -8,7 +9,7 @@ use crate::json_text::{field, with_text};
 use crate::manifests::{manifest, named_game};
 use crate::pods::store;
 use crate::shapes::{OBJECT, Shape, list};
-use crate::world::{World, alone};
+use crate::world::World;
 use crate::{MACHINE, MAX_SPEC, PATIENCE, assert_states, count};
 
 const LONG_BYTES: usize = 1_400_000;

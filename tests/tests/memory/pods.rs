@@ -2,6 +2,7 @@
 //! gamedeployment-operator reads them all: any of them may be of a workload.
 
 use futures::stream::{self, StreamExt as _};
+use operator_tests::alone;
 use serde_json::json;
 
 use crate::api::Kind;
@@ -9,7 +10,7 @@ use crate::json_text::with_text;
 use crate::manifests::manifest;
 use crate::shapes::{OBJECT, list};
 use crate::templates::AT_ONCE;
-use crate::world::{World, alone};
+use crate::world::World;
 use crate::{MACHINE, count};
 
 /// Objects that are created while the operators run.

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::events::v1::Event;
 use kube::api::{Api, ListParams};
 use operator_tests::proof::played;
-use operator_tests::{Operator, Start, hooks_kubeconfig, kubectl};
+use operator_tests::{Operator, Start, alone, hooks_kubeconfig, kubectl};
 use serde_json::json;
 use test_kit::{Answer, ControlPlane, Webhook, eventually};
 
 use crate::api::{Id, Kind, RawApi};
 use crate::printer::{Printer, Row, Rows};
 use crate::shapes::Shape;
-use crate::world::{LOOPBACK, alone, programs};
+use crate::world::{LOOPBACK, programs};
 use crate::{MACHINE, MAX_SPEC, PATIENCE, assert_states, numbers};
 
 /// Bytes of specs that hook-operator keeps, as text for its flag.

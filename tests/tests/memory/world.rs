@@ -13,7 +13,7 @@ use operator_tests::proof::Extent;
 use operator_tests::{Fleet, Operator, Programs, Start, allow_election};
 use serde_json::json;
 use test_kit::assets::{self, Profile};
-use test_kit::{Answer, ControlPlane, Options, Webhook, eventually};
+use test_kit::{Answer, ControlPlane, Webhook, eventually};
 
 use crate::PATIENCE;
 use crate::api::RawApi;
@@ -29,16 +29,6 @@ pub(crate) const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 pub(crate) const LOOPBACK: &str = "--egress-allow-loopback";
 /// Duration of a Lease. A leader that was killed holds it for so long.
 const LEASE: &str = "15s";
-
-/// Starts a control plane without other operators, since these watch all namespaces. It has no audit log: its readers
-/// parse every object.
-pub(crate) async fn alone() -> ControlPlane {
-    let options = Options {
-        crds: shared_api::crd::all(),
-        ..Options::default()
-    };
-    ControlPlane::start(options).await.unwrap()
-}
 
 /// Returns whether the operators are optimized, as users run them: where the numbers of objects are whole, since it takes
 /// minutes to build them.

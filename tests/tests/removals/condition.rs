@@ -74,8 +74,8 @@ fn may_be_deleted(guarded: &Guarded, pod: &str) -> bool {
     guarded.kubectl(&["delete", "pod", pod, "--dry-run=server"]).0
 }
 
-/// Returns the audit log from this position on.
-fn audit_log(guarded: &Guarded, from: u64) -> String {
+/// Returns the audit log after this offset, in bytes.
+pub(crate) fn audit_log(guarded: &Guarded, from: u64) -> String {
     let path = guarded.fleet.control_plane.audit_log().unwrap();
     let (mut log, mut text) = (File::open(path).unwrap(), Vec::new());
     log.seek(SeekFrom::Start(from)).unwrap();

@@ -2,8 +2,6 @@
 //! the webhook.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
@@ -17,6 +15,7 @@ use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
 use test_kit::api_proxy::{Entry, Outcome};
 use test_kit::{ApiProxy, eventually};
 
+use crate::condition::audit_log;
 use crate::deploy::LABEL;
 use crate::faults::delete;
 use crate::guarded::{Guarded, evict, guarded_game};
@@ -133,11 +132,7 @@ fn audit_log_end(guarded: &Guarded) -> u64 {
 /// Returns the successful writes of the webhook in the namespace after this offset in the audit log, in
 /// bytes: the verb, the resource and the name of each.
 fn writes_of_webhook(guarded: &Guarded, from: u64) -> Vec<String> {
-    let path = guarded.fleet.control_plane.audit_log().unwrap();
-    let (mut log, mut text) = (File::open(path).unwrap(), Vec::new());
-    log.seek(SeekFrom::Start(from)).unwrap();
-    log.read_to_end(&mut text).unwrap();
-    let text = String::from_utf8_lossy(&text).into_owned();
+    let text = audit_log(guarded, from);
     // The last line may be incomplete.
     let entries = text
         .lines()

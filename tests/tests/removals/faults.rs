@@ -103,9 +103,7 @@ async fn a_drain_fails_when_the_webhook_goes_down_and_completes_when_repeated_af
     let drain = guarded.start_drain(&node);
     guarded.await_evictions(2).await;
     guarded.assert_ended_after_hooks(&idle);
-    for pod in &busy {
-        guarded.end_match(pod);
-    }
+    guarded.end_matches(&busy);
     guarded.assert_drained(drain, &before, 4).await;
     assert_eq!(guarded.fleet.metric(LOST_UNGATED, "").await, 0);
 }
@@ -137,9 +135,7 @@ async fn requests_are_recorded_while_the_operator_is_down_and_the_drain_complete
     let first = BTreeSet::from([busy[0].clone()]);
     guarded.await_replaced(&first, 4).await;
     guarded.assert_ended_after_hooks(&first);
-    for pod in &busy {
-        guarded.end_match(pod);
-    }
+    guarded.end_matches(&busy);
     guarded.assert_drained(drain, &before, 4).await;
 }
 
@@ -152,9 +148,7 @@ async fn no_pod_ends_while_hook_operator_is_down_and_the_drain_completes_after_i
     let drain = guarded.start_drain(&node);
     guarded.await_replaced(&idle, 4).await;
     guarded.fleet.hooks = None;
-    for pod in &busy {
-        guarded.end_match(pod);
-    }
+    guarded.end_matches(&busy);
     let successor = eventually(SOON, || async {
         guarded
             .pods_on(&other)
@@ -201,9 +195,7 @@ async fn after_a_drain_is_killed_and_its_node_uncordoned_the_workload_settles_an
     for pod in &busy {
         assert!(guarded.requesters(pod).await.is_empty());
     }
-    for pod in &busy {
-        guarded.end_match(pod);
-    }
+    guarded.end_matches(&busy);
     guarded.fleet.quiet().await;
     guarded.assert_ended_after_hooks(&idle);
 

@@ -139,6 +139,13 @@ impl Guarded {
         self.fleet.nodes.pod(pod).set_players(0);
     }
 
+    /// Ends the matches on these pods, like [`Guarded::end_match`].
+    pub(crate) fn end_matches(&self, pods: &[String]) {
+        for pod in pods {
+            self.end_match(pod);
+        }
+    }
+
     /// Checks that exactly these pods have ended, each once and after a request of its hook, which was sent after the match
     /// on the pod if there was one.
     pub(crate) fn assert_ended_after_hooks(&self, pods: &BTreeSet<String>) {

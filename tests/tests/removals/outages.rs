@@ -8,11 +8,11 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
-use operator_tests::{SOON, assert_has};
+use operator_tests::{SOON, alone, assert_has};
 use serde_json::{Value, json};
 use test_kit::tls_gate::TlsGate;
 use test_kit::webhook::Script;
-use test_kit::{Answer, ControlPlane, Nodes, Options, Webhook, eventually, node};
+use test_kit::{Answer, ControlPlane, Nodes, Webhook, eventually, node};
 use tokio::sync::OnceCell;
 
 use crate::deploy;
@@ -23,17 +23,9 @@ use crate::installation::Installation;
 /// Control plane whose API server a test stops.
 static APART: OnceCell<ControlPlane> = OnceCell::const_new();
 
-/// Returns a control plane that no other test uses. It has no audit log: a killed API server may not have
-/// written the last lines.
+/// Returns a control plane that no other test uses.
 async fn apart() -> &'static ControlPlane {
-    let start = || async {
-        let options = Options {
-            crds: shared_api::crd::all(),
-            ..Options::default()
-        };
-        ControlPlane::start(options).await.unwrap()
-    };
-    APART.get_or_init(start).await
+    APART.get_or_init(alone).await
 }
 
 /// Creates a pod that no workload owns, and waits until it is ready.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use operator_tests::SOON;
 use operator_tests::fleet::hooked;
+use operator_tests::{SOON, alone};
 use serde_json::json;
 use test_kit::eventually;
 
@@ -11,7 +11,7 @@ use crate::api::{Id, Kind};
 use crate::broken::{Broken, MAX_LEVELS, PLACES, Place, SHAPES, said};
 use crate::json_text::{field, levels, lists, metadata, with_text};
 use crate::manifests::{manifest, named_game};
-use crate::world::{World, alone};
+use crate::world::World;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_hundred_levels_work_and_one_more_is_refused_with_words() {

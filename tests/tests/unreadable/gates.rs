@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use operator_tests::fleet::{GAME, game, hooked};
-use operator_tests::{SOON, assert_has};
+use operator_tests::{SOON, alone, assert_has};
 use serde_json::json;
 use test_kit::Answer;
 
@@ -11,7 +11,7 @@ use crate::api::{Id, Kind};
 use crate::broken::{TOO_DEEP, said};
 use crate::json_text::lists;
 use crate::tenants::until_good;
-use crate::world::{World, alone};
+use crate::world::World;
 
 /// Field of a template and of a run.
 const COMMENT: &str = "/spec/metrics/0/comment";

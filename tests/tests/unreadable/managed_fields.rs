@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use operator_tests::SOON;
 use operator_tests::hook_rights::grant_exec;
+use operator_tests::{SOON, alone};
 use serde_json::json;
 use test_kit::eventually;
 
@@ -12,7 +12,7 @@ use crate::broken::said;
 use crate::json_text::{field, levels, metadata, with_text};
 use crate::manifests::manifest;
 use crate::tenants::until_good;
-use crate::world::{World, alone};
+use crate::world::World;
 
 /// Levels of the forged fields.
 const FORGED: usize = 200;

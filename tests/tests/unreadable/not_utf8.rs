@@ -3,7 +3,8 @@
 use crate::api::{Id, Kind};
 use crate::json_text::with_text;
 use crate::manifests::manifest;
-use crate::world::{World, alone};
+use crate::world::World;
+use operator_tests::alone;
 
 /// Text in a manifest that stands for a byte that begins no character.
 const MARK: &str = "@byte@";

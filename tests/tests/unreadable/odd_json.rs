@@ -1,12 +1,13 @@
 //! JSON that the API server stores and that parsers choke on, in all places that a tenant has, holds up nobody else.
 
+use operator_tests::alone;
 use serde_json::json;
 
 use crate::api::{Id, Kind};
 use crate::broken::PLACES;
 use crate::json_text::{lists, with_text};
 use crate::manifests::manifest;
-use crate::world::{World, alone};
+use crate::world::World;
 
 /// Values, one a line.
 const VALUES: &str = r#"

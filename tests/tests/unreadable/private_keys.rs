@@ -1,6 +1,6 @@
 //! The key by which `serde_json` passes raw JSON hides nesting in a text. Nothing that has it overflows a stack.
 
-use operator_tests::SOON;
+use operator_tests::{SOON, alone};
 use serde_json::json;
 use test_kit::eventually;
 
@@ -8,7 +8,7 @@ use crate::api::{Id, Kind};
 use crate::broken::{PLACES, Place, said};
 use crate::json_text::{levels, metadata, with_text};
 use crate::manifests::manifest;
-use crate::world::{World, alone};
+use crate::world::World;
 
 /// Key of an object that `serde_json` takes for the JSON in its value.
 const RAW: &str = "$serde_json::private::RawValue";

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use operator_tests::SOON;
 use operator_tests::fleet::Who;
+use operator_tests::{SOON, alone};
 use test_kit::api_proxy::{Handling, WatchFault};
 
 use crate::api::Kind;
 use crate::broken::{Broken, SHAPES};
 use crate::cure;
-use crate::world::{World, alone};
+use crate::world::World;
 
 /// Time for which a watch loses its events before it ends with 410.
 const LOST: Duration = Duration::from_millis(50);

@@ -6,7 +6,7 @@ use operator_tests::fleet::Who;
 use operator_tests::hook_rights::{grant_to_operator, hooks_kubeconfig_with_token};
 use operator_tests::{Fleet, Operator, Programs, SOON, Start, allow_election};
 use serde_json::json;
-use test_kit::{Answer, ControlPlane, Options, Webhook, eventually};
+use test_kit::{Answer, ControlPlane, Webhook, eventually};
 
 use crate::api::RawApi;
 
@@ -17,16 +17,6 @@ const PROGRAMS: Programs = Programs {
 const BOTH: [Who; 2] = [Who::Workloads, Who::Hooks];
 /// Flag without which hooks cannot reach the servers of the tests.
 const LOOPBACK: &str = "--egress-allow-loopback";
-
-/// Starts a control plane without other operators, since these watch all namespaces. It has no audit log: its readers
-/// parse every object.
-pub(crate) async fn alone() -> ControlPlane {
-    let options = Options {
-        crds: shared_api::crd::all(),
-        ..Options::default()
-    };
-    ControlPlane::start(options).await.unwrap()
-}
 
 /// Tenants of a cluster, and both operators.
 pub(crate) struct World<'c> {

@@ -11,7 +11,7 @@ pub struct MetadataPatch {
     pub labels: BTreeMap<String, Option<String>>,
     /// Annotations.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Whether it sets again what another client has changed since the operator set it.
+    /// Whether it reverts a change by another client.
     pub reverts: bool,
 }
 

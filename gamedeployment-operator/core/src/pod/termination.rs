@@ -4,6 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use super::condition;
+
 /// A pod that ended within this time of its start counts as ended at once.
 pub const CRASH_WINDOW: SignedDuration = SignedDuration::from_secs(60);
 
@@ -36,20 +38,13 @@ impl Termination {
             .chain(created)
             .max()
             .unwrap_or(Timestamp::MIN);
-        let disrupted = status
-            .conditions
-            .iter()
-            .flatten()
-            .find(|condition| condition.type_ == "DisruptionTarget" && condition.status == "True");
-        let words = [status.reason.as_ref(), status.message.as_ref()];
-        let words_of_condition = [
-            disrupted.and_then(|one| one.reason.as_ref()),
-            disrupted.and_then(|one| one.message.as_ref()),
-        ];
-        let has_reason = words[0].is_some_and(|reason| !reason.is_empty());
-        let words = if has_reason { words } else { words_of_condition };
-        let words = words.into_iter().flatten().filter(|text| !text.is_empty());
-        let words: Vec<&str> = words.map(String::as_str).collect();
+        let disruption =
+            condition(Some(&status), "DisruptionTarget").filter(|condition| condition.status == "True");
+        let has_reason = status.reason.as_ref().is_some_and(|reason| !reason.is_empty());
+        let mut words = texts([&status.reason, &status.message]);
+        if let Some(disruption) = disruption.filter(|_| words.is_empty()) {
+            words = texts([&disruption.reason, &disruption.message]);
+        }
         let why = if words.is_empty() {
             let mut ended = ended.map(|ended| {
                 let reason = ended.reason.as_deref().unwrap_or("no reason");
@@ -65,7 +60,61 @@ impl Termination {
             at,
             within_crash_window: started.is_none_or(|started| at.duration_since(started) < CRASH_WINDOW),
             why,
-            is_disruption: has_reason || disrupted.is_some(),
+            is_disruption: has_reason || disruption.is_some(),
+        }
+    }
+}
+
+/// Returns the texts that are not empty.
+fn texts(all: [&Option<String>; 2]) -> Vec<&str> {
+    let all = all.into_iter().flatten().map(String::as_str);
+    all.filter(|text| !text.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_the_status_precede_those_of_the_disruption() {
+        let condition =
+            json!([{ "type": "DisruptionTarget", "status": "True", "reason": "Gone", "message": "no node" }]);
+        let ended = json!([{ "name": "game", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": { "terminated": { "exitCode": 1, "reason": "Error" } } }]);
+        for (status, why, is_disruption) in [
+            (
+                json!({ "reason": "Evicted", "message": "low" }),
+                "Evicted: low",
+                true,
+            ),
+            (
+                json!({ "reason": "Evicted", "conditions": condition }),
+                "Evicted",
+                true,
+            ),
+            (json!({ "message": "low", "conditions": condition }), "low", true),
+            (
+                json!({ "reason": "", "conditions": condition }),
+                "Gone: no node",
+                true,
+            ),
+            (json!({ "message": "low" }), "low", false),
+            (
+                json!({ "containerStatuses": ended }),
+                "a container exited with code 1 (Error)",
+                false,
+            ),
+            (Value::Null, "no reason was reported", false),
+        ] {
+            let pod: api::Pod = serde_json::from_value(json!({ "metadata": {}, "status": status })).unwrap();
+            let read = Termination::read(&pod);
+            assert_eq!(
+                (read.why.as_str(), read.is_disruption),
+                (why, is_disruption),
+                "{status}"
+            );
         }
     }
 }
