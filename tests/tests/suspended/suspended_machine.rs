@@ -164,7 +164,8 @@ async fn while_it_leads(jump: Jump) {
     let mut world = World::new("leader").await;
     allow_election(world.fleet.control_plane, &world.fleet.namespace);
     let start = world.fleet.start_of(Who::Workloads, Some(&world.proxy)).elects();
-    let start = world.machine.of(start.flags(&["--lease-duration=15s"]));
+    // Only the jump can end the time in which the leader may write while the test waits for that: two thirds of this.
+    let start = world.machine.of(start.flags(&["--lease-duration=2m"]));
     world.fleet.start(Who::Workloads, &start).await;
     let World { fleet, players, .. } = &world;
     launch(fleet, players, 2, PRE_DELETE).await;
@@ -175,7 +176,8 @@ async fn while_it_leads(jump: Jump) {
     swallow_leases(&world.proxy);
     let jumped = Instant::now();
     world.machine.jump(jump);
-    assert!(!shows_lead(&metrics().await), "it may have lost the lead");
+    // A scrape right after another one may get the same text.
+    eventually(SOON, || async { (!shows_lead(&metrics().await)).then_some(()) }).await;
     let before = fleet.decisions().await;
     fleet.scale(1);
     fleet.decided_since(before).await;
