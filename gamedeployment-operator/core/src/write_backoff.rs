@@ -9,7 +9,7 @@
 //! A write that the API server accepted, but stored otherwise, backs off in the same way, and so does one that
 //! sets again what another client has changed, so that the operator does not fight with it. Its back-off also
 //! continues if the next plans do not contain the write: a HookRun that was not stored as written is deleted
-//! first, and then created again.
+//! first, and then created again. A change by another client is reported only if it recurs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,8 +45,10 @@ pub struct WriteResult {
 pub enum WriteFailure {
     /// The API server rejected the write or did not answer, with its message.
     Rejected(String),
-    /// The API server stored something else, or another client changes it again and again, with a message.
+    /// The API server stored something else, with a message.
     NotStored(String),
+    /// The write was stored. It sets again what another client has changed, as the message says.
+    Repeated(String),
 }
 
 /// Rejected writes of one workload. Times come from a clock that cannot be set back.
@@ -90,17 +92,27 @@ enum Need {
 impl Rejection {
     fn message(&self) -> &str {
         match &self.failure {
-            WriteFailure::Rejected(message) | WriteFailure::NotStored(message) => message,
+            WriteFailure::Rejected(message)
+            | WriteFailure::NotStored(message)
+            | WriteFailure::Repeated(message) => message,
         }
+    }
+
+    fn is_reported(&self) -> bool {
+        let is_single = matches!(self.failure, WriteFailure::Repeated(_)) && self.times == 1;
+        self.need != Need::Dormant && !is_single
     }
 
     /// Returns whether the write is still wanted; `None` if it need not be remembered.
     fn need(&self, planned: bool, granted: bool, now: Duration) -> Option<Need> {
-        let recurs = match &self.failure {
-            WriteFailure::Rejected(_) => false,
-            WriteFailure::NotStored(_) => now < self.until.saturating_add(REMEMBERED),
+        let is_recent = now < self.until.saturating_add(REMEMBERED);
+        let (recurs, waits) = match &self.failure {
+            WriteFailure::Rejected(_) => (false, granted),
+            WriteFailure::NotStored(_) => (is_recent, granted),
+            // It has taken effect, so no hook runs for it.
+            WriteFailure::Repeated(_) => (is_recent, false),
         };
-        match (planned, granted) {
+        match (planned, waits) {
             (true, _) => Some(Need::Planned),
             (false, true) => Some(Need::Asks),
             (false, false) => recurs.then_some(Need::Dormant),
@@ -115,8 +127,7 @@ impl ActionBackoff {
     }
 
     fn reported(&self) -> impl Iterator<Item = &Rejection> {
-        let objects = self.objects.values();
-        objects.filter(|rejection| rejection.need != Need::Dormant)
+        self.objects.values().filter(|rejection| rejection.is_reported())
     }
 
     fn holds(&self, object: &str, now: Duration) -> bool {
@@ -236,11 +247,16 @@ impl WriteBackoff {
                 tried.object.clone()
             }
         };
+        let is_repeated = |one: &&WriteResult| matches!(one.failure, Some(WriteFailure::Repeated(_)));
+        let stored = done.iter().chain(refused.iter().filter(is_repeated));
+        let stored: BTreeSet<WriteKind> = stored.map(|one| one.kind).collect();
         for one in &done {
             if let Some(act) = self.acts.get_mut(&one.kind) {
                 act.objects.remove(&of(one));
-                act.consecutive_failures = 0;
             }
+        }
+        for (_, act) in self.acts.iter_mut().filter(|(kind, _)| stored.contains(kind)) {
+            act.consecutive_failures = 0;
         }
         self.acts.retain(|_, act| !act.objects.is_empty());
         let kinds: BTreeSet<WriteKind> = refused.iter().map(|one| one.kind).collect();
@@ -258,9 +274,8 @@ impl WriteBackoff {
             };
             act.objects.insert(object, rejection);
         }
-        for kind in kinds {
-            let all_failed = done.iter().all(|one| one.kind != kind);
-            if let Some(act) = self.acts.get_mut(&kind).filter(|_| all_failed) {
+        for kind in kinds.difference(&stored) {
+            if let Some(act) = self.acts.get_mut(kind) {
                 act.consecutive_failures = act.consecutive_failures.saturating_add(1);
                 act.until = now.saturating_add(backoff(act.consecutive_failures));
             }

@@ -187,6 +187,70 @@ fn what_is_refused_is_still_told_while_the_pod_is_asked_again() {
     assert!(write_backoff.retain_planned(&Plan::default(), Duration::ZERO) && !write_backoff.has_failures());
 }
 
+/// Results of writes that set again what another client has changed.
+fn repeated(names: impl IntoIterator<Item = String>) -> Vec<WriteResult> {
+    let results = names.into_iter().map(|object| WriteResult {
+        kind: WriteKind::DeleteRevision,
+        object,
+        scales: false,
+        failure: Some(WriteFailure::Repeated("another client".to_owned())),
+    });
+    results.collect()
+}
+
+/// A user edits the labels in the spec while the hooks of a thousand pods run.
+#[test]
+fn many_writes_that_repeat_an_earlier_one_delay_no_others_and_are_not_reported() {
+    let mut write_backoff = WriteBackoff::default();
+    let names: Vec<String> = (0..1000).map(|number| format!("pod-{number:04}")).collect();
+    let all = Plan {
+        granted: names.iter().cloned().collect(),
+        ..Plan::default()
+    };
+    for (at, batch) in names.chunks(100).enumerate() {
+        let now = SECOND / 10 * u32::try_from(at).unwrap();
+        let mut left = plan(names[100 * at..].iter().map(String::as_str));
+        left.granted.clone_from(&all.granted);
+        let _ = write_backoff.retain_planned(&left, now);
+        write_backoff.remove_backed_off(&mut left, now);
+        assert_eq!(left.actions.len(), 1000 - 100 * at, "nothing is held back");
+        write_backoff.record(repeated(batch.to_vec()), now);
+        assert_eq!(write_backoff.write_errors(), None);
+    }
+    let _ = write_backoff.retain_planned(&all, SECOND);
+    assert_eq!(
+        (write_backoff.write_errors(), write_backoff.next_retry()),
+        (None, None)
+    );
+    let _ = write_backoff.retain_planned(&all, SECOND * 2 + REMEMBERED);
+    assert!(write_backoff.is_empty());
+}
+
+#[test]
+fn a_fight_with_another_client_is_reported_only_while_it_lasts() {
+    let mut write_backoff = WriteBackoff::default();
+    let (mut written, mut now) = (0, Duration::ZERO);
+    while now < SECOND * 600 {
+        let mut wanted = plan(["a"]);
+        let _ = write_backoff.retain_planned(&wanted, now);
+        write_backoff.remove_backed_off(&mut wanted, now);
+        if !wanted.actions.is_empty() {
+            write_backoff.record(repeated(["a".to_owned()]), now);
+            written += 1;
+        }
+        assert_eq!(write_backoff.write_errors().is_some(), written > 1);
+        now += SECOND / 10;
+    }
+    assert_eq!(written, 8 + 18);
+    // The other client stops, while the hook of the pod runs for hours.
+    let granting = Plan {
+        granted: ["a".to_owned()].into(),
+        ..Plan::default()
+    };
+    assert!(write_backoff.retain_planned(&granting, now));
+    assert_eq!(write_backoff.write_errors(), None);
+}
+
 /// A webhook changes each new HookRun, so that it is deleted and created again.
 #[test]
 fn a_write_that_is_never_stored_as_written_backs_off_although_other_writes_come_between() {

@@ -409,9 +409,8 @@ impl Job {
                     return;
                 }
                 Some(match error {
-                    RequestError::NotStored | RequestError::Repeated => {
-                        WriteFailure::NotStored(error.to_string())
-                    }
+                    RequestError::NotStored => WriteFailure::NotStored(error.to_string()),
+                    RequestError::Repeated => WriteFailure::Repeated(error.to_string()),
                     RequestError::Gone
                     | RequestError::Conflict
                     | RequestError::Lapsed
