@@ -121,7 +121,7 @@ pub struct ScaleStrategy {
     /// labels are restored. The template may have other values of these labels. Keys of the selector, and
     /// keys of Kubernetes or of the operator, are not allowed. At most 8. Defaults to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "draining_labels_schema")]
+    #[schemars(schema_with = "pod_labels_schema")]
     pub draining_labels: Option<BTreeMap<String, String>>,
 }
 
@@ -218,6 +218,14 @@ pub struct UpdateStrategy {
     /// Options of the selection policy `FirstIdle`. They have no effect with another policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_idle: Option<FirstIdle>,
+    /// Labels that a pod has while it is selected for an update and its hook must succeed first, so that Services,
+    /// matchmakers and allocators send it no new players. They are set before its hook runs; its former labels are
+    /// restored when it is updated in place, or when the update is cancelled. A pod that an update recreates has the
+    /// `drainingLabels` as well; for a key in both, `outdatedLabels` takes precedence. The restrictions of
+    /// `drainingLabels` apply. Defaults to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "pod_labels_schema")]
+    pub outdated_labels: Option<BTreeMap<String, String>>,
 }
 
 /// Canary rollout of a new template.
@@ -831,7 +839,7 @@ fn selection_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schem
     schemars::json_schema!({ "type": "string", "enum": ["Ranked", "FirstIdle"] })
 }
 
-fn draining_labels_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+fn pod_labels_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({
         "type": "object", "additionalProperties": { "type": "string", "maxLength": 63 }, "maxProperties": 8,
     })

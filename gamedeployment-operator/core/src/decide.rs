@@ -69,7 +69,7 @@ pub fn decide(view: &View<'_>, now: Timestamp) -> Plan {
     if plan.actions.is_empty() {
         plan.add(history_limit::delete_surplus(&facts, &claimed));
     }
-    annotate(&facts, &mut plan);
+    annotate(&facts, &findings, &mut plan);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -97,7 +97,7 @@ fn decide_on_deletion(view: &View<'_>, now: Timestamp) -> Plan {
     let facts = Facts::new(view, &workload, history, &claimed.active, now);
     let findings = decide_on_pods(&facts, &claimed, &mut plan);
     conclude(&facts, &findings, finalizer, &mut plan);
-    annotate(&facts, &mut plan);
+    annotate(&facts, &findings, &mut plan);
     plan.reporting(status::report(&facts, &findings))
 }
 
@@ -119,15 +119,15 @@ fn conclude(facts: &Facts<'_>, findings: &Findings<'_>, finalizer: Option<Action
     plan.actions.extend(withdrawn);
 }
 
-/// Plans the check of the guard, and adds the writes of autoscaler annotations and the corrections of draining labels.
+/// Plans the check of the guard, and adds the corrections of draining labels and the writes of autoscaler annotations.
 /// These come last: an admission webhook that denies them must not delay anything else that is left to a pod without a
-/// planned write.
-fn annotate(facts: &Facts<'_>, plan: &mut Plan) {
+/// planned write. Nor may denied annotations keep players away from a pod whose update is cancelled.
+fn annotate(facts: &Facts<'_>, findings: &Findings<'_>, plan: &mut Plan) {
     plan.guard_check = guard_check::plan(facts, &plan.actions);
+    let drained = draining_labels::label_pods(facts, &findings.pods, &plan.actions);
+    plan.actions.extend(drained);
     let annotated = autoscaler_annotations::annotate_pods(facts, &plan.actions);
     plan.actions.extend(annotated);
-    let drained = draining_labels::label_pods(facts, &plan.actions);
-    plan.actions.extend(drained);
 }
 
 /// Selects the pods to delete or update, assesses each at the gate and takes their next steps.

@@ -121,6 +121,11 @@ impl RecordedSelection {
         })
     }
 
+    /// Returns whether the pod is selected for an update that recreates it.
+    pub fn is_for_update(&self) -> bool {
+        self.intent.starts_with(Intent::RECREATE)
+    }
+
     /// Formats the annotation.
     pub fn text(intent: &Intent, since: Timestamp) -> String {
         format!(

@@ -21,7 +21,7 @@
 //! | [`guard_check`] | check of the removal guard: whether it is in effect |
 //! | [`autoscaler_annotations`] | annotations that keep autoscalers from removing the nodes of pods |
 //! | [`scale_down`] | pods to delete; [`rollout`]: pods to update |
-//! | [`draining_labels`] | labels of pods that are selected for deletion |
+//! | [`draining_labels`] | labels of pods that are selected for deletion or an update |
 //! | [`gate`] | decides whether an intent may be carried out; only it creates approvals |
 //! | [`budget`] | number of available pods that may be taken away; [`grant`]: distribution of these slots |
 //! | [`dry_run`] | checks that the API server accepts new pods before one is deleted for an update |

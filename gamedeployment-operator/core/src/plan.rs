@@ -113,15 +113,16 @@ pub enum Action {
     CreatePod(Box<NewPod>),
     /// Create a pod of this revision as a dry run.
     DryRunPod(Box<NewPod>, String),
-    /// Record on a pod that it was selected, with the intent and the time, and set its draining labels. Also
-    /// notes the text as a question.
+    /// Record on a pod that it was selected, with the intent and the time, and set the labels for its selection.
+    /// Also notes the text as a question.
     RecordSelection(PodRef, String, MetadataPatch),
     /// Remove the selection record from a pod, and restore its former labels.
     ClearSelection(PodRef, MetadataPatch),
-    /// Correct the draining labels of a pod whose selection does not change.
+    /// Correct the labels of a pod whose selection does not change, or restore the former ones of a pod whose update
+    /// in place is cancelled.
     SetDrainingLabels(PodRef, MetadataPatch),
-    /// Note on a pod the question of its next HookRun.
-    NoteQuestion(PodRef, Question),
+    /// Note on a pod the question of its next HookRun, and set its labels before an update in place.
+    NoteQuestion(PodRef, Question, MetadataPatch),
     /// Set the label of guarded pods, or remove it.
     SetGuardLabel(PodRef, bool),
     /// Set annotations that keep autoscalers from removing the pod's node, or remove them.

@@ -165,6 +165,8 @@ pub(crate) struct FakeCluster {
     pub(crate) pods: Vec<String>,
     pub(crate) runs: Vec<Run>,
     pub(crate) node: Option<FakeNode>,
+    /// Whether a HookRun has used the question of each pod.
+    pub(crate) has_asked: bool,
 }
 
 /// The node `node`, on which all pods run.
@@ -274,7 +276,7 @@ impl Cluster for FakeCluster {
     }
 
     fn is_new_question(&self, _: &Pod) -> bool {
-        true
+        !self.has_asked
     }
 
     fn has_run(&self, _: &str, name: &str) -> bool {

@@ -197,7 +197,7 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
             if needs_mark =>
         {
             let text = RecordedSelection::text(&pod.intent, facts.now);
-            let labels = draining_labels::set(facts, pod.facts);
+            let labels = draining_labels::set(facts, pod.facts, &pod.intent);
             let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text, labels);
             (gate_state, PodStep::Write(mark))
         }
@@ -229,13 +229,15 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
     (pod, step)
 }
 
-/// Returns the write that notes the next question on a pod, unless the pod shows it already.
+/// Returns the write that notes the next question on a pod, unless the pod shows it already and has its labels.
 fn note_question(facts: &Facts<'_>, pod: &PodFacts<'_>, intent: &Intent) -> Option<Action> {
-    if facts.view.cluster.is_new_question(pod.pod) {
+    let labels = draining_labels::set_before_update(facts, pod, intent);
+    let is_labelled = labels.is_empty() || draining_labels::is_labelled_before_update(pod);
+    if is_labelled && facts.view.cluster.is_new_question(pod.pod) {
         return None;
     }
     let question = Question::new(pod.pod, intent, facts.now);
-    Some(Action::NoteQuestion(PodRef::of(pod.pod), question))
+    Some(Action::NoteQuestion(PodRef::of(pod.pod), question, labels))
 }
 
 /// Whether the selection of this pod still needs to be recorded on it. That of a pod to recreate is recorded
@@ -251,6 +253,7 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
 
 /// Uses an approval.
 fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodStep {
+    let was_asked = approval.run().is_some() || pod.pod.is_out_of_service();
     let update = match approval.into_action() {
         ApprovedAction::Delete(delete) => {
             return PodStep::Write(Action::Gated(GatedWrite::DeletePod(delete)));
@@ -291,7 +294,7 @@ fn open(facts: &Facts<'_>, pod: &PodFacts<'_>, approval: Approval<'_>) -> PodSte
         }
     }
     let mut written = written(facts, pod.pod, change.into_owned(), update.hot());
-    draining_labels::restore_in_update(facts, pod, &mut written);
+    draining_labels::restore_in_update(facts, pod, was_asked, &mut written);
     PodStep::Write(Action::Gated(GatedWrite::WriteUpdate(update, Box::new(written))))
 }
 

@@ -94,6 +94,8 @@ pub struct Workload {
     pub pods_to_delete: BTreeSet<String>,
     /// Labels of pods that are selected for deletion.
     pub draining_labels: BTreeMap<String, String>,
+    /// Labels of pods that are selected for an update and whose hook must succeed first.
+    pub outdated_labels: BTreeMap<String, String>,
     /// Number of pods created at a time.
     pub create_batch: Option<Amount>,
     /// Selection of pods to delete.
@@ -207,7 +209,8 @@ impl Workload {
             uid: metadata.uid.clone().unwrap_or_default(),
             generation: metadata.generation.unwrap_or_default(),
             replicas,
-            draining_labels: draining::read(spec.scale_strategy.as_ref(), &selector, &mut problems),
+            draining_labels: draining::for_scaling(spec, &selector, &mut problems),
+            outdated_labels: draining::for_updates(&update, &selector, &mut problems),
             selector,
             template,
             pods_to_delete: pods_to_delete(spec),

@@ -153,7 +153,9 @@ impl Caller {
                 self.write_metadata(target, step, &pod, &patch).await
             }
             Action::WithdrawRequests(pod, text) => self.withdraw_requests(target, pod, text).await,
-            Action::NoteQuestion(pod, question) => self.note_question(target, pod, &question.text).await,
+            Action::NoteQuestion(pod, question, labels) => {
+                self.note_question(target, &pod, question.text, labels).await
+            }
             Action::Gated(write) => self.gated_write(target, write, until).await,
             Action::SetReady(pod, updated) => self.set_ready(target, pod, updated).await,
             Action::CreateRun(run) => self.create_run(target, *run).await,

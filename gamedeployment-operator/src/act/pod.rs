@@ -99,7 +99,7 @@ impl Caller {
         self.patch(target, step, None, (pod, None), patch).await
     }
 
-    /// Records the selection and sets the draining labels in one write.
+    /// Records the selection and sets its labels in one write.
     pub(super) async fn record_selection(
         &self,
         target: &ReconcileTarget,
@@ -157,12 +157,15 @@ impl Caller {
     pub(super) async fn note_question(
         &self,
         target: &ReconcileTarget,
-        pod: PodRef,
-        text: &str,
+        pod: &PodRef,
+        text: String,
+        mut patch: MetadataPatch,
     ) -> Result<Response, CallError> {
-        let notes = json!({ annotation::QUESTION: text });
-        self.annotate(target, "annotate a pod for its next HookRun", (&pod, None), notes)
-            .await
+        patch
+            .annotations
+            .insert(annotation::QUESTION.to_owned(), Some(text));
+        let step = "annotate a pod for its next HookRun";
+        self.write_metadata(target, step, pod, &patch).await
     }
 
     pub(super) async fn confirm(

@@ -177,7 +177,7 @@ impl Fleet {
                 notes.insert(annotation::CHOSEN_FOR.to_owned(), text.clone());
                 notes.insert(annotation::QUESTION.to_owned(), text);
             }
-            Action::NoteQuestion(at, question) => {
+            Action::NoteQuestion(at, question, _) => {
                 let notes = &mut self.pod(&at)?.annotations;
                 notes.insert(annotation::QUESTION.to_owned(), question.text);
             }

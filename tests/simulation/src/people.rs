@@ -16,8 +16,8 @@ use crate::objects::PodObject;
 use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, disruption, draining_labels, make_valid, selection, steps, strategy_of,
-    template, timeout, tolerate, update_selection, workload,
+    BETWEEN, Look, NAMES, amount, disruption, draining_labels, make_valid, outdated_labels, selection, steps,
+    strategy_of, template, timeout, tolerate, update_selection, workload,
 };
 use crate::world::{FLEET, World, url};
 
@@ -165,6 +165,7 @@ impl World {
                     let strategy = spec.scale_strategy.get_or_insert_default();
                     strategy.draining_labels = draining_labels(one);
                 }
+                9 if two % 4 == 1 => strategy.outdated_labels = outdated_labels(one),
                 9 => spec.min_ready_seconds = Some(i32::from(one % 2) * 10),
                 10..=12 => {
                     let new = selection(one).unwrap_or_default();

@@ -15,7 +15,7 @@ use shared_api::removal_request::{RemovalRequest, RemovalRequests, RemovalType};
 use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
 use crate::referee::{has_requests, requests_of};
-use crate::setup::{DRAINING_KEYS, strategy_of};
+use crate::setup::{LABEL_KEYS, strategy_of};
 use crate::world::{FLEET, World};
 
 mod of_evictions;
@@ -36,7 +36,7 @@ const INVALID: [&str; 5] = [
     r#"{"v":1,"requests":[{"requester":"admin","type":"Explosion","requestTime":"2023-11-14T22:13:20Z"}]}"#,
 ];
 /// Records of the former labels of pods: none, invalid ones, and some that could be the operator's.
-const RECORDS: [Option<&str>; 7] = [
+const RECORDS: [Option<&str>; 8] = [
     None,
     Some(""),
     Some(r#"{"tier":1}"#),
@@ -44,6 +44,7 @@ const RECORDS: [Option<&str>; 7] = [
     Some(r#"{"controller-revision-hash":null}"#),
     Some(r#"{"tier":"t0"}"#),
     Some(r#"{"accepts-players":null,"tier":"t1"}"#),
+    Some(r#"{"outdated":null}"#),
 ];
 /// Seconds for which a request is valid in the scenario.
 const VALID_FOR: i32 = 60;
@@ -107,7 +108,7 @@ impl World {
                 self.foreign += 1;
                 self.tell(|| format!("somebody sets the guard label of pod {name} to {value}"));
             }
-            3 => self.touch_draining_labels(dice),
+            3 => self.touch_labels(dice),
             4 => self.touch_autoscaler_annotations(&name, dice),
             _ => self.request_removal(&name, &requester, type_),
         }
@@ -140,12 +141,15 @@ impl World {
         self.tell(|| format!("somebody sets {key} of pod {name} to {value:?}"));
     }
 
-    /// Changes a draining label of a pod, or the operator's record of the former labels. Usually, it is a pod
-    /// that is selected for deletion, if there is one.
-    fn touch_draining_labels(&mut self, dice: &mut Rng) {
+    /// Changes a draining or outdated label of a pod, or the operator's record of the former labels. Usually, it is a
+    /// pod that is selected for deletion or an update, if there is one.
+    fn touch_labels(&mut self, dice: &mut Rng) {
         let first = dice.usize(..16);
         let mut pods = (first..first + 16).filter_map(|at| self.server.pods.nth(at));
-        let is_selected = |pod: &&Rc<PodObject>| pod.read.annotation(names::DELETING).is_some();
+        let is_selected = |pod: &&Rc<PodObject>| {
+            let mut keys = [names::DELETING, names::DRAINING_LABELS].into_iter();
+            keys.any(|key| pod.read.annotation(key).is_some())
+        };
         let selected = pods.find(is_selected).cloned().filter(|_| dice.u8(..4) > 0);
         let Some(pod) = selected.or_else(|| self.any_pod(dice)) else {
             return;
@@ -153,7 +157,7 @@ impl World {
         let is_label = dice.bool();
         let (key, value) = if is_label {
             let value = [None, Some(""), Some("false"), Some("t1")][dice.usize(..4)];
-            (DRAINING_KEYS[dice.usize(..2)], value)
+            (LABEL_KEYS[dice.usize(..LABEL_KEYS.len())], value)
         } else {
             (names::DRAINING_LABELS, RECORDS[dice.usize(..RECORDS.len())])
         };

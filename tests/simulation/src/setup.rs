@@ -226,12 +226,20 @@ pub fn selection(code: u8) -> Option<ScaleStrategy> {
     })
 }
 
-/// Draining label that is not in the template.
+/// Draining and outdated label that is not in the template.
 const PLAYERS: &str = "accepts-players";
-/// Draining label that is also in the template.
+/// Draining and outdated label that is also in the template.
 const TIER: &str = "tier";
-/// Keys of the draining labels.
-pub const DRAINING_KEYS: [&str; 2] = [PLAYERS, TIER];
+/// Outdated label that is neither in the template nor a draining label.
+const OUTDATED: &str = "outdated";
+/// Keys of the draining and outdated labels.
+pub const LABEL_KEYS: [&str; 3] = [PLAYERS, TIER, OUTDATED];
+
+fn owned(labels: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let labels = labels.iter();
+    let owned = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    owned.collect()
+}
 
 /// Returns the labels of pods that are selected for deletion: none in most cases, and sometimes one with a
 /// value of a template.
@@ -243,9 +251,21 @@ pub fn draining_labels(code: u8) -> Option<BTreeMap<String, String>> {
         6 => &[(TIER, "t1")],
         _ => &[],
     };
-    let labels = labels.iter();
-    let owned = labels.map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-    Some(owned.collect())
+    Some(owned(labels))
+}
+
+/// Returns the labels of pods that are selected for an update: none in half of the cases, and sometimes one with
+/// a value of a template, or with that of a draining label.
+pub fn outdated_labels(code: u8) -> Option<BTreeMap<String, String>> {
+    let labels: &[(&str, &str)] = match code % 8 {
+        0..=2 => return None,
+        3 => &[(OUTDATED, "true")],
+        4 => &[(PLAYERS, "false"), (OUTDATED, "")],
+        5 => &[(PLAYERS, "updating"), (TIER, "outdated")],
+        6 => &[(TIER, "t0")],
+        _ => &[],
+    };
+    Some(owned(labels))
 }
 
 /// Returns a selection of the pods to update: in a third of the cases `FirstIdle`, which has an effect with most
@@ -324,6 +344,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
                 timeout_seconds: (code[4] / 8).is_multiple_of(4).then(|| timeout(code[0])),
                 selection_policy,
                 first_idle,
+                outdated_labels: outdated_labels(code[5] / 8),
             }),
             pre_delete_update_strategy: strategy(NAMES[0], !hooks.is_multiple_of(8)),
             pre_inplace_update_strategy: strategy(NAMES[1], (hooks / 8).is_multiple_of(2)),

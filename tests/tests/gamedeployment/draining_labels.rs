@@ -19,14 +19,23 @@ use crate::fleet;
 use crate::seen::{self, Seen};
 
 /// Label that the template sets to `true`, and that pods have with the value `false` while they are selected.
-const LABEL: &str = "accepts-players";
+pub(super) const LABEL: &str = "accepts-players";
+/// Record of the former value of this label alone.
+pub(super) const FORMER: &str = r#"{"accepts-players":"true"}"#;
 
 fn field(labels: Value) -> Value {
     json!({ "scaleStrategy": { "drainingLabels": labels } })
 }
 
-/// A workload whose pods accept players, and a Service that selects them as long as they do.
-async fn launch(fleet: &Fleet<'_>, replicas: usize) {
+/// Part of a spec with a hook before deletions and a draining label.
+fn draining() -> Value {
+    let mut spec = hooked("empty");
+    merge(&mut spec, field(json!({ LABEL: "false" })));
+    spec
+}
+
+/// Creates a workload whose pods have players and accept more, and a Service that selects the pods that accept players.
+pub(super) async fn launch(fleet: &Fleet<'_>, replicas: usize, mut spec: Value) {
     fleet.hook("empty", until_empty()).await;
     fleet.apply(&json!({
         "apiVersion": "v1",
@@ -34,8 +43,6 @@ async fn launch(fleet: &Fleet<'_>, replicas: usize) {
         "metadata": { "name": "lobby" },
         "spec": { "selector": { "app": GAME, LABEL: "true" }, "ports": [{ "port": 9091 }] },
     }));
-    let mut spec = hooked("empty");
-    merge(&mut spec, field(json!({ LABEL: "false" })));
     merge(
         &mut spec,
         json!({ "template": { "metadata": { "labels": { LABEL: "true" } } } }),
@@ -45,7 +52,7 @@ async fn launch(fleet: &Fleet<'_>, replicas: usize) {
 }
 
 /// Returns the pods that the Service selects.
-async fn lobby(fleet: &Fleet<'_>) -> BTreeSet<String> {
+pub(super) async fn lobby(fleet: &Fleet<'_>) -> BTreeSet<String> {
     let services: Api<Service> = Api::namespaced(fleet.client(), &fleet.namespace);
     let service = services.get("lobby").await.unwrap();
     let selector = service.spec.unwrap().selector.unwrap();
@@ -56,26 +63,33 @@ async fn lobby(fleet: &Fleet<'_>) -> BTreeSet<String> {
     pods.iter().map(ResourceExt::name_any).collect()
 }
 
-fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
+pub(super) fn label<'p>(pod: &'p Pod, key: &str) -> Option<&'p str> {
     pod.labels().get(key).map(String::as_str)
 }
 
-fn record(pod: &Pod) -> Option<&str> {
+pub(super) fn record(pod: &Pod) -> Option<&str> {
     pod.annotations().get(DRAINING_LABELS).map(String::as_str)
+}
+
+/// Returns all states of all pods up to now.
+pub(super) async fn states(pods: &Seen<Pod>) -> Vec<Pod> {
+    let events = pods.up_to_now().await.into_iter();
+    let states = events.filter_map(|event| match event {
+        WatchEvent::Added(pod) | WatchEvent::Modified(pod) => Some(pod),
+        WatchEvent::Deleted(_) | WatchEvent::Bookmark(_) | WatchEvent::Error(_) => None,
+    });
+    states.collect()
 }
 
 /// Asserts that in each state of each pod, the mark, the label and the record belong together: one write sets
 /// them, and another one removes them. Returns the number of states with a mark.
 async fn assert_written_together(pods: &Seen<Pod>) -> usize {
     let mut marked = 0;
-    for event in pods.up_to_now().await {
-        let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else {
-            continue;
-        };
+    for pod in states(pods).await {
         let is_marked = pod.annotations().contains_key(DELETING);
         marked += usize::from(is_marked);
         let is_closed = label(&pod, LABEL) == Some("false");
-        let former = is_marked.then_some(r#"{"accepts-players":"true"}"#);
+        let former = is_marked.then_some(FORMER);
         assert_eq!(
             (is_closed, record(&pod)),
             (is_marked, former),
@@ -89,7 +103,7 @@ async fn assert_written_together(pods: &Seen<Pod>) -> usize {
 #[tokio::test]
 async fn a_pod_leaves_its_service_with_its_selection_and_returns_when_it_is_kept() {
     let fleet = fleet("draining-labels").await;
-    launch(&fleet, 3).await;
+    launch(&fleet, 3, draining()).await;
     let (all, before) = (fleet.names().await, fleet.uids().await);
     assert_eq!(lobby(&fleet).await, all);
     let pods = seen::pods(&fleet).await;
@@ -110,7 +124,12 @@ async fn a_pod_leaves_its_service_with_its_selection_and_returns_when_it_is_kept
 
 /// Waits until a pod has these values of the label and of another one, and this record. Returns the number of
 /// corrections so far.
-async fn corrections(fleet: &Fleet<'_>, name: &str, values: [Option<&str>; 2], former: Option<&str>) -> u64 {
+pub(super) async fn corrections(
+    fleet: &Fleet<'_>,
+    name: &str,
+    values: [Option<&str>; 2],
+    former: Option<&str>,
+) -> u64 {
     let is_right = |pod: &Pod| [label(pod, LABEL), label(pod, "region")] == values && record(pod) == former;
     fleet.until_pods(|pods| is_right(&pods[name])).await;
     fleet.quiet().await;
@@ -120,12 +139,12 @@ async fn corrections(fleet: &Fleet<'_>, name: &str, values: [Option<&str>; 2], f
 #[tokio::test]
 async fn labels_of_a_selected_pod_follow_the_spec_and_undo_the_changes_of_others() {
     let fleet = fleet("draining-labels").await;
-    launch(&fleet, 2).await;
+    launch(&fleet, 2, draining()).await;
     fleet.scale(1);
     let selected: BTreeSet<String> = fleet.asked(1).await.into_values().collect();
     let name = selected.first().unwrap();
-    let one = Some(r#"{"accepts-players":"true"}"#);
-    assert_eq!(corrections(&fleet, name, [Some("false"), None], one).await, 0);
+    let values = [Some("false"), None];
+    assert_eq!(corrections(&fleet, name, values, Some(FORMER)).await, 0);
 
     fleet
         .set(field(json!({ LABEL: "draining", "region": "none" })))
@@ -151,7 +170,7 @@ async fn labels_of_a_selected_pod_follow_the_spec_and_undo_the_changes_of_others
 #[tokio::test]
 async fn a_kept_pod_gets_the_label_of_a_new_template_and_none_restarts() {
     let fleet = fleet("draining-labels").await;
-    launch(&fleet, 3).await;
+    launch(&fleet, 3, draining()).await;
     let before = fleet.uids().await;
     let pods = seen::pods(&fleet).await;
     fleet.scale(2);

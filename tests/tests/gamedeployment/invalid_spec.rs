@@ -20,6 +20,7 @@ const PROBLEMS: &str = r#"
     {"scaleStrategy":{"createBatch":0}} => spec.scaleStrategy.createBatch: 0 is not allowed, because no pods could be created; set it to at least 1, or remove it
     {"scaleStrategy":{"firstIdle":{"candidates":"0%"}}} => spec.scaleStrategy.firstIdle.candidates: "0%" is not allowed, because no idle pods could be found; set it to at least 1, or remove it
     {"scaleStrategy":{"drainingLabels":{"app":"x"}}} => spec.scaleStrategy.drainingLabels[app]: must not be set, because spec.selector uses this label; use another one
+    {"updateStrategy":{"outdatedLabels":{"app":"x"}}} => spec.updateStrategy.outdatedLabels[app]: must not be set, because spec.selector uses this label; use another one
     {"updateStrategy":{"inPlaceUpdateStrategy":{"fallback":"Restart"}}} => spec.updateStrategy.inPlaceUpdateStrategy.fallback: "Restart" must be Recreate, or unset
     {"updateStrategy":{"inPlaceUpdateStrategy":{"policy":"Sometimes"}}} => spec.updateStrategy.inPlaceUpdateStrategy.policy: "Sometimes" must be one of DisOrdered, OrderedReady, OrderedUpdated, or unset
     {"updateStrategy":{"canary":{"steps":[{"partition":1},{}]}}} => spec.updateStrategy.canary.steps[1]: must set at least one of partition, pause, hook

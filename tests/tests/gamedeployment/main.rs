@@ -43,6 +43,7 @@ mod object_hooks;
 mod observed_generation;
 mod operator_restarted;
 mod original_fleets;
+mod outdated_labels;
 mod partition;
 mod paused;
 mod pod_index;

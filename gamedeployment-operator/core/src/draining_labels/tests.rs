@@ -6,11 +6,14 @@ use shared_api::removal_request::{RemovalRequests, RemovalType};
 
 use super::*;
 use crate::decide::decide;
+use crate::gate::Run;
 use crate::plan::{GatedWrite, Plan};
 use crate::pod::{Pod, PodPhase};
 use crate::samples::{FakeCluster, names, now, object, pod, revisions, template, view};
 use crate::template::Template;
 use crate::view::{View, WriteErrors};
+
+mod update;
 
 /// Label that the template sets.
 const KEY: &str = "accepts-players";
@@ -69,14 +72,26 @@ fn recorded(labels: &[(&str, &str)], record: &str) -> Pod {
 /// Decides about pods whose templates have different values of the label: `yes` in the old one, `true` in the
 /// new one.
 fn plan_of(object: &GameDeployment, pods: &[Pod], write_errors: Option<&WriteErrors>) -> Plan {
-    let (cluster, mut revisions) = (FakeCluster::with_hook(), revisions());
+    plan_with(&FakeCluster::with_hook(), object, pods, &[], write_errors)
+}
+
+/// Decides about pods and these HookRuns.
+fn plan_with(
+    cluster: &FakeCluster,
+    object: &GameDeployment,
+    pods: &[Pod],
+    runs: &[Run],
+    write_errors: Option<&WriteErrors>,
+) -> Plan {
+    let mut revisions = revisions();
     revisions[0].template = Template::read(&open("game:v1", "yes"));
     revisions[1].template = Template::read(&open("game:v2", "true"));
     let (pods, revisions): (Vec<_>, Vec<_>) = (pods.iter().collect(), revisions.iter().collect());
     let view = View {
         accepted: Some("new"),
         write_errors,
-        ..view(object, &pods, &revisions, &cluster)
+        runs: &runs.iter().collect::<Vec<_>>(),
+        ..view(object, &pods, &revisions, cluster)
     };
     decide(&view, now())
 }
@@ -86,7 +101,10 @@ fn written(plan: &Plan) -> Vec<&Action> {
     let is_about_labels = |action: &&Action| {
         matches!(
             action,
-            Action::RecordSelection(..) | Action::ClearSelection(..) | Action::SetDrainingLabels(..)
+            Action::RecordSelection(..)
+                | Action::ClearSelection(..)
+                | Action::SetDrainingLabels(..)
+                | Action::NoteQuestion(..)
         )
     };
     plan.actions.iter().filter(is_about_labels).collect()
@@ -104,6 +122,7 @@ fn write_of(object: &GameDeployment, pod: &Pod) -> Action {
 fn patch_of(action: &Action) -> &MetadataPatch {
     match action {
         Action::RecordSelection(_, _, patch)
+        | Action::NoteQuestion(_, _, patch)
         | Action::ClearSelection(_, patch)
         | Action::SetDrainingLabels(_, patch) => patch,
         other => panic!("{other:#?}"),
@@ -140,6 +159,9 @@ fn after(pod: &Pod, action: &Action) -> Pod {
         Action::RecordSelection(_, text, _) => {
             notes.insert(DELETING.to_owned(), "true".to_owned());
             notes.insert(CHOSEN_FOR.to_owned(), text.clone());
+        }
+        Action::NoteQuestion(_, question, _) => {
+            notes.insert(QUESTION.to_owned(), question.text.clone());
         }
         Action::ClearSelection(..) => notes.retain(|key, _| key != DELETING && key != CHOSEN_FOR),
         _ => {}
@@ -348,7 +370,7 @@ fn the_labels_of_a_selected_pod_follow_the_spec_with_one_write() {
 }
 
 #[test]
-fn only_a_write_that_sets_a_label_again_reverts_the_change_of_another_client() {
+fn only_a_correction_of_a_selected_pod_may_revert_the_change_of_another_client() {
     let record = Some(r#"{"accepts-players":"true"}"#);
     let surplus = drains(&[(REPLICAS, json!(0))]);
     let more = drains(&[
@@ -358,10 +380,10 @@ fn only_a_write_that_sets_a_label_again_reverts_the_change_of_another_client() {
     for (object, pod, reverts) in [
         (&surplus, selected(&[(KEY, "true")], record), true),
         (&surplus, selected(&[], record), true),
-        (&surplus, selected(&[(KEY, "true")], None), false),
+        (&surplus, selected(&[(KEY, "true")], None), true),
         (&surplus, selected(&[(KEY, "false")], None), true),
         (&surplus, with(&[(KEY, "true")], &[]), false),
-        (&more, selected(&[(KEY, "false")], record), false),
+        (&more, selected(&[(KEY, "false")], record), true),
         (&drains(&[]), selected(&[(KEY, "true")], record), false),
     ] {
         let write = write_of(object, &pod);

@@ -19,12 +19,18 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// Prefix of the text form of [`Intent::Recreate`].
+    pub const RECREATE: &str = "recreate:";
+
+    /// Prefix of the text form of [`Intent::InPlace`].
+    pub const IN_PLACE: &str = "in-place:";
+
     /// Text form, as stored in annotations.
     pub fn text(&self) -> String {
         match self {
             Self::Delete => "delete".to_owned(),
-            Self::Recreate(to) => format!("recreate:{to}"),
-            Self::InPlace(to) => format!("in-place:{to}"),
+            Self::Recreate(to) => format!("{}{to}", Self::RECREATE),
+            Self::InPlace(to) => format!("{}{to}", Self::IN_PLACE),
             Self::HotPatch(to) => format!("hot-patch:{to}"),
             Self::Confirm(at) => format!("confirm:{at}"),
         }

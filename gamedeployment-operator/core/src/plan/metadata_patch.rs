@@ -11,8 +11,10 @@ pub struct MetadataPatch {
     pub labels: BTreeMap<String, Option<String>>,
     /// Annotations.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Whether it reverts a change by another client.
+    /// Whether it reverts a change by another client, or follows one of the spec.
     pub reverts: bool,
+    /// Whether the pod is selected for deletion.
+    pub is_for_deletion: bool,
 }
 
 impl MetadataPatch {

@@ -27,7 +27,7 @@ pub enum WriteKind {
     DeleteRevision,
     /// Records that a pod is selected for deletion.
     RecordSelection,
-    /// Notes on a pod which hook runs for it.
+    /// Notes on a pod which hook runs for it, and sets its labels before an update in place.
     NoteQuestion,
     /// Sets `paused`.
     Pause,
@@ -53,7 +53,7 @@ pub enum WriteKind {
     DryRunPod,
     /// Removes the record that a pod is selected for deletion.
     ClearSelection,
-    /// Corrects the labels of a pod that is selected for deletion, or those of a pod that no longer is.
+    /// Corrects the labels of a pod that is selected for deletion or an update, or of one that no longer is.
     SetDrainingLabels,
     /// Sets or removes the label of guarded pods.
     SetGuardLabel,
@@ -144,12 +144,12 @@ impl Action {
             | Self::CreatePod(_)
             | Self::RecordSelection(..)
             | Self::ClearSelection(..)
-            | Self::SetDrainingLabels(..)
             | Self::AddFinalizer
             | Self::RemoveFinalizer(_)
             | Self::Gated(GatedWrite::DeletePod(_)) => true,
             Self::CreateRun(run) => run.is_for_deletion(),
-            Self::NoteQuestion(_, question) => question.is_of_deletion,
+            Self::SetDrainingLabels(_, patch) => patch.is_for_deletion,
+            Self::NoteQuestion(_, question, _) => question.is_of_deletion,
             Self::CreateRevision(_)
             | Self::AdoptRevision(_)
             | Self::RenumberRevision(..)
@@ -186,7 +186,7 @@ impl Action {
             | Self::SetGuardLabel(pod, _)
             | Self::SetAutoscalerAnnotations(pod, _)
             | Self::WithdrawRequests(pod, _)
-            | Self::NoteQuestion(pod, _)
+            | Self::NoteQuestion(pod, ..)
             | Self::SetReady(pod, _) => Some(&pod.name),
             Self::Gated(write) => Some(&write.pod().name),
             Self::CreateRun(run) => run.metadata.name.as_deref(),

@@ -1,33 +1,54 @@
-//! Labels of pods that are selected for deletion.
+//! Labels of pods that are selected for deletion or for an update.
 
 use std::collections::BTreeMap;
 
-use shared_api::game_deployment::ScaleStrategy;
+use shared_api::GameDeploymentSpec;
+use shared_api::game_deployment::UpdateStrategy;
 use shared_api::syntax::{is_name, is_qualified_name, is_reserved_label};
 
 use super::template::{KEY, VALUE};
 use super::{FieldError, Selector};
 
-const PATH: &str = "spec.scaleStrategy.drainingLabels";
 /// Maximum number of labels.
 const MAX_LABELS: usize = 8;
 
-/// Reads the labels; none if one of them is not valid.
-pub(super) fn read(
-    strategy: Option<&ScaleStrategy>,
+/// Reads the labels of pods that are selected for deletion.
+pub(super) fn for_scaling(
+    spec: &GameDeploymentSpec,
     selector: &Selector,
     problems: &mut Vec<FieldError>,
 ) -> BTreeMap<String, String> {
-    let labels = strategy.and_then(|strategy| strategy.draining_labels.clone());
-    let labels = labels.unwrap_or_default();
+    let strategy = spec.scale_strategy.as_ref();
+    let labels = strategy.and_then(|strategy| strategy.draining_labels.as_ref());
+    read("spec.scaleStrategy.drainingLabels", labels, selector, problems)
+}
+
+/// Reads the labels of pods that are selected for an update.
+pub(super) fn for_updates(
+    strategy: &UpdateStrategy,
+    selector: &Selector,
+    problems: &mut Vec<FieldError>,
+) -> BTreeMap<String, String> {
+    let labels = strategy.outdated_labels.as_ref();
+    read("spec.updateStrategy.outdatedLabels", labels, selector, problems)
+}
+
+/// Returns the labels; none if one of them is not valid.
+fn read(
+    path: &str,
+    labels: Option<&BTreeMap<String, String>>,
+    selector: &Selector,
+    problems: &mut Vec<FieldError>,
+) -> BTreeMap<String, String> {
+    let labels = labels.cloned().unwrap_or_default();
     let known = problems.len();
     if labels.len() > MAX_LABELS {
         let remedy = format!("labels are too many; set at most {MAX_LABELS}");
-        problems.push(FieldError::new(PATH, &labels.len().to_string(), remedy));
+        problems.push(FieldError::new(path, &labels.len().to_string(), remedy));
     }
     for (key, value) in &labels {
         if let Some((shown, remedy)) = problem_of(key, value, selector) {
-            problems.push(FieldError::new(&format!("{PATH}[{key}]"), shown, remedy));
+            problems.push(FieldError::new(&format!("{path}[{key}]"), shown, remedy));
         }
     }
     if problems.len() > known {
@@ -70,6 +91,18 @@ mod tests {
     use crate::workload::Workload;
 
     const FIELD: &str = "/spec/scaleStrategy/drainingLabels";
+
+    #[test]
+    fn labels_for_updates_are_read_by_the_same_rules() {
+        let field = "/spec/updateStrategy/outdatedLabels";
+        let labels = json!({ "accepts-players": "false" });
+        let read = workload(&[(field, labels.clone())]);
+        assert_eq!(json!(read.outdated_labels), labels);
+        assert!(read.draining_labels.is_empty());
+        let path = "spec.updateStrategy.outdatedLabels[app]";
+        let over = [(field, json!({ "app": "game" }))];
+        assert_refused(&over, path, "", "spec.selector uses this label");
+    }
 
     #[test]
     fn labels_are_read_also_if_the_template_sets_them() {

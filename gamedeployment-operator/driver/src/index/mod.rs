@@ -108,7 +108,7 @@ impl Index {
     pub(crate) fn record_question(&mut self, request: &Request) {
         let (pod, text) = if let ApiCall::Act(Action::RecordSelection(pod, text, _)) = &request.call {
             (pod, text)
-        } else if let ApiCall::Act(Action::NoteQuestion(pod, question)) = &request.call {
+        } else if let ApiCall::Act(Action::NoteQuestion(pod, question, _)) = &request.call {
             (pod, &question.text)
         } else {
             return;

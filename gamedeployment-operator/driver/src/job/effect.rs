@@ -79,7 +79,7 @@ impl Target {
             | Action::SetGuardLabel(at, _)
             | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)
-            | Action::NoteQuestion(at, _)
+            | Action::NoteQuestion(at, ..)
             | Action::SetReady(at, _) => target(ObjectKind::Pod, &at.name, Some(&at.uid)),
             Action::Gated(write) => target(ObjectKind::Pod, &write.pod().name, Some(&write.pod().uid)),
             Action::CreateRun(new) => target(ObjectKind::Run, new.name(), None),

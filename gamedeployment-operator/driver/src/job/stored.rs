@@ -1,6 +1,8 @@
 //! Comparison of a write with what the API server stored. A mutating admission webhook may change an object,
 //! and a CRD that is older than the operator drops fields. Repeating such a write at once would never end.
 
+use std::collections::BTreeMap;
+
 use gamedeployment_core::deletion;
 use gamedeployment_core::gate::{NewRun, Run};
 use gamedeployment_core::hook_kind::HookKind;
@@ -48,8 +50,6 @@ pub(super) enum ExpectedPod {
     Metadata(MetadataPatch),
     /// Annotation `removal-requested`.
     Requests(Option<String>),
-    /// Annotation `hook-question`.
-    Question(String),
     /// Annotation `confirmed-revision`.
     Confirmation(String),
     /// Status of the condition `InPlaceUpdateReady`.
@@ -100,7 +100,18 @@ impl Expected {
                 ExpectedPod::Metadata(patch.clone())
             }
             Action::WithdrawRequests(_, text) => ExpectedPod::Requests(text.clone()),
-            Action::NoteQuestion(_, question) => ExpectedPod::Question(question.text.clone()),
+            // Without the labels, the question is noted as well: see `RecordSelection`.
+            Action::NoteQuestion(_, question, patch) => {
+                let mut noted = MetadataPatch {
+                    labels: BTreeMap::new(),
+                    ..patch.clone()
+                };
+                let question = Some(question.text.clone());
+                noted
+                    .annotations
+                    .insert(annotation::QUESTION.to_owned(), question);
+                ExpectedPod::Metadata(noted)
+            }
             Action::Gated(GatedWrite::SetNotReady(..)) => ExpectedPod::Ready(false),
             Action::SetReady(..) => ExpectedPod::Ready(true),
             Action::Gated(GatedWrite::WriteUpdate(update, _)) => {
@@ -192,7 +203,6 @@ impl ExpectedPod {
             Self::Guard(is_set) => pod.guard_label() == is_set.then_some(annotation::REMOVAL_GUARD_ASK),
             Self::Metadata(patch) => patch.is_in(pod),
             Self::Requests(text) => pod.annotation(annotation::REMOVAL_REQUESTED) == text.as_deref(),
-            Self::Question(text) => pod.annotation(annotation::QUESTION) == Some(text),
             Self::Confirmation(revision) => pod.annotation(annotation::CONFIRMED) == Some(revision),
             Self::Ready(ready) => pod.in_place.as_ref().is_some_and(|known| known.ready == *ready),
             Self::Revision(revision) => pod.revision() == revision,
@@ -217,6 +227,79 @@ impl ExpectedWorkload {
             Self::Paused => spec.update_strategy.as_ref().and_then(|update| update.paused) == Some(true),
             Self::Finalizer(is_set) => deletion::has_finalizer(object) == *is_set,
             Self::Status(status) => object.status.as_ref() == Some(status),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use gamedeployment_core::gate::{PodRef, Question};
+    use k8s_openapi::api::core::v1 as api;
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(labels: &serde_json::Value, annotations: &serde_json::Value) -> Object {
+        let manifest = json!({ "metadata": { "name": "a", "labels": labels, "annotations": annotations } });
+        let pod: api::Pod = serde_json::from_value(manifest).unwrap();
+        Object::Pod(("games".to_owned(), "a".to_owned()), Box::new(Pod::read(&pod)))
+    }
+
+    /// Without its labels, the pod would still be asked, and a correction follows. Without their record, the former
+    /// values would be lost.
+    #[test]
+    fn a_question_is_stored_with_the_record_of_the_former_labels() {
+        let target = ReconcileTarget {
+            key: ("games".to_owned(), "fleet".to_owned()),
+            object: Arc::new(GameDeployment::new(
+                "fleet",
+                shared_api::GameDeploymentSpec::default(),
+            )),
+            decided: runtime_core::clock::Now {
+                wall: jiff::Timestamp::UNIX_EPOCH,
+                elapsed: std::time::Duration::ZERO,
+                monotonic: std::time::Duration::ZERO,
+            },
+        };
+        let record = r#"{"x":null}"#.to_owned();
+        let patch = MetadataPatch {
+            labels: [("x".to_owned(), Some("1".to_owned()))].into(),
+            annotations: [(annotation::DRAINING_LABELS.to_owned(), Some(record.clone()))].into(),
+            ..MetadataPatch::default()
+        };
+        let question = Question {
+            text: "in-place:v2@2024-05-01T00:00:00Z".to_owned(),
+            is_of_deletion: false,
+        };
+        let both = json!({ annotation::QUESTION: question.text, annotation::DRAINING_LABELS: record });
+        let without = |key: &str| {
+            let mut annotations = both.clone();
+            annotations.as_object_mut().unwrap().remove(key);
+            annotations
+        };
+        let at = PodRef {
+            name: "a".to_owned(),
+            uid: "1".to_owned(),
+            resource_version: "1".to_owned(),
+        };
+        for reverts in [false, true] {
+            let patch = MetadataPatch {
+                reverts,
+                ..patch.clone()
+            };
+            let action = Action::NoteQuestion(at.clone(), question.clone(), patch);
+            let expected = Expected::of(&action, &target);
+            assert_eq!(expected.reverts(), reverts);
+            assert!(expected.is_in(&pod(&json!({ "x": "1" }), &both)));
+            assert!(expected.is_in(&pod(&json!({}), &both)));
+            for key in [annotation::QUESTION, annotation::DRAINING_LABELS] {
+                assert!(
+                    !expected.is_in(&pod(&json!({ "x": "1" }), &without(key))),
+                    "{key}"
+                );
+            }
         }
     }
 }

@@ -238,7 +238,7 @@ impl World {
                 notes.remove(annotation::DELETING);
                 notes.remove(annotation::CHOSEN_FOR);
             }
-            Action::NoteQuestion(at, question) => self.note_question(&at, &question.text)?,
+            Action::NoteQuestion(at, question, _) => self.note_question(&at, &question.text)?,
             Action::Gated(GatedWrite::DeletePod(delete)) => {
                 let server = self.pod(delete.pod())?.instance().parse()?;
                 self.pods.remove(&delete.pod().name);

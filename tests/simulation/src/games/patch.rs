@@ -48,8 +48,9 @@ pub(super) fn patch(pod: &mut api::Pod, action: &Action, seen: &Seen, now: Times
             notes.insert(names::QUESTION.to_owned(), text.clone());
             write_metadata(&mut pod.metadata, &labels.labels, &labels.annotations);
         }
-        Action::NoteQuestion(_, question) => {
+        Action::NoteQuestion(_, question, labels) => {
             notes.insert(names::QUESTION.to_owned(), question.text.clone());
+            write_metadata(&mut pod.metadata, &labels.labels, &labels.annotations);
         }
         Action::Gated(GatedWrite::Confirm(confirmed)) => {
             notes.insert(names::CONFIRMED.to_owned(), confirmed.revision().to_owned());

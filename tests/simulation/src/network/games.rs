@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use crate::games::{Seen, perform};
 use crate::objects::{PodObject, is_deleting};
 use crate::referee::{
-    Acted, Room, ValidRequest, check_rollback, deselects, is_requested, is_scout, is_scout_of_update,
-    new_requests_of_nodes, requests_behind, takes_back,
+    Acted, Room, ValidRequest, calls_off_update, check_rollback, deselects, is_requested, is_scout,
+    is_scout_of_update, new_requests_of_nodes, requests_behind, sets_outdated_labels, takes_back,
 };
 use crate::world::World;
 
@@ -142,6 +142,7 @@ impl World {
         let version = self.server.version();
         let revision = before.as_ref().map(|pod| pod.read.revision());
         self.totals.went_back += u64::from(takes_back(action, revision, seen));
+        self.totals.outdated += u64::from(sets_outdated_labels(action, seen));
         match action {
             Action::CreatePod(_) => {
                 self.totals.created += 1;
@@ -167,7 +168,14 @@ impl World {
                 self.totals.exchanged += u64::from(deselects(seen));
                 self.totals.undrained += u64::from(!labels.is_empty());
             }
-            Action::SetDrainingLabels(..) => self.totals.relabelled += 1,
+            Action::NoteQuestion(..) => {
+                self.totals.outdated_in_place += u64::from(sets_outdated_labels(action, seen));
+            }
+            Action::SetDrainingLabels(_, patch) => {
+                self.totals.relabelled += 1;
+                let calls_off = |pod: &Rc<PodObject>| calls_off_update(patch, pod, seen);
+                self.totals.called_off += u64::from(before.as_ref().is_some_and(calls_off));
+            }
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
                     && let Some(run) = self.server.runs.get(name)
@@ -179,6 +187,8 @@ impl World {
                     self.totals.scouts += u64::from(is_scout(run));
                     self.totals.scouts_of_updates += u64::from(is_scout_of_update(run, seen));
                     self.referee.check_only_scout(run, &self.server);
+                    self.referee
+                        .check_labelled_before_run(run, seen, late, &self.server);
                     self.referee.asked(run, machine, version);
                 }
             }
@@ -238,7 +248,7 @@ pub fn pod_of(action: &Action) -> Option<&str> {
         | Action::SetGuardLabel(at, _)
         | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
-        | Action::NoteQuestion(at, _)
+        | Action::NoteQuestion(at, ..)
         | Action::SetReady(at, _) => Some(&at.name),
         Action::Gated(write) => Some(&write.pod().name),
         _ => None,
@@ -256,7 +266,7 @@ pub fn version_of(action: &Action) -> Option<(&str, &str)> {
         | Action::SetGuardLabel(at, _)
         | Action::SetAutoscalerAnnotations(at, _)
         | Action::WithdrawRequests(at, _)
-        | Action::NoteQuestion(at, _)
+        | Action::NoteQuestion(at, ..)
         | Action::SetReady(at, _) => at,
         Action::Gated(write) => write.pod(),
         _ => return None,
@@ -297,7 +307,12 @@ fn brief(action: &Action) -> String {
         Action::SetDrainingLabels(at, patch) => format!("label {} with {patch:?}", at.name),
         Action::SetGuardLabel(at, is_set) => format!("label {} as guarded: {is_set}", at.name),
         Action::SetAutoscalerAnnotations(at, patch) => format!("annotate {} with {patch:?}", at.name),
-        Action::NoteQuestion(at, question) => format!("ask about {}: {}", at.name, question.text),
+        Action::NoteQuestion(at, question, labels) => {
+            format!(
+                "ask about {}: {}, with {:?}",
+                at.name, question.text, labels.labels
+            )
+        }
         other => format!("{other:?}").chars().take(90).collect(),
     }
 }

@@ -16,7 +16,6 @@ use shared_api::names::pod as names;
 use super::autoscalers::check_annotations;
 use super::deadline::{check_exceeded, is_over};
 use super::deletion::{adjust, check_deletion};
-use super::draining::check_draining;
 use super::evictions::check_responder;
 use super::lifecycle::has_lifecycle_hooks;
 use super::removal::{check_reason, is_named};
@@ -170,7 +169,7 @@ impl Referee {
             | Action::SetGuardLabel(at, _)
             | Action::SetAutoscalerAnnotations(at, _)
             | Action::WithdrawRequests(at, _)
-            | Action::NoteQuestion(at, _)
+            | Action::NoteQuestion(at, ..)
             | Action::SetReady(at, _) => {
                 carries(at);
             }
@@ -191,7 +190,7 @@ impl Referee {
         }
         check_deletion(action, acted);
         check_annotations(action, acted);
-        check_draining(action, acted);
+        self.check_labels(action, acted);
         check_responder(action, acted.seen);
         check_reason(action, acted);
         check_aborted(action, acted.seen);

@@ -40,7 +40,7 @@ pub(super) struct Asked {
 /// Update of a pod that a success allowed.
 #[derive(Debug, Default, Clone)]
 pub(super) struct StartedUpdate {
-    to: String,
+    pub(super) to: String,
     /// Containers whose images were written since.
     written: BTreeSet<String>,
 }
@@ -95,7 +95,7 @@ impl Referee {
             Action::Gated(GatedWrite::SetNotReady(update, _)) => self.sets_not_ready(update, acted),
             Action::Gated(GatedWrite::WriteUpdate(update, change)) => self.updates(update, change, acted),
             Action::Gated(GatedWrite::Confirm(confirmed)) => self.confirms(confirmed, acted),
-            Action::NoteQuestion(_, question) => {
+            Action::NoteQuestion(_, question, _) => {
                 self.note(&question.text, acted);
                 false
             }

@@ -13,7 +13,7 @@
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | an Eviction is completed only once its pod is gone or no hook is required; until then, it gets heartbeats | [`evictions`] |
 //! | no autoscaler may remove a pod whose removal requires a hook; annotations of others stay | [`autoscalers`] |
-//! | pods that are selected for deletion have the draining labels, and pods that are kept their former ones | [`draining`] |
+//! | selected pods have the draining or outdated labels before a hook runs, others their own labels | [`draining`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
 //! | idle pods to update are searched for only during an update, and are updated first | [`idle_updates`] |
@@ -55,6 +55,7 @@ use crate::objects::PodObject;
 use crate::setup::strategy_of;
 
 pub use bounds::Room;
+pub use draining::{calls_off_update, sets_outdated_labels};
 pub use evictions::needs_no_hook;
 pub use first_idle::{deselects, is_scout, is_scout_of_update};
 pub use removal::{
@@ -112,8 +113,10 @@ pub struct Referee {
     confirmed: BTreeMap<((usize, u64), RequestId), Timestamp>,
     /// Scouts created since something else happened.
     scouted: first_idle::Scouted,
-    /// Pods whose draining labels, or the record of the former ones, somebody has changed, by UID.
+    /// Pods whose draining or outdated labels, or the record of the former ones, somebody has changed, by UID.
     labelled: BTreeSet<String>,
+    /// Pods out of service whose former labels were restored before their update was written, by UID.
+    called_off: BTreeMap<String, draining::CalledOff>,
 }
 
 impl Referee {

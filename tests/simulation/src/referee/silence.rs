@@ -93,7 +93,7 @@ impl World {
         self.check_old_pods(&wanted, &status, &pods, &said);
         self.check_removals();
         self.check_autoscaler_annotations();
-        self.check_draining_labels();
+        self.check_labels_at_rest();
         self.check_reports();
         for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
             assert!(
