@@ -263,7 +263,8 @@ impl Driver {
                 (ApiCall::Read(ObjectKind::Workload, workload.clone()), None)
             }
         };
-        if let EvictionCall::Report(_) = &call {
+        // A completion contains a heartbeat, which may have been stored even if the request failed.
+        if let EvictionCall::Report(_) | EvictionCall::Complete(..) = &call {
             state.record_sent(now.elapsed);
         }
         state.progress = Progress::Pending;

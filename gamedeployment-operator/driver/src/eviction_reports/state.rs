@@ -82,7 +82,10 @@ impl ReportState {
     /// Returns the time at which a report with this message is due.
     pub(super) fn due(&self, message: &str) -> Duration {
         match &self.last {
-            Some(last) if last.message != message => last.at + MIN_INTERVAL,
+            // A report may have been stored even if its request failed.
+            Some(last) if last.message != message => {
+                last.at.max(self.sent.unwrap_or_default()) + MIN_INTERVAL
+            }
             Some(_) | None => self.heartbeat_due(),
         }
     }
