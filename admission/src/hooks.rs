@@ -18,8 +18,9 @@ use crate::review::AdmissionRequest;
 use crate::validate::ValidatedKind;
 
 /// Fields that reference hooks.
-const NAMING: [&str; 4] = [
+const NAMING: [&str; 5] = [
     "/spec/preDeleteUpdateStrategy/hook",
+    "/spec/preDeleteUpdateStrategy/notice",
     "/spec/preInplaceUpdateStrategy/hook",
     "/spec/postInplaceUpdateStrategy/hook",
     "/spec/updateStrategy/canary",
@@ -157,6 +158,13 @@ mod tests {
         );
         let workload = to_look_up(&request("nobody", "nobdy")).unwrap();
         assert_eq!(warnings(&workload, &templates), [""; 0]);
+        let mut with_notice = request("nobody", "nobody");
+        with_notice.object["spec"]["preDeleteUpdateStrategy"]["notice"] = json!({"templateName": "nobdy"});
+        let workload = to_look_up(&with_notice).unwrap();
+        assert_eq!(
+            warnings(&workload, &templates),
+            ["spec.preDeleteUpdateStrategy.notice: HookTemplate nobdy does not exist; did you mean nobody?"]
+        );
     }
 
     #[test]

@@ -25,6 +25,7 @@ use operator_runtime::watch::{NamespacedName, Watched};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared_api::hook_run::lacks_owner;
+use shared_api::names::hook_run_annotation::{INTENT, INTENT_OF_NOTICE};
 use shared_api::parsed::{InvalidObject, Parsed};
 use shared_api::reason::HookRunReason;
 use shared_api::{HookRun, HookRunStatus, HookTemplate, HookTemplateStatus, Phase};
@@ -300,6 +301,13 @@ fn next_step(run: &HookRun) -> String {
         let (name, namespace) = (run.name_any(), namespace_of(run));
         return format!("if it still has no owner, run: kubectl delete hookrun {name} -n {namespace}");
     }
+    if run
+        .annotations()
+        .get(INTENT)
+        .is_some_and(|intent| intent == INTENT_OF_NOTICE)
+    {
+        return "fix the cause for later notices; the hook of this pod runs nevertheless".to_owned();
+    }
     let mut owners = run.metadata.owner_references.iter().flatten();
     let game = owners.find(|owner| owner.controller == Some(true) && owner.kind == "GameDeployment");
     match game {
@@ -464,5 +472,28 @@ impl EventSink for ApiBackend {
     fn unwritable(&self, run: &HookRun, why: &str) {
         let reason = HookRunReason::StatusNotRecorded.as_str();
         self.events.warn(run.object_ref(&()), reason, "Record", why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_failed_notice_needs_no_retry() {
+        let owner = json!({
+            "apiVersion": "v1", "kind": "GameDeployment", "name": "arena", "uid": "1", "controller": true,
+        });
+        let step = |intent: &str| {
+            let metadata = json!({
+                "name": "run", "namespace": "games", "annotations": { INTENT: intent }, "ownerReferences": [owner],
+            });
+            let run = json!({ "metadata": metadata, "spec": { "metrics": [] } });
+            next_step(&with_used_metadata(serde_json::from_value(run).unwrap()))
+        };
+        let retry = "fix the cause, then run: kubectl game retry arena -n games";
+        assert_eq!([step("delete"), step("scout")], [retry, retry]);
+        let notice = "fix the cause for later notices; the hook of this pod runs nevertheless";
+        assert_eq!(step(INTENT_OF_NOTICE), notice);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use shared_api::names::hook_run_annotation::INTENT;
+use shared_api::names::hook_run_annotation::{INTENT, INTENT_OF_NOTICE};
 use shared_api::names::hook_run_label::POD_UID;
 
 /// Maximum bytes of an owner reference. Those of real owners have a few hundred.
@@ -14,11 +14,13 @@ const MAX_OWNER_BYTES: usize = 1024;
 pub(crate) fn used(metadata: ObjectMeta) -> ObjectMeta {
     let label = |mut labels: BTreeMap<String, String>| labels.remove_entry(POD_UID);
     let label = metadata.labels.and_then(label);
-    // Only its presence is used: see `lacks_owner`.
-    let is_of_workload = metadata
-        .annotations
-        .is_some_and(|notes| notes.contains_key(INTENT));
-    let note = is_of_workload.then(|| (INTENT.to_owned(), String::new()));
+    let intent = metadata.annotations.and_then(|mut notes| notes.remove(INTENT));
+    // Of other intents, only the presence is used: see `lacks_owner`.
+    let note = intent.map(|intent| {
+        let is_notice = intent == INTENT_OF_NOTICE;
+        let used = if is_notice { INTENT_OF_NOTICE } else { "" };
+        (INTENT.to_owned(), used.to_owned())
+    });
     ObjectMeta {
         name: metadata.name,
         namespace: metadata.namespace,
@@ -81,8 +83,14 @@ mod tests {
         stored["finalizers"] = json!(["example.com/hold"]);
         stored["managedFields"] = json!([{ "manager": "kubectl" }]);
         stored["ownerReferences"] = owners;
-        let stored: ObjectMeta = serde_json::from_value(stored).unwrap();
-        assert_eq!(json!(used(stored)), kept);
+        let mut stored: ObjectMeta = serde_json::from_value(stored).unwrap();
+        assert_eq!(json!(used(stored.clone())), kept);
+        let notes = stored.annotations.get_or_insert_default();
+        notes.insert(INTENT.to_owned(), INTENT_OF_NOTICE.to_owned());
+        assert_eq!(
+            json!(used(stored).annotations),
+            json!({ INTENT: INTENT_OF_NOTICE })
+        );
         assert_eq!(used(ObjectMeta::default()), ObjectMeta::default());
     }
 }

@@ -196,6 +196,20 @@ mod tests {
     }
 
     #[test]
+    fn only_the_strategy_of_deletions_has_a_notice() {
+        let spec = json!(schema_of("GameDeployment", "spec"));
+        let fields = |strategy: &str| {
+            let fields = spec["properties"][strategy]["properties"].as_object().unwrap();
+            fields.keys().map(String::as_str).collect::<Vec<_>>()
+        };
+        let of_deletions = ["freshForSeconds", "hook", "notice", "retry"];
+        assert_eq!(fields("preDeleteUpdateStrategy"), of_deletions);
+        for strategy in ["preInplaceUpdateStrategy", "postInplaceUpdateStrategy"] {
+            assert_eq!(fields(strategy), ["freshForSeconds", "hook", "retry"]);
+        }
+    }
+
+    #[test]
     fn no_tool_deletes_a_definition_by_itself() {
         for definition in all() {
             let annotations = serde_json::to_value(definition.metadata.annotations).unwrap();

@@ -7,6 +7,7 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::hook_run::Phase;
 use crate::json_text::JsonText;
@@ -68,9 +69,11 @@ pub struct GameDeploymentSpec {
     pub pre_delete_update_strategy: Option<HookStrategy>,
     /// Hook that runs before a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "strategy_without_notice_schema")]
     pub pre_inplace_update_strategy: Option<HookStrategy>,
     /// Hook that runs after a pod is updated in place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "strategy_without_notice_schema")]
     pub post_inplace_update_strategy: Option<HookStrategy>,
     /// Hooks that run at certain points of a rollout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -295,6 +298,12 @@ pub struct HookStrategy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 5))]
     pub fresh_for_seconds: Option<i32>,
+    /// HookTemplate that runs once each time a pod is selected for deletion, before its hook runs for the first time;
+    /// for example, a request to finish the current match. Its result does not count. The hook runs once the first
+    /// measurement of the notice has ended, after 30 s at the latest. Pods that no hook keeps, and candidates of
+    /// `FirstIdle`, get no notice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notice: Option<HookStep>,
 }
 
 /// Reference to a HookTemplate, and the arguments for its runs.
@@ -794,6 +803,15 @@ pub struct HookCondition {
 
 fn replicas_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "integer", "format": "int32", "minimum": 0 })
+}
+
+/// Returns the schema of a strategy for updates in place, which have no notice.
+fn strategy_without_notice_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = HookStrategy::json_schema(generator);
+    if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.remove("notice");
+    }
+    schema
 }
 
 fn template_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -80,11 +80,13 @@ pub mod hook_run_label {
 /// else.
 pub mod hook_run_annotation {
     /// Action that the run gates: `delete`, `recreate:REVISION`, `in-place:REVISION`, `confirm:REVISION`,
-    /// `canary:REVISION:STEP`, `lifecycle:REVISION:HOOK:ATTEMPT`; or `scout`, which gates nothing.
+    /// `canary:REVISION:STEP`, `lifecycle:REVISION:HOOK:ATTEMPT`; or `scout` or `notice`, which gate nothing.
     pub const INTENT: &str = "tkex.tencent.com/intent";
-    /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion.
+    /// Value of [`INTENT`] of notices.
+    pub const INTENT_OF_NOTICE: &str = "notice";
+    /// Value of [`super::pod::CHOSEN_FOR`] when the run was created; only on runs before a deletion, and on notices.
     pub const CHOICE: &str = "tkex.tencent.com/choice";
-    /// Value of [`super::pod::QUESTION`] when the run was created; only on runs for a pod.
+    /// Value of [`super::pod::QUESTION`] when the run was created; only on runs that gate an action on a pod.
     pub const QUESTION: &str = "tkex.tencent.com/question";
     /// Digest of the run's rendered spec.
     pub const SPEC_DIGEST: &str = "tkex.tencent.com/spec-digest";
@@ -110,6 +112,8 @@ pub mod hook_kind {
     pub const SCOUT: &str = "scout-step";
     /// A candidate's `PreInplace` hook: it only finds out whether the pod is idle.
     pub const SCOUT_INPLACE: &str = "scout-inplace-step";
+    /// A notice to a pod that is selected for deletion, before its hook runs. Its result does not count.
+    pub const NOTICE: &str = "notice-step";
 
     /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {
@@ -119,6 +123,7 @@ pub mod hook_kind {
             POST_INPLACE => "PostInplace",
             SCOUT => "Scout",
             SCOUT_INPLACE => "ScoutInplace",
+            NOTICE => "Notice",
             _ => "CanaryStep",
         }
     }

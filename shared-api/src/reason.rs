@@ -375,6 +375,9 @@ reasons! {
         PodUpdated,
         /// Events only: the hooks of a pod were skipped because its annotation `skip-hook` is set to the pod's UID.
         HookSkipped,
+        /// Events only: the notice of a pod that is selected for deletion could not run, or ended without a success;
+        /// the hook of the pod runs nevertheless.
+        NoticeFailed,
         /// The removal guard is in effect for the pods.
         RemovalsGuarded,
         /// Although `spec.disruption.policy` is `Ask`, evictions and deletions by others run no hooks: the removal

@@ -18,10 +18,12 @@ use crate::{Operator, fail, kubectl};
 
 mod explained;
 mod manifest;
+mod notice;
 mod operators;
 mod seen;
 
 pub use manifest::{empty_now, game, hooked, one_of, until_empty};
+pub use notice::{FINISH, finish, noticed};
 pub use operators::Who;
 pub use seen::{condition, pod_of};
 

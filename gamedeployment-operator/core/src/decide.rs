@@ -203,7 +203,7 @@ fn decide_on_pods<'a>(facts: &'a Facts<'a>, claimed: &Claim<'a>, plan: &mut Plan
     let confirming = confirmations.iter().filter(|confirmation| confirmation.available);
     let needed = search.as_ref().map_or(0, |search| search.needed);
     let (granted, update_search) = grant::grant(facts, assessed, confirming.count() + needed, places);
-    let (pods, taken) = steps::next_steps(facts, granted);
+    let (pods, taken) = steps::next_steps(facts, &gate, granted);
     plan.add(taken);
 
     let (delayed, removed) = ended::replace(facts, claimed, &gate, diff);

@@ -165,7 +165,7 @@ impl<'a> Facts<'a> {
     ) -> Self {
         // Computed first so that pods whose hook succeeded rank early.
         let mut approved: BTreeMap<&'a str, Vec<&'a Run>> = BTreeMap::new();
-        let succeeded = |run: &&&Run| run.is_measured_success() && !run.terminating && run.scout.is_none();
+        let succeeded = |run: &&&Run| run.is_measured_success() && !run.terminating && run.may_open_gate();
         for run in view.runs.iter().filter(succeeded) {
             if let Some(pod) = run.pod_uid.as_deref() {
                 approved.entry(pod).or_default().push(run);

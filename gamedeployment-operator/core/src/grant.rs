@@ -130,6 +130,8 @@ impl MissingRequirement {
             GateState::Open(_) | GateState::Consumed(_) => Some(Self::Slot),
             GateState::Running(_) => Some(Self::Verdict),
             held if held.is_held() => None,
+            // Keeps its turn while its hook waits for the notice, so that no other pod is notified instead.
+            GateState::NotRun(_) if pod.facts.is_recorded_for(&pod.intent) => Some(Self::Verdict),
             GateState::NotRun(_) | GateState::Stale(..) => Some(Self::HookRun),
             GateState::Unsuccessful(_) | GateState::Blocked(_) => None,
         }

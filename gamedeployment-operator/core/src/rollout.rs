@@ -57,7 +57,7 @@ pub fn select<'a>(
         .view
         .runs
         .iter()
-        .filter(|run| run.scout.is_none())
+        .filter(|run| run.may_open_gate())
         .filter_map(|run| run.pod_uid.as_deref())
         .collect();
     let mut queue: Vec<&mut SelectedPod<'_>> = Vec::with_capacity(old_left);

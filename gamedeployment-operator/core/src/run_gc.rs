@@ -1,12 +1,12 @@
 //! Removal of HookRuns that nothing depends on: their pod is gone, their intent withdrawn or their verdict
-//! used.
+//! used. Notices are kept as long as the selection that they are about.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::dry_run::RecreationBlock;
 use crate::facts::Facts;
-use crate::gate::{GateState, PodRef, RolloutRun, Run};
+use crate::gate::{GateState, PodRef, RolloutRun, Run, Selections, is_named_as_notice};
 use crate::hook_kind::HookKind;
 use crate::lifecycle;
 use crate::plan::{Action, RunRef, Warning};
@@ -34,9 +34,14 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
     let referenced = referenced(facts, findings);
     let pods =
         LazyCell::new(|| -> BTreeSet<&str> { facts.view.pods.iter().map(|pod| pod.uid.as_str()).collect() });
+    let selections = LazyCell::new(|| {
+        let uid = Some(facts.workload.uid.as_str());
+        let own = facts.view.pods.iter().copied();
+        Selections::of(own.filter(|pod| pod.controller.as_deref() == uid))
+    });
     let mut warnings = stale_warnings(findings);
     let known = |run: &&&Run| {
-        let has_purpose = run.kind.is_some() || run.rollout.is_some() || run.scout.is_some();
+        let has_purpose = run.kind.is_some() || run.rollout.is_some() || !run.may_open_gate();
         !run.terminating && has_purpose
     };
     let remove = move |run: &&Run| {
@@ -47,9 +52,11 @@ pub fn remove(facts: &Facts<'_>, findings: &Findings<'_>) -> impl Iterator<Item 
         let pod = run.pod_uid.as_deref();
         // An unreadable run blocks its gate until a person deletes it or sets `retry`: a new one may be
         // unreadable for the same reason.
-        let is_unreadable = run.unreadable.is_some() && run.scout.is_none();
+        let is_unreadable = run.unreadable.is_some() && run.may_open_gate();
         let blocks = is_unreadable && (run.rollout.is_some() || pod.is_some_and(|pod| pods.contains(pod)));
-        let unneeded = retried || !blocks && !is_in_use(run, &referenced, facts, findings);
+        // A notice is not repeated while its pod remains selected. Its name decides: anyone can write its labels.
+        let is_current = is_named_as_notice(&run.name) && selections.include(run);
+        let unneeded = retried || !blocks && !is_current && !is_in_use(run, &referenced, facts, findings);
         unneeded.then(|| {
             Action::DeleteRun(RunRef {
                 name: run.name.clone(),

@@ -2,7 +2,7 @@
 //! into service, confirm the update, delete it.
 //!
 //! A selection for deletion and each question are persisted on the pod before its hook runs, and the hook's verdict
-//! before the pod is changed.
+//! before the pod is changed. The notice about a selection, if there is one, is sent before the hook runs.
 
 use std::ptr;
 
@@ -14,8 +14,8 @@ use crate::cluster::Node;
 use crate::draining_labels;
 use crate::facts::{Facts, PodFacts, RecordedSelection};
 use crate::gate::{
-    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, PodRef, Question,
-    REPORT_COUNTS_FOR,
+    Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, NextRun, PodRef,
+    Question, REPORT_COUNTS_FOR,
 };
 use crate::hook_kind::HookKind;
 use crate::plan::{Action, Finished, GatedWrite, PartialPlan, PodChange};
@@ -133,13 +133,19 @@ enum PodStep {
     CreateRun(Action),
     /// Waits until this time and leaves the pod unchanged.
     Wait(Timestamp),
+    /// Waits for the notice until this time.
+    AwaitNotice(Timestamp),
     /// Does nothing.
     Nothing,
 }
 
 /// Takes the next step of every pod in order, both of those to delete or update and of those that stay.
 #[must_use]
-pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<GrantedPod<'a>>, PartialPlan) {
+pub fn next_steps<'a>(
+    facts: &Facts<'_>,
+    gate: &Gate<'a>,
+    granted: Vec<GrantedPod<'a>>,
+) -> (Vec<GrantedPod<'a>>, PartialPlan) {
     let mut part = PartialPlan::default();
     let mut all = facts.pods.iter();
     let take = |pod: GrantedPod<'a>| {
@@ -150,12 +156,16 @@ pub fn next_steps<'a>(facts: &Facts<'_>, granted: Vec<GrantedPod<'a>>) -> (Vec<G
             return pod;
         }
         wakes(facts, pod.facts, true).for_each(|wake| part.wake_at(wake));
-        let (pod, step) = act(facts, pod);
+        let (pod, step) = act(facts, gate, pod);
         let put_in = || put_in(facts, pod.facts);
         match step {
             PodStep::Write(action) => part.actions.push(action),
             PodStep::NoteQuestion(action) => part.actions.push(put_in().unwrap_or(action)),
             PodStep::Wait(until) => part.wake_at(until),
+            PodStep::AwaitNotice(until) => {
+                part.wake_at(until);
+                part.actions.extend(put_in());
+            }
             PodStep::CreateRun(action) => part.actions.extend([action].into_iter().chain(put_in())),
             PodStep::Nothing => part.actions.extend(put_in()),
         }
@@ -181,7 +191,7 @@ fn clear_selection(facts: &Facts<'_>, pod: &PodFacts<'_>) -> Action {
 }
 
 /// Acts on the gate state. Returns the new state and the step.
-fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodStep) {
+fn act<'a>(facts: &Facts<'_>, gate: &Gate<'a>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodStep) {
     let needs_mark = needs_mark(&pod);
     let step;
     (pod.gate_state, step) = match pod.gate_state {
@@ -208,7 +218,10 @@ fn act<'a>(facts: &Facts<'_>, mut pod: GrantedPod<'a>) -> (GrantedPod<'a>, PodSt
                     .hook(facts.workload)
                     .is_some_and(|kind| facts.is_clearing(kind)) =>
         {
-            let run = || PodStep::CreateRun(Action::CreateRun(Box::new(hook_request.new_run())));
+            let run = || match gate.next_run(&hook_request) {
+                NextRun::Create(new) => PodStep::CreateRun(Action::CreateRun(new)),
+                NextRun::AwaitNotice(until) => PodStep::AwaitNotice(until),
+            };
             let step = note_question(facts, pod.facts, &pod.intent).map_or_else(run, PodStep::NoteQuestion);
             (GateState::NotRun(hook_request), step)
         }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use shared_api::game_deployment::{CanaryStep, GameDeployment, GameDeploymentSpec, UpdateStrategy};
+use shared_api::game_deployment::{CanaryStep, GameDeployment, GameDeploymentSpec, HookStep, UpdateStrategy};
 use shared_api::names;
 
 mod amount;
@@ -122,6 +122,8 @@ pub struct Workload {
     pub recreate_fallback: bool,
     /// Hook that runs before a pod is deleted.
     pub pre_delete: Hook,
+    /// Notice to a pod that is selected for deletion.
+    pub notice: Option<HookStep>,
     /// Hook that runs before a pod is updated in place.
     pub pre_in_place: Hook,
     /// Hook that runs after a pod was updated in place.
@@ -241,6 +243,7 @@ impl Workload {
                 spec.pre_delete_update_strategy.as_ref(),
                 &mut problems,
             ),
+            notice: hook::read_notice(spec.pre_delete_update_strategy.as_ref(), &mut problems),
             pre_in_place: hook::read(
                 "spec.preInplaceUpdateStrategy",
                 spec,

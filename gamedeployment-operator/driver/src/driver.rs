@@ -128,6 +128,7 @@ impl Driver {
                 if let WatchEvent::Run(event, healthy) = &event {
                     let refused = self.index.refusal(event);
                     self.output.extend(refused.map(DriverOutput::HookUnsuccessful));
+                    self.report_failed_notice(event, now);
                     self.index.record_verdict(event, *healthy, now.elapsed);
                 }
                 if let WatchEvent::Pod(event) = &event {
@@ -155,6 +156,20 @@ impl Driver {
         };
         self.output
             .push_back(DriverOutput::PodLost(Arc::new(target), warning));
+    }
+
+    /// Reports a notice that ends without a success, before the index applies the event that shows it.
+    fn report_failed_notice(&mut self, event: &Event<Run>, now: Now) {
+        let Some((key, object, warning)) = self.index.failed_notice(event) else {
+            return;
+        };
+        let target = ReconcileTarget {
+            key: key.clone(),
+            object,
+            decided: now,
+        };
+        self.output
+            .push_back(DriverOutput::EmitWarnings(Arc::new(target), vec![warning]));
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Now) {

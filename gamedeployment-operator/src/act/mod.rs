@@ -22,6 +22,7 @@ use operator_runtime::traces::TARGET;
 use operator_runtime::watch::key_of;
 use serde::de::DeserializeOwned;
 use shared_api::parsed::Parsed;
+use shared_api::reason::WorkloadReason;
 use shared_api::{GameDeployment, HookRun};
 use tracing::Instrument as _;
 
@@ -219,12 +220,23 @@ impl Caller {
         Api::namespaced(self.client.clone(), &target.key.0)
     }
 
-    /// Logs warnings and emits them as events.
+    /// Logs warnings and emits them as events. `EventAggregator` limits those about notices, many of which usually fail
+    /// for one reason.
     pub fn warn(&self, target: &ReconcileTarget, warnings: Vec<Warning>) {
         for Warning { pod, reason, message } in warnings {
             tracing::warn!(namespace = target.key.0, name = target.key.1, %reason, "{message}");
             let about = pod.map_or_else(|| reference(target), |pod| pod_reference(target, &pod));
-            self.events.warn(about, reason.as_str(), "Reconcile", &message);
+            let emit = || self.events.warn(about, reason.as_str(), "Reconcile", &message);
+            if reason == WorkloadReason::NoticeFailed {
+                let (events, workload) = (self.events.clone(), reference(target));
+                let rest = move |more| {
+                    let message = format!("the notices of {more} more pods failed");
+                    events.warn(workload, reason.as_str(), "Reconcile", &message);
+                };
+                self.aggregator.emit(&target.key, reason, 1, emit, rest);
+            } else {
+                emit();
+            }
         }
     }
 }

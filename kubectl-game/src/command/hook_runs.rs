@@ -11,7 +11,7 @@ use super::{DONE, DisplayArgs, Outcome, complain, none_found, print, print_answe
 use crate::cluster::{Failure, Flags, ListResult, LiveList, News, UnreadableObject, name_of};
 use crate::draw::document;
 use crate::draw::{Style, lists, run, screen};
-use crate::view::run::RunView;
+use crate::view::run::{RunView, is_notice};
 
 /// Shows one HookRun.
 #[derive(Debug, Clone, Args)]
@@ -116,19 +116,23 @@ impl Terminate {
     pub(crate) async fn main(&self) -> Outcome {
         let cluster = self.flags.cluster().await?;
         let name = name_of::<HookRun>(&self.name)?;
-        cluster
+        let is_notice = cluster
             .change(name, |run: &HookRun| {
                 let phase = run.status.as_ref().map(|status| status.phase).unwrap_or_default();
                 if phase.is_final() {
                     let message = format!("{} is already {phase}, and its verdict is final", run.name_any());
                     return Err(Failure::Refused(message));
                 }
-                Ok((json!({ "spec": { "terminate": true } }), ()))
+                Ok((json!({ "spec": { "terminate": true } }), is_notice(run)))
             })
             .await?;
+        let consequence = if is_notice {
+            "It is a notice, so the hook of the pod runs nevertheless."
+        } else {
+            "The gate stays closed, and the pod is kept."
+        };
         let text = format!(
-            "{name} is being terminated: metrics without a verdict will become Inconclusive. The gate stays closed, \
-             and the pod is kept."
+            "{name} is being terminated: metrics without a verdict will become Inconclusive. {consequence}"
         );
         print_answer(&text, &[format!("kubectl game hook get {name}{}", cluster.flags)]);
         DONE

@@ -82,6 +82,26 @@ fn candidates_are_counted_and_each_has_its_scout() {
 }
 
 #[test]
+fn a_notice_is_shown_as_such_and_holds_no_pod() {
+    let snapshot = samples::notified();
+    let style = style(Paint::of(false, true), Some(100));
+    let drawn = tree(&snapshot, style);
+    for words in [
+        "arena-x7k2p  ◌ Selected",
+        "◇ Notice     ◌ Pending",
+        "notice-hook-arena-7d4b9c-x7k2p-finish-0123456789abcdef\n",
+    ] {
+        assert!(drawn.contains(words), "{words}: {drawn}");
+    }
+    assert!(!drawn.contains("waiting"), "{drawn}");
+    let runs: Vec<RunView> = snapshot.runs.iter().map(RunView::of).collect();
+    let run = run::lines(&runs[0], style).join("\n");
+    assert!(run.contains("Hook:       Notice for pod arena-x7k2p\n"), "{run}");
+    let table = lists::runs(&runs, &[], false, Style { width: None, ..style }).join("\n");
+    assert!(table.contains("  Notice  "), "{table}");
+}
+
+#[test]
 fn candidates_for_the_update_have_scouts_of_their_hook() {
     let snapshot = samples::searching_to_update();
     let style = style(Paint::of(false, true), Some(100));

@@ -1,6 +1,6 @@
 //! View of a HookRun: progress, last value or error, and time of the next measurement.
 
-use gamedeployment_core::gate::scouted_hook;
+use gamedeployment_core::gate::{self, scouted_hook};
 use gamedeployment_core::hook_kind::HookKind;
 use hook_core::render::{RequestText, describe};
 use hook_core::resolve::{Policy, ResolvedMetric, ResolvedRun, resolve_run};
@@ -22,8 +22,8 @@ use crate::paint::Tone;
 pub(crate) struct RunView {
     pub(crate) name: String,
     pub(crate) namespace: String,
-    /// Hook kind, such as `PreDelete` or `CanaryStep`, or `Scout` or `ScoutInplace` for the hook of a candidate; empty
-    /// if unknown.
+    /// Hook kind, such as `PreDelete` or `CanaryStep`, or `Scout` or `ScoutInplace` for the hook of a candidate, or
+    /// `Notice`; empty if unknown.
     pub(crate) kind: String,
     /// Canary step that the hook belongs to, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,6 +163,12 @@ fn step_of(run: &HookRun) -> Option<u32> {
 /// Returns the hook that a scout runs; `None` for other runs.
 pub(crate) fn scout_hook(run: &HookRun) -> Option<HookKind> {
     scouted_hook(run.labels().get(hook_run_label::TYPE)?)
+}
+
+/// Returns whether a run is a notice. Its result does not count.
+pub(crate) fn is_notice(run: &HookRun) -> bool {
+    let label = run.labels().get(hook_run_label::TYPE);
+    label.is_some_and(|label| gate::is_notice(label))
 }
 
 /// Returns the phase of a run.

@@ -17,6 +17,7 @@ pub(crate) fn now() -> Timestamp {
 }
 
 const RUN: &str = "pre-delete-hook-arena-7d4b9c-x7k2p-empty";
+const NOTICE: &str = "notice-hook-arena-7d4b9c-x7k2p-finish-0123456789abcdef";
 
 fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
@@ -405,6 +406,26 @@ pub(crate) fn scout(run: &HookRun, instance: &str) -> HookRun {
         argument.value = Some(format!("arena-{instance}"));
     }
     scout
+}
+
+/// Builds a snapshot of a selected pod whose hook waits for the notice, which was created 10 s ago.
+pub(crate) fn notified() -> Snapshot {
+    let conditions = json!([available(1), condition("Progressing", "True", "Scaling", SCALING)]);
+    let mut notice = run(players(json!({})), json!({}));
+    notice.metadata.name = Some(NOTICE.to_owned());
+    notice.metadata.creation_timestamp = Some(read(json!("2026-01-02T09:59:50Z")));
+    let label = ("hookrun-type".to_owned(), "notice-step".to_owned());
+    notice.labels_mut().extend([label]);
+    let notes = [
+        ("tkex.tencent.com/intent", "notice"),
+        ("tkex.tencent.com/choice", "delete@2026-01-02T09:58:00Z"),
+    ];
+    let notes = notes.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    notice.annotations_mut().extend(notes);
+    let mut game = game(&conditions, json!({}));
+    let strategy = json!({ "hook": { "templateName": "empty" }, "notice": { "templateName": "finish" } });
+    game.spec.pre_delete_update_strategy = Some(read(strategy));
+    snapshot(game, vec![notice])
 }
 
 /// Builds a snapshot whose hook cannot run.

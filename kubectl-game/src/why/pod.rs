@@ -1,26 +1,29 @@
 //! Explains why a pod waits: the planned action, what blocks it, and how to unblock it.
 
+use gamedeployment_core::gate::{NOTICE_WAIT, Run, awaited_until};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::pod::Pod;
 use k8s_openapi::api::core::v1 as api;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
-use shared_api::GameDeploymentStatus;
-use shared_api::names::hook_run_annotation::INTENT;
-use shared_api::names::pod::{DELETING, SKIP_HOOK};
+use shared_api::game_deployment::HookStrategy;
+use shared_api::names::hook_run_annotation::{CHOICE, INTENT};
+use shared_api::names::pod::{CHOSEN_FOR, DELETING, SKIP_HOOK};
 use shared_api::reason::{WorkloadCondition, WorkloadReason};
+use shared_api::{GameDeploymentStatus, HookRun};
 
 use super::hooks::HookWait;
-use super::next::watch;
+use super::next::{Next, quoted, watch};
 use super::partition::{is_old, offer};
 use super::remedy::{self, About, Remedy};
 use super::{Explanation, capitalized, deletion, first_idle, pods, removal, sentence, template};
 use crate::cluster::Snapshot;
+use crate::rollout_state::strategy;
 use crate::view::pod::waiting;
 use crate::view::removal::RemovalView;
-use crate::view::run::scout_hook;
+use crate::view::run::{is_notice, scout_hook};
 use crate::view::state::{condition, held, unseen};
-use crate::view::{runs_of, status_of};
+use crate::view::{hook_name, runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     let pod = Pod::read(object);
@@ -33,6 +36,7 @@ pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
         unseen_or_invalid,
         hook,
         stalled,
+        notified,
         selected_for_deletion,
         first_idle::explain_pod,
         out_of_service,
@@ -105,11 +109,10 @@ fn hook(snapshot: &Snapshot, status: &GameDeploymentStatus, pod: &Pod) -> Option
 
 /// Describes the planned action on the pod, with a trailing comma.
 fn intent(snapshot: &Snapshot, pod: &Pod, kind: HookKind) -> String {
-    let mut runs = runs_of(snapshot, &pod.uid).filter(|run| scout_hook(run).is_none());
+    let gates = |run: &&HookRun| scout_hook(run).is_none() && !is_notice(run);
+    let mut runs = runs_of(snapshot, &pod.uid).filter(gates);
     let run = runs.find_map(|run| run.annotations().get(INTENT).cloned());
-    let chosen = pod
-        .annotation(shared_api::names::pod::CHOSEN_FOR)
-        .map(str::to_owned);
+    let chosen = pod.annotation(CHOSEN_FOR).map(str::to_owned);
     let intent = run.or(chosen).unwrap_or_default();
     let (act, rest) = intent.split_once([':', '@']).unwrap_or((&intent, ""));
     let to = rest.split('@').next().unwrap_or_default();
@@ -172,6 +175,48 @@ fn explain_condition(
     let mut answer = Explanation::new(text, commands);
     answer.link(Some(reason), snapshot);
     answer
+}
+
+/// The pod is selected for deletion, and its hook waits for the notice.
+fn notified(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<Explanation> {
+    let chosen = pod.annotation(CHOSEN_FOR);
+    let has_notice = |strategy: &HookStrategy| strategy.notice.is_some();
+    let is_selected = pod.annotation(DELETING) == Some("true")
+        && strategy(&snapshot.game, HookKind::PreDelete).is_some_and(has_notice)
+        && !pod.skips_hooks();
+    let is_awaited = |run: &&HookRun| {
+        is_notice(run)
+            && run.annotations().get(CHOICE).map(String::as_str) == chosen
+            && awaited_until(&Run::read(run), snapshot.now).is_some()
+    };
+    let mut runs = runs_of(snapshot, &pod.uid).filter(|_| is_selected);
+    let notice = runs.find(is_awaited)?.name_any();
+    let kind = hook_before_deletion(snapshot, chosen.unwrap_or_default());
+    let text = format!(
+        "Pod {} is waiting: {} and its {} hook is waiting for the notice (HookRun {notice}), at most {} s. The hook \
+         runs after the first measurement of the notice, whatever its result. The pod keeps running and stays in \
+         service.",
+        pod.name,
+        intent(snapshot, pod, kind),
+        hook_name(kind),
+        NOTICE_WAIT.as_secs()
+    );
+    let command = format!("kubectl game hook get {}{}", quoted(&notice), snapshot.flags);
+    Some(Explanation::new(
+        text,
+        [Next::new(command, "show its measurements"), watch(snapshot)],
+    ))
+}
+
+/// Returns the hook that runs before a pod is deleted for this selection.
+fn hook_before_deletion(snapshot: &Snapshot, chosen: &str) -> HookKind {
+    let has_hook = |kind| strategy(&snapshot.game, kind).is_some_and(|strategy| strategy.hook.is_some());
+    let is_update = chosen.starts_with("recreate:");
+    if is_update && !has_hook(HookKind::PreDelete) && has_hook(HookKind::PreInplace) {
+        HookKind::PreInplace
+    } else {
+        HookKind::PreDelete
+    }
 }
 
 /// The pod is selected for deletion, and no hook blocks it.

@@ -61,6 +61,7 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
         | WorkloadReason::UnreadableObject
         | WorkloadReason::DeletionCostPartial
         | WorkloadReason::HookSkipped
+        | WorkloadReason::NoticeFailed
         | WorkloadReason::LifecycleHooksSucceeded
         | WorkloadReason::LifecycleHookIgnored
         | WorkloadReason::LifecycleHookFailed
@@ -196,6 +197,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::PodUpdateStarted
         | WorkloadReason::PodUpdated
         | WorkloadReason::HookSkipped
+        | WorkloadReason::NoticeFailed
         | WorkloadReason::RemovalsGuarded
         | WorkloadReason::GuardNotChecked
         | WorkloadReason::RemovalRequestExpired

@@ -36,9 +36,11 @@ pub(super) fn of_rollout<'g>(game: &'g GameDeployment, reason: &str) -> Option<&
     }
 }
 
-/// Returns the HookTemplate of the workload, if all its hooks have the same one.
+/// Returns the HookTemplate of the workload, if all its hooks and its notice have the same one.
 pub(super) fn only(game: &GameDeployment) -> Option<&str> {
     let of_pods = HookKind::ALL.into_iter().filter_map(|kind| of_pods(game, kind));
+    let strategy = strategy(game, HookKind::PreDelete);
+    let of_pods = of_pods.chain(strategy.and_then(|strategy| name(strategy.notice.as_ref())));
     let of_steps = steps(game).iter().map(|step| step.hook.as_ref());
     let of_rollouts = game.spec.lifecycle_hooks.iter().flatten();
     let of_rollouts = of_rollouts.map(|hook| hook.hook.as_ref());
@@ -82,6 +84,12 @@ mod tests {
         assert_eq!(of_pods(&game, HookKind::PostInplace), None);
         let reason = "HookTemplateInvalid";
         assert_eq!((of_rollout(&game, reason), only(&game)), (None, Some("empty")));
+
+        let pre_delete = game.spec.pre_delete_update_strategy.as_mut().unwrap();
+        pre_delete.notice = serde_json::from_value(json!({ "templateName": "finish" })).unwrap();
+        assert_eq!(only(&game), None, "its notice has another one");
+        let pre_delete = game.spec.pre_delete_update_strategy.as_mut().unwrap();
+        pre_delete.notice = None;
 
         let strategy = game.spec.update_strategy.as_mut().unwrap();
         let steps = json!([{ "partition": 2 }, { "hook": { "templateName": "no-alerts" } }]);

@@ -134,6 +134,49 @@ fn a_pod_whose_hook_failed() {
 }
 
 #[test]
+fn a_pod_whose_hook_waits_for_the_notice() {
+    let explained = |snapshot: &Snapshot| {
+        let mut pods = snapshot.pods.iter();
+        let pod = pods.find(|pod| pod.name_any() == "arena-x7k2p").unwrap();
+        super::pod(snapshot, pod)
+    };
+    let text = |snapshot: &Snapshot| explained(snapshot).text();
+    let mut snapshot = samples::notified();
+    let words = "Pod arena-x7k2p is waiting: it is selected for deletion, and its PreDelete hook is waiting for the \
+                 notice (HookRun notice-hook-arena-7d4b9c-x7k2p-finish-0123456789abcdef), at most 30 s. The hook runs \
+                 after the first measurement of the notice, whatever its result. The pod keeps running and stays in \
+                 service.";
+    assert_eq!(text(&snapshot), words);
+    let get = "kubectl game hook get notice-hook-arena-7d4b9c-x7k2p-finish-0123456789abcdef";
+    assert_eq!(explained(&snapshot).commands()[0], get);
+    let other = samples::notified();
+    let of_another_selection = {
+        let mut snapshot = samples::notified();
+        let notes = snapshot.runs[0].annotations_mut();
+        notes.insert(
+            "tkex.tencent.com/choice".to_owned(),
+            "delete@2026-01-01T00:00:00Z".to_owned(),
+        );
+        snapshot
+    };
+    snapshot.now = "2026-01-02T10:00:20Z".parse().unwrap();
+    for without_wait in [&snapshot, &of_another_selection] {
+        let text = text(without_wait);
+        assert!(
+            text.starts_with("Pod arena-x7k2p is waiting to be deleted"),
+            "{text}"
+        );
+    }
+    // Once the hook runs, it explains the pod, and the notice does not.
+    let mut running = samples::running();
+    running.runs.insert(0, other.runs.into_iter().next().unwrap());
+    let text = text(&running);
+    let begun = "Pod arena-x7k2p is waiting: it is selected for deletion, and its PreDelete hook is running (HookRun \
+                 pre-delete-hook-arena-7d4b9c-x7k2p-empty).";
+    assert!(text.starts_with(begun), "{text}");
+}
+
+#[test]
 fn a_pod_whose_hook_is_running() {
     insta::assert_snapshot!(of_pod(&samples::running(), "arena-x7k2p"));
 }

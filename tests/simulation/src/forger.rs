@@ -9,6 +9,8 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::metric::Argument;
 
 use crate::objects::RunObject;
+use crate::referee::is_notice;
+use crate::setup::NAMES;
 use crate::world::World;
 
 /// Hexadecimal digits of the digest that a forger can match by trying.
@@ -38,11 +40,17 @@ impl World {
     }
 
     /// Creates a forged run under another name: one that the operator never chooses, or the one that it chooses
-    /// for a pod that shares its instance id. Or moves the real run to a name that it never chooses.
+    /// for a pod that shares its instance id. Or moves the real run to a name that it never chooses. A notice gets the
+    /// name of a hook's run.
     pub(crate) fn forge_another(&mut self, run: &RunObject, dice: &mut Rng) {
         let name = &run.id.name;
         let pod = run.read.pod_uid.clone().unwrap_or_default();
         match dice.u8(..3) {
+            0 if is_notice(&run.api.metadata) => {
+                let (revision, instance) = (&run.read.revision, &run.read.instance);
+                let name = format!("pre-delete-hook-{revision}-{instance}-{}", NAMES[0]);
+                self.forge(run, name, true, dice);
+            }
             0 => self.forge(run, format!("{name}-{}", digest(&pod)), true, dice),
             1 => self.forge(run, format!("{name}-again"), true, dice),
             _ => {

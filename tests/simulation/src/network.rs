@@ -17,7 +17,7 @@ use crate::games::Seen;
 use crate::hooks::{Of, failed, refused};
 use crate::objects::RunObject;
 use crate::process::{Answer, clock};
-use crate::referee::is_scout;
+use crate::referee::{is_notice, is_scout};
 use crate::world::World;
 
 mod games;
@@ -294,6 +294,8 @@ impl World {
         let is_lifecycle = matches!(before.read.rollout, Some(RolloutRun::Lifecycle(_)));
         self.totals.lifecycle += u64::from(is_lifecycle && status.phase.is_final());
         self.totals.idle += u64::from(is_scout(before) && status.phase == Phase::Successful);
+        let has_failed = status.phase.is_final() && status.phase != Phase::Successful;
+        self.totals.failed_notices += u64::from(is_notice(&before.api.metadata) && has_failed);
         self.referee.recorded(before, status);
         if status.phase.is_final() {
             self.restore_spec(before);

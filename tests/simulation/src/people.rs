@@ -13,13 +13,12 @@ use shared_api::{GameDeploymentSpec, HookRunStatus, Phase};
 
 use crate::endpoint::Behaviour;
 use crate::objects::PodObject;
-use crate::questions::question;
 use crate::server::{Cascade, Refuses};
 use crate::setup::{
-    BETWEEN, Look, NAMES, amount, disruption, draining_labels, make_valid, outdated_labels, selection, steps,
-    strategy_of, template, timeout, tolerate, update_selection, workload,
+    BETWEEN, Look, NAMES, amount, disruption, draining_labels, make_valid, notice, outdated_labels,
+    selection, set_notice, steps, strategy_of, template, timeout, tolerate, update_selection, workload,
 };
-use crate::world::{FLEET, World, url};
+use crate::world::{FLEET, World, template_of};
 
 impl World {
     /// Performs a random action of a user.
@@ -68,14 +67,14 @@ impl World {
             17..=23 => self.edit_strategy(dice),
             24 => self.promote(dice),
             25..=28 => {
-                let name = NAMES[dice.usize(..4)];
+                let name = NAMES[dice.usize(..NAMES.len())];
                 self.referee.something_else_happens();
                 if dice.u8(..3) == 0 {
                     self.server.remove_template(name);
                     self.tell(|| format!("somebody deletes template {name}"));
                 } else {
                     let code = dice.u8(..8);
-                    self.server.put_template(name, question(code, url(name)));
+                    self.server.put_template(name, template_of(name, code));
                     self.tell(|| format!("somebody writes template {name}, kind {code}"));
                 }
             }
@@ -127,7 +126,7 @@ impl World {
     fn edit_strategy(&mut self, dice: &mut Rng) {
         let (one, two, named) = (dice.u8(..), dice.u8(..), self.any_pod(dice));
         let named = named.map(|pod| vec![pod.id.name.clone()]);
-        let kind = dice.u8(..15);
+        let kind = dice.u8(..16);
         let change = |spec: &mut GameDeploymentSpec| {
             let strategy = spec.update_strategy.as_mut().unwrap();
             match kind {
@@ -175,6 +174,7 @@ impl World {
                         spec.replicas = spec.replicas.map(|replicas| (replicas - 1).max(0));
                     }
                 }
+                15 => set_notice(spec, notice(one)),
                 _ => {
                     (strategy.selection_policy, strategy.first_idle) = update_selection(one);
                     if kind == 14 {

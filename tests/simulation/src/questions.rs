@@ -31,6 +31,24 @@ fn metric(name: &str, url: &str, more: Value) -> Value {
     metric
 }
 
+/// Initial delay of a notice that exceeds the wait of the hook.
+const TOO_LATE: &str = "40s";
+
+/// Timeout of a notice, in seconds. Each must end by itself, because a changed template does not replace it.
+const NOTICE_ENDS: i64 = 60;
+
+/// Returns a template for a notice, of one of twelve kinds. Four of them are measured too late.
+pub fn notice(code: u8, url: &str) -> HookTemplateSpec {
+    let mut spec = question(code, url);
+    spec.timeout_seconds = Some(NOTICE_ENDS);
+    if code % 3 == 1 {
+        for metric in &mut spec.metrics {
+            metric.initial_delay = Some(TOO_LATE.to_owned());
+        }
+    }
+    spec
+}
+
 /// Returns a hook of one of twelve kinds.
 pub fn question(code: u8, url: &str) -> HookTemplateSpec {
     let one = |more: Value| vec![metric("players", url, more)];

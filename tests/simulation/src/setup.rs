@@ -16,7 +16,9 @@ use shared_api::{GameDeployment, GameDeploymentSpec, HookTemplateSpec};
 
 use crate::taints::MAINTENANCE;
 
-pub const NAMES: [&str; 4] = ["pre-delete", "pre-inplace", "post-inplace", "canary"];
+pub const NAMES: [&str; 5] = ["pre-delete", "pre-inplace", "post-inplace", "canary", NOTICE];
+/// Name of the template of most notices.
+pub const NOTICE: &str = "notice";
 
 /// Appearance of the pods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,6 +132,7 @@ fn strategy(name: &str, on: bool) -> Option<HookStrategy> {
         hook: Some(step(name)),
         retry: None,
         fresh_for_seconds: None,
+        notice: None,
     })
 }
 
@@ -268,6 +271,24 @@ pub fn outdated_labels(code: u8) -> Option<BTreeMap<String, String>> {
     Some(owned(labels))
 }
 
+/// Returns a notice to pods that are selected for deletion: none in half of the cases, and sometimes with the template
+/// of a hook.
+pub fn notice(code: u8) -> Option<HookStep> {
+    match code % 8 {
+        0..=3 => None,
+        4 => Some(step(NAMES[3])),
+        _ => Some(step(NOTICE)),
+    }
+}
+
+/// Sets or removes the notice. Without a hook, none is set: the spec would not be valid.
+pub fn set_notice(spec: &mut GameDeploymentSpec, notice: Option<HookStep>) {
+    let strategy = spec.pre_delete_update_strategy.as_mut();
+    if let Some(strategy) = strategy.filter(|strategy| strategy.hook.is_some()) {
+        strategy.notice = notice;
+    }
+}
+
 /// Returns a selection of the pods to update: in a third of the cases `FirstIdle`, which has an effect with most
 /// types of update and hooks.
 pub fn update_selection(code: u8) -> (Option<String>, Option<FirstIdle>) {
@@ -362,6 +383,7 @@ pub fn workload(code: [u8; 8]) -> GameDeployment {
         let strategy = object.spec.scale_strategy.get_or_insert_default();
         strategy.draining_labels = Some(labels);
     }
+    set_notice(&mut object.spec, notice(code[7] / 8));
     make_valid(&mut object.spec);
     tolerate(&mut object.spec, code);
     object.metadata.namespace = Some("games".to_owned());

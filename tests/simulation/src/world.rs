@@ -8,6 +8,7 @@ use gamedeployment_core::plan;
 use gamedeployment_driver::store::{Store, StoredObject};
 use gamedeployment_driver::{CallLimits, DriverLimits};
 use jiff::{SignedDuration, Timestamp};
+use shared_api::HookTemplateSpec;
 use shared_api::hook_run::HookRunSpec;
 
 use crate::endpoint::{Behaviour, Call};
@@ -19,11 +20,11 @@ use crate::network::Flight;
 use crate::nodes::{Silence, Unreported};
 use crate::objects::{Object, PodObject, key};
 use crate::process::{GAMES, HOOKS, Process, Work};
-use crate::questions::question;
+use crate::questions::{notice, question};
 use crate::referee::Referee;
 use crate::server::Server;
 use crate::server::table::Table;
-use crate::setup::{NAMES, workload};
+use crate::setup::{NAMES, NOTICE, workload};
 use crate::totals::Totals;
 
 mod work;
@@ -86,7 +87,7 @@ impl World {
         let endpoint_seed = dice.u64(..);
         let mut world = Self::empty(code, profile, endpoint_seed, limits(&mut dice));
         for name in NAMES {
-            world.server.put_template(name, question(dice.u8(..), url(name)));
+            world.server.put_template(name, template_of(name, dice.u8(..)));
         }
         world.server.guards = endpoint_seed.is_multiple_of(2);
         world.server.create_workload(workload(code), EPOCH);
@@ -348,6 +349,15 @@ pub fn url(name: &str) -> &'static str {
         "http://canary/players"
     } else {
         "http://{{args.PodIP}}:8080/players"
+    }
+}
+
+/// Returns a template of this name, of one of several kinds.
+pub fn template_of(name: &str, code: u8) -> HookTemplateSpec {
+    if name == NOTICE {
+        notice(code, url(name))
+    } else {
+        question(code, url(name))
     }
 }
 

@@ -39,6 +39,7 @@ mod misbehaving_pods;
 mod no_players;
 mod node_returns;
 mod nothing_to_do;
+mod notices;
 mod object_hooks;
 mod observed_generation;
 mod operator_restarted;

@@ -3,16 +3,18 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use operator_tests::fleet::{Who, empty_now, game, hooked, pod_of, until_empty};
+use operator_tests::fleet::{Who, empty_now, finish, game, hooked, noticed, pod_of, until_empty};
 use operator_tests::{Fleet, SOON, assert_has, merge};
 use serde_json::{Value, json};
+use shared_api::Phase;
 use shared_api::game_deployment::{FirstIdleStatus, IdleSearchStatus};
+use shared_api::names::hook_kind::NOTICE;
 use shared_api::names::pod::DELETION_COST;
 use test_kit::ApiProxy;
 
 use crate::scouts::{
-    PRE_DELETE, assert_confirmed, assert_two_writes, await_found, counts, ever_selected, is_selected,
-    join_in_between, most_running, pods_with, successful,
+    PRE_DELETE, assert_confirmed, assert_two_writes, await_found, counts, ever_selected, is_kind,
+    is_selected, join_in_between, most_running, phase, pods_with, states, successful,
 };
 use crate::seen::{self, Seen};
 use crate::{PROGRAMS, shared};
@@ -52,6 +54,47 @@ async fn the_idle_pods_go_first() {
     assert_eq!(pods_with(&events, PRE_DELETE.own), idle);
     for pod in &idle {
         assert_confirmed(&events, PRE_DELETE, pod);
+    }
+}
+
+/// A candidate stays in service, so nobody may ask it to finish its match.
+#[tokio::test]
+async fn only_selected_pods_get_notices() {
+    let fleet = launch("first-idle-notices", until_empty(), 5, json!({})).await;
+    fleet.hook("finish", finish()).await;
+    fleet.set(noticed("empty", "finish")).await;
+    fleet.says("HooksResolved", "HooksResolved").await;
+    let names: Vec<String> = fleet.names().await.into_iter().collect();
+    for pod in &names[1..] {
+        fleet.nodes.pod(pod).set_players(1);
+    }
+    let runs = Seen::of(fleet.runs()).await;
+    fleet.scale(3);
+    fleet.until_pods(|pods| pods.len() == 4).await;
+    let candidates = fleet.asked(4).await;
+    let is_scout = |run: &String| run.starts_with("scout-hook-");
+    assert!(candidates.keys().all(is_scout), "{candidates:?}");
+    fleet.quiet().await;
+    let notices = || -> Vec<usize> { names.iter().map(|pod| fleet.notices(pod)).collect() };
+    assert_eq!(notices(), [1, 0, 0, 0, 0]);
+
+    fleet.nodes.pod(&names[2]).set_players(0);
+    await_found(&fleet, 3).await;
+    let gone = BTreeSet::from([names[0].clone(), names[2].clone()]);
+    assert_eq!(fleet.nodes.terminated_pods(), gone);
+    assert_eq!(notices(), [1, 0, 1, 0, 0]);
+    let events = runs.up_to_now().await;
+    assert_eq!(pods_with(&events, NOTICE), gone);
+    for pod in &gone {
+        assert_confirmed(&events, PRE_DELETE, pod);
+        let position = |kind: &str, is_wanted: fn(Phase) -> bool| {
+            states(&events).position(|run| is_kind(run, kind) && pod_of(run) == *pod && is_wanted(phase(run)))
+        };
+        let ended = position(NOTICE, Phase::is_final);
+        assert!(
+            ended.is_some() && ended < position(PRE_DELETE.own, |_| true),
+            "{pod}: {events:#?}"
+        );
     }
 }
 

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use operator_tests::fleet::GAME;
+use operator_tests::SOON;
+use operator_tests::fleet::{GAME, finish, noticed};
 use serde_json::json;
 use test_kit::eventually;
 
-use crate::guarded::Guarded;
+use crate::guarded::{Guarded, evict};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_matches_end() {
@@ -67,6 +68,34 @@ async fn deleting_all_pods_replaces_each_when_it_is_empty() {
     guarded.await_replaced(&before, 4).await;
     guarded.fleet.settled(4).await;
     guarded.assert_ended_once(&before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_busy_pod_gets_one_notice_however_often_its_eviction_is_repeated() {
+    let guarded = Guarded::new("notice").await;
+    let fleet = &guarded.fleet;
+    fleet.hook("finish", finish()).await;
+    let before = guarded.launch_with(2, noticed("empty", "finish")).await;
+    fleet.says("HooksResolved", "HooksResolved").await;
+    let (busy, _) = guarded.occupy(&before, 1);
+    let pod = &busy[0];
+    let eviction = json!({ "metadata": { "name": pod } });
+    assert_eq!(evict(&guarded.pods_as("jane"), &eviction).await, 429);
+    fleet.nodes.pod(pod).await_requests("/", 1, SOON).await.unwrap();
+    for user in ["jane", "joe"] {
+        assert_eq!(evict(&guarded.pods_as(user), &eviction).await, 429);
+    }
+    fleet.until(|status| status.removal_requests.len() == 2).await;
+    fleet.quiet().await;
+    assert_eq!(fleet.notices(pod), 1);
+    assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::new());
+
+    guarded.end_match(pod);
+    let ended = BTreeSet::from([pod.clone()]);
+    guarded.await_replaced(&ended, 2).await;
+    fleet.settled(2).await;
+    guarded.assert_ended_after_hooks(&ended);
+    fleet.assert_noticed_first(pod);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,11 +8,17 @@ use shared_api::names::argument::{OF_KINDS, POD_NAME};
 use shared_api::reason::WorkloadReason;
 
 use super::HookBlocker;
+use super::resolved::HOOK_ARGS;
 
-/// Fails if a workload selects the kind of an object although its template does not leave it open.
-pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
+/// Fails if a workload selects the kind of an object although its template does not leave it open. `args`: the field
+/// that sets the arguments.
+pub(super) fn check_kind(
+    step: &HookStep,
+    args: &'static str,
+    template: &HookTemplateSpec,
+) -> Result<(), HookBlocker> {
     if template.metrics.iter().any(has_kind_by_arguments) {
-        check_open(step, template, &OF_KINDS)?;
+        check_open(step, args, template, &OF_KINDS)?;
     }
     Ok(())
 }
@@ -20,12 +26,17 @@ pub(super) fn check_kind(step: &HookStep, template: &HookTemplateSpec) -> Result
 /// Fails if a workload selects the pod of a run that is not for a pod, although its template does not leave it open.
 pub(super) fn check_pod(step: &HookStep, template: &HookTemplateSpec) -> Result<(), HookBlocker> {
     if needs_pod(template) {
-        check_open(step, template, &[POD_NAME])?;
+        check_open(step, HOOK_ARGS, template, &[POD_NAME])?;
     }
     Ok(())
 }
 
-fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> Result<(), HookBlocker> {
+fn check_open(
+    step: &HookStep,
+    args: &'static str,
+    template: &HookTemplateSpec,
+    names: &[&str],
+) -> Result<(), HookBlocker> {
     let is_open = |name: &str| {
         let mut declared = template.args.iter().flatten();
         declared.any(|arg| arg.name == name && arg.value.is_none() && arg.value_from.is_none())
@@ -39,7 +50,7 @@ fn check_open(step: &HookStep, template: &HookTemplateSpec, names: &[&str]) -> R
         WorkloadReason::HookArgumentsUnresolved,
         format!(
             "argument {argument} would select the object that HookTemplate {} accesses, which the template does not \
-             allow; remove the argument from hook.args, or declare it without a value in the template",
+             allow; remove the argument from {args}, or declare it without a value in the template",
             step.template_name
         ),
     ))

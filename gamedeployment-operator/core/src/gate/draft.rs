@@ -12,7 +12,7 @@ use shared_api::hook_run::HookRunSpec;
 use shared_api::names::argument;
 
 use super::chosen_object::check_pod;
-use super::resolved::{find, without_values};
+use super::resolved::{HOOK_ARGS, find, without_values};
 use super::shared_spec::{Added, Given, SharedSpec};
 use super::{HookBlocker, NewRun};
 use crate::cluster::FoundTemplate;
@@ -22,6 +22,8 @@ use crate::spec_digest::{RestDigest, SpecDigest};
 #[derive(Debug)]
 pub(super) struct Draft<'a> {
     step: &'a HookStep,
+    /// Field that sets its arguments.
+    args: &'static str,
     template: &'a HookTemplateSpec,
     shared: Arc<SharedSpec>,
     /// Digest of the spec without its arguments.
@@ -30,11 +32,17 @@ pub(super) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(step: &'a HookStep, template: FoundTemplate<'a>) -> Result<Self, HookBlocker> {
-        let template = find(step, template)?;
+    /// Prepares a hook. `args`: the field that sets its arguments.
+    pub(super) fn new(
+        step: &'a HookStep,
+        args: &'static str,
+        template: FoundTemplate<'a>,
+    ) -> Result<Self, HookBlocker> {
+        let template = find(step, args, template)?;
         let shared = SharedSpec::new(step, template);
         Ok(Self {
             step,
+            args,
             template,
             rest: RestDigest::of(&shared.without_arguments),
             shared: Arc::new(shared),
@@ -67,7 +75,7 @@ impl<'a> Draft<'a> {
         if open.is_empty() {
             return Ok(());
         }
-        Err(without_values(&self.step.template_name, &open))
+        Err(without_values(self.args, &self.step.template_name, &open))
     }
 
     /// Builds the spec of a run.
@@ -101,7 +109,7 @@ pub fn render(
     template: FoundTemplate<'_>,
     added: &[(&'static str, String)],
 ) -> Result<HookRunSpec, HookBlocker> {
-    let draft = Draft::new(step, template)?;
+    let draft = Draft::new(step, HOOK_ARGS, template)?;
     check_pod(step, draft.template)?;
     let added = added.iter().map(|(name, value)| Added {
         name: Cow::Borrowed(name),

@@ -77,7 +77,7 @@ impl<'a> HookRequest<'a> {
         pod: &'a Pod,
         modified: &[String],
     ) -> Result<Self, HookBlocker> {
-        let name = name(kind.prefix(), &draft, pod);
+        let name = name(kind.prefix(), draft.template_name(), pod);
         let hook_request = Self {
             workload,
             draft,
@@ -87,10 +87,26 @@ impl<'a> HookRequest<'a> {
             arguments: arguments(workload, pod, modified),
             name,
         };
-        hook_request.draft.check(&hook_request.arguments)?;
-        hook_request.check_address()?;
-        check_name(&hook_request.name, hook_request.draft.template_name())?;
+        hook_request.check()?;
         Ok(hook_request)
+    }
+
+    /// Returns a request to run another HookTemplate for the same pod. Fails if it cannot run.
+    pub(super) fn with_draft(&self, draft: Rc<Draft<'a>>, name: String) -> Result<Self, HookBlocker> {
+        let hook_request = Self {
+            draft,
+            name,
+            ..self.clone()
+        };
+        hook_request.check()?;
+        Ok(hook_request)
+    }
+
+    /// Fails if the run cannot be created.
+    fn check(&self) -> Result<(), HookBlocker> {
+        self.draft.check(&self.arguments)?;
+        self.check_address()?;
+        check_name(&self.name, self.draft.template_name())
     }
 
     /// Makes the name unique by appending a digest of the pod's UID.
@@ -172,8 +188,8 @@ impl<'a> HookRequest<'a> {
 }
 
 /// Returns the name of a run about a pod.
-pub(super) fn name(prefix: &str, draft: &Draft<'_>, pod: &Pod) -> String {
-    let (revision, instance, template) = (pod.revision(), pod.instance(), draft.template_name());
+pub(super) fn name(prefix: &str, template: &str, pod: &Pod) -> String {
+    let (revision, instance) = (pod.revision(), pod.instance());
     format!("{prefix}-{revision}-{instance}-{template}")
 }
 

@@ -22,6 +22,7 @@ mod draft;
 mod hook_request;
 mod intent;
 mod new_run;
+mod notice;
 mod question;
 mod resolved;
 mod run;
@@ -37,7 +38,10 @@ pub use draft::render;
 pub use hook_request::{HookBlocker, HookRequest, check_name, owned, owner};
 pub use intent::Intent;
 pub use new_run::NewRun;
+pub use notice::{NOTICE_WAIT, NextRun, NoticeProgress, awaited_until, failed_notice, is_notice};
+pub(crate) use notice::{Selections, is_named_as_notice};
 pub use question::Question;
+use resolved::HOOK_ARGS;
 pub use resolved::{Unresolved, unresolved};
 pub use run::{Flaw, Measured, RolloutRun, Run};
 use runs::Runs;
@@ -121,12 +125,13 @@ pub struct Gate<'a> {
     now: Timestamp,
 }
 
-/// Drafts of a workload's hooks, each created when the gate assesses the first pod with that hook.
+/// Drafts of a workload's hooks and of its notice, each created for the first pod that needs it.
 #[derive(Default)]
 struct Drafts<'a> {
     pre_delete: LazyDraft<'a>,
     pre_in_place: LazyDraft<'a>,
     post_in_place: LazyDraft<'a>,
+    notice: LazyDraft<'a>,
 }
 
 type LazyDraft<'a> = OnceCell<Result<Rc<Draft<'a>>, HookBlocker>>;
@@ -250,7 +255,7 @@ impl<'a> Gate<'a> {
             HookKind::PreInplace => &self.drafts.pre_in_place,
             HookKind::PostInplace => &self.drafts.post_in_place,
         };
-        let new = || Draft::new(step, self.cluster.template(&step.template_name)).map(Rc::new);
+        let new = || Draft::new(step, HOOK_ARGS, self.cluster.template(&step.template_name)).map(Rc::new);
         draft.get_or_init(new).clone()
     }
 

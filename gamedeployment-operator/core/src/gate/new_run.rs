@@ -11,6 +11,7 @@ use shared_api::names::{hook_run_annotation as annotation, hook_run_label as lab
 use super::shared_spec::{Added, SharedSpec};
 use super::{Intent, scout};
 use crate::hook_kind::HookKind;
+use crate::plan::Warning;
 use crate::spec_digest::SpecDigest;
 
 /// A HookRun to create.
@@ -21,6 +22,7 @@ pub struct NewRun {
     spec: NewSpec,
     digest: SpecDigest,
     is_for_deletion: bool,
+    warning: Option<Box<Warning>>,
 }
 
 /// Spec of a HookRun to create.
@@ -63,13 +65,21 @@ impl NewRun {
             spec,
             digest,
             is_for_deletion,
+            warning: None,
         }
     }
 
-    /// Marks a scout that finds out whether a pod may be selected for this intent.
+    /// Attributes the run of a scout or a notice to the intent that it serves.
     #[must_use]
-    pub(super) fn scouting(mut self, intent: &Intent) -> Self {
+    pub(super) fn counted_for(mut self, intent: &Intent) -> Self {
         self.is_for_deletion = *intent == Intent::Delete;
+        self
+    }
+
+    /// Adds a warning, which is emitted once the run is created.
+    #[must_use]
+    pub(super) fn with_warning(mut self, warning: Warning) -> Self {
+        self.warning = Some(Box::new(warning));
         self
     }
 
@@ -78,7 +88,7 @@ impl NewRun {
         self.metadata.name.as_deref().unwrap_or_default()
     }
 
-    /// The hook that it runs; `None` for a canary step.
+    /// Returns the kind of its hook; `None` for rollouts, scouts and notices.
     pub fn kind(&self) -> Option<HookKind> {
         let labels = self.metadata.labels.as_ref();
         HookKind::from_label(labels?.get(label::TYPE)?)
@@ -99,6 +109,11 @@ impl NewRun {
     /// Returns whether the run is the scout of a candidate.
     pub fn is_scout(&self) -> bool {
         self.intent() == Some(scout::INTENT)
+    }
+
+    /// Returns the warning to emit once the run is created.
+    pub fn warning(&self) -> Option<&Warning> {
+        self.warning.as_deref()
     }
 
     /// Returns whether the run is for the deletion of a surplus or named pod, or for the selection of one.

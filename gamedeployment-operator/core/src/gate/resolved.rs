@@ -19,7 +19,13 @@ use crate::unusable_template::{MAX_ARGUMENT_BYTES, UnusableTemplate};
 use crate::user_text::bounded;
 use crate::workload::{Carrier, Workload};
 
-/// A hook that cannot run.
+/// Field of a hook that sets its arguments.
+pub(super) const HOOK_ARGS: &str = "hook.args";
+
+/// Field of a notice that sets its arguments.
+pub(super) const NOTICE_ARGS: &str = "notice.args";
+
+/// A hook or a notice that cannot run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unresolved {
     /// Path of the field that names it, such as `spec.preDeleteUpdateStrategy.hook`.
@@ -32,7 +38,7 @@ pub struct Unresolved {
     pub similar_template: Option<String>,
 }
 
-/// Returns the hooks of a spec that cannot run; `None` if no hook is configured.
+/// Returns the hooks of a spec that cannot run, including the notice; `None` if no hook is configured.
 pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unresolved>> {
     let mut any = false;
     let mut unresolved = Vec::new();
@@ -52,13 +58,17 @@ pub fn unresolved(workload: &Workload, cluster: &dyn Cluster) -> Option<Vec<Unre
     any.then_some(unresolved)
 }
 
-/// Returns all hooks of a workload that use a template, with their paths in the object.
+/// Returns all hooks of a workload that use a template, and its notice, with their paths in the object.
 fn hooks(workload: &Workload) -> impl Iterator<Item = (String, &HookStep, Subject)> {
     let containers = workload.template.containers().len();
     let of_pods = HookKind::ALL.into_iter().filter_map(move |kind| {
         let step = workload.hook(kind).step.as_ref()?;
         let subject = Subject::Pod { containers };
         Some((format!("spec.{}.hook", kind.field()), step, subject))
+    });
+    let notice = workload.notice.iter().map(move |step| {
+        let path = format!("spec.{}.notice", HookKind::PreDelete.field());
+        (path, step, Subject::Notice { containers })
     });
     let of_steps = workload.steps.iter().enumerate().filter_map(|(index, step)| {
         let path = format!("spec.updateStrategy.canary.steps[{index}].hook");
@@ -75,7 +85,7 @@ fn hooks(workload: &Workload) -> impl Iterator<Item = (String, &HookStep, Subjec
             let path = format!("spec.lifecycleHooks[{index}].hook");
             Some((path, step, Subject::Rollout))
         });
-    of_pods.chain(of_steps).chain(of_rollouts)
+    of_pods.chain(notice).chain(of_steps).chain(of_rollouts)
 }
 
 /// Returns the name that a missing template's name resembles.
@@ -91,10 +101,22 @@ fn similar(template: FoundTemplate<'_>) -> Option<String> {
 enum Subject {
     /// A pod with this number of containers.
     Pod { containers: usize },
+    /// Notice to a pod with this number of containers.
+    Notice { containers: usize },
     /// A step of a canary rollout.
     CanaryStep,
     /// A rollout.
     Rollout,
+}
+
+impl Subject {
+    /// Returns the field that sets the arguments.
+    fn args(self) -> &'static str {
+        match self {
+            Self::Pod { .. } | Self::CanaryStep | Self::Rollout => HOOK_ARGS,
+            Self::Notice { .. } => NOTICE_ARGS,
+        }
+    }
 }
 
 fn check(
@@ -103,34 +125,39 @@ fn check(
     cluster: &dyn Cluster,
     subject: Subject,
 ) -> Option<HookBlocker> {
-    let name = &step.template_name;
-    let template = match find(step, template) {
+    let template = match find(step, subject.args(), template) {
         Ok(template) => template,
         Err(blocker) => return Some(blocker),
     };
-    let problem = cluster.template_problem(name).map(|why| {
-        HookBlocker::new(
-            WorkloadReason::HookTemplateInvalid,
-            format!("HookTemplate {name} is invalid: {why}"),
-        )
-    });
+    let problem = invalid_template(step, cluster);
     let problem = problem.or_else(|| match subject {
-        Subject::Pod { .. } => None,
+        Subject::Pod { .. } | Subject::Notice { .. } => None,
         Subject::CanaryStep | Subject::Rollout => check_pod(step, template).err(),
     });
     problem.or_else(|| open_arguments(step, template, subject))
 }
 
-/// Returns the template of a hook.
+/// Returns a blocker if hook-operator reports that the template of a hook is invalid.
+pub(super) fn invalid_template(step: &HookStep, cluster: &dyn Cluster) -> Option<HookBlocker> {
+    let name = &step.template_name;
+    let why = cluster.template_problem(name)?;
+    Some(HookBlocker::new(
+        WorkloadReason::HookTemplateInvalid,
+        format!("HookTemplate {name} is invalid: {why}"),
+    ))
+}
+
+/// Returns the template of a hook. `args`: the field that sets its arguments.
 pub(super) fn find<'a>(
     step: &HookStep,
+    args: &'static str,
     template: FoundTemplate<'a>,
 ) -> Result<&'a HookTemplateSpec, HookBlocker> {
     let name = &step.template_name;
     let (reason, message) = match template {
         FoundTemplate::Found(template) => {
-            check_kind(step, template)?;
-            check_arguments(step)?;
+            check_kind(step, args, template)?;
+            check_arguments(step, args)?;
             return Ok(template);
         }
         FoundTemplate::Missing => (
@@ -154,7 +181,7 @@ pub(super) fn find<'a>(
 }
 
 /// Fails if the arguments that a hook sets are too large: they have the same costs as those of its template.
-fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
+fn check_arguments(step: &HookStep, args: &'static str) -> Result<(), HookBlocker> {
     let bytes = step.args.as_ref().map_or(0, json_bytes);
     if bytes <= MAX_ARGUMENT_BYTES {
         return Ok(());
@@ -162,7 +189,7 @@ fn check_arguments(step: &HookStep) -> Result<(), HookBlocker> {
     Err(HookBlocker::new(
         WorkloadReason::HookArgumentsUnresolved,
         format!(
-            "hook.args for HookTemplate {} are {bytes} bytes in total; the limit is {MAX_ARGUMENT_BYTES}",
+            "{args} for HookTemplate {} are {bytes} bytes in total; the limit is {MAX_ARGUMENT_BYTES}",
             step.template_name
         ),
     ))
@@ -178,7 +205,7 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
         argument.value.is_none() && argument.value_from.is_none() && !own(&argument.name)
     };
     let is_added = |name: &str| match subject {
-        Subject::Pod { containers } => is_added(name, containers),
+        Subject::Pod { containers } | Subject::Notice { containers } => is_added(name, containers),
         Subject::CanaryStep => false,
         Subject::Rollout => argument::OF_ROLLOUTS.contains(&name),
     };
@@ -195,11 +222,12 @@ fn open_arguments(step: &HookStep, template: &HookTemplateSpec, subject: Subject
     if is_undeclared && needs_pod(template) && !is_added(argument::POD_NAME) {
         open.push(argument::POD_NAME);
     }
-    (!open.is_empty()).then(|| without_values(&step.template_name, &open))
+    (!open.is_empty()).then(|| without_values(subject.args(), &step.template_name, &open))
 }
 
 /// Builds the blocker for arguments without a value. Each waiting pod has one, so the list of names is bounded.
-pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
+/// `args`: the field that sets the arguments.
+pub(super) fn without_values(args: &str, template: &str, names: &[&str]) -> HookBlocker {
     let meant: BTreeSet<&str> = names
         .iter()
         .filter_map(|name| misspelt_pod_argument(name))
@@ -208,13 +236,13 @@ pub(super) fn without_values(template: &str, names: &[&str]) -> HookBlocker {
     let others: Vec<&str> = others.copied().collect();
     let remedy = if meant.is_empty() {
         let them = form(names.len(), "it", "them");
-        format!("set {them} in the workload's hook.args or in the template")
+        format!("set {them} in the workload's {args} or in the template")
     } else {
         let others = if others.is_empty() {
             String::new()
         } else {
             let others = bounded(&others.join(", "));
-            format!(" Set {others} in the workload's hook.args or in the template")
+            format!(" Set {others} in the workload's {args} or in the template")
         };
         format!("did you mean {}?{others}", Vec::from_iter(meant).join(", "))
     };
@@ -302,7 +330,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_argument_of_pods_is_not_to_be_set_by_hand() {
-        let message = |names: &[&str]| without_values("t", names).message;
+        let message = |names: &[&str]| without_values(HOOK_ARGS, "t", names).message;
         let (one, two) = (
             "HookTemplate t needs a value for argument",
             "HookTemplate t needs values for arguments",
@@ -386,10 +414,44 @@ mod tests {
     }
 
     #[test]
+    fn a_notice_that_cannot_run_is_reported_while_nothing_waits() {
+        let said = |notice: Value, args: Value, problem| {
+            let template = serde_json::from_value(json!({"metrics": [], "args": args})).unwrap();
+            let strategy = json!({"hook": {"templateName": "ask"}, "notice": notice});
+            let workload = workload(&[("/spec/preDeleteUpdateStrategy", strategy)]);
+            let found = unresolved(&workload, &One(template, problem)).unwrap();
+            let of_notice = found.iter().find(|found| found.path.ends_with(".notice"));
+            of_notice.map(|found| format!("{}: {}", found.path, found.blocker.message))
+        };
+        let path = "spec.preDeleteUpdateStrategy.notice";
+        let ask = || json!({"templateName": "ask"});
+        let added = json!([{"name": "PodIP"}, {"name": "PodContainer[0]"}]);
+        assert_eq!(said(ask(), added, None), None);
+        let table = [
+            (
+                said(json!({"templateName": "aks"}), json!([]), None),
+                "HookTemplate aks does not exist; did you mean ask?",
+            ),
+            (
+                said(ask(), json!([]), Some("no")),
+                "HookTemplate ask is invalid: no",
+            ),
+            (
+                said(ask(), json!([{"name": "room"}]), None),
+                "HookTemplate ask needs a value for argument room; set it in the workload's notice.args or in the \
+                 template",
+            ),
+        ];
+        for (found, wanted) in table {
+            assert_eq!(found, Some(format!("{path}: {wanted}")));
+        }
+    }
+
+    #[test]
     fn a_template_that_no_hook_can_use_is_named_with_the_remedy() {
         let step = serde_json::from_value(json!({"templateName": "ask"})).unwrap();
         let said = |why: UnusableTemplate| {
-            let blocker = find(&step, FoundTemplate::Unusable(&why)).unwrap_err();
+            let blocker = find(&step, HOOK_ARGS, FoundTemplate::Unusable(&why)).unwrap_err();
             format!("{}: {}", blocker.reason, blocker.message)
         };
         let table = [

@@ -11,7 +11,7 @@ use shared_api::overdue::{GRACE, not_taken_up_at};
 use shared_api::reason::{HookRunReason, WorkloadReason};
 use shared_api::{HookRun, HookRunSpec, HookRunStatus, Phase};
 
-use super::{HookBlocker, scouted_hook};
+use super::{HookBlocker, NoticeProgress, is_notice, scouted_hook};
 use crate::hook_kind::HookKind;
 use crate::lifecycle::LifecycleRun;
 use crate::plan::PartialPlan;
@@ -56,12 +56,14 @@ pub struct Run {
     pub resource_version: String,
     /// UID of its controller.
     pub controller: Option<String>,
-    /// Hook that it runs; `None` for rollouts and for runs that users create.
+    /// Hook that it runs; `None` for rollouts, scouts, notices and for runs that users create.
     pub kind: Option<HookKind>,
     /// Hook of a rollout that it runs, if any.
     pub rollout: Option<RolloutRun>,
     /// Hook that it runs as the scout of a candidate, if so. Its success opens no gate.
     pub scout: Option<HookKind>,
+    /// Progress, if the run is a notice. The success of a notice opens no gate.
+    pub notice: Option<NoticeProgress>,
     /// UID of its pod; `None` if it has no pod, or if an older operator created it.
     pub pod_uid: Option<String>,
     /// Instance id of that pod.
@@ -129,6 +131,7 @@ impl Run {
             kind: HookKind::from_label(&kind),
             rollout: RolloutRun::read(&kind, &labels, &notes),
             scout: scouted_hook(&kind),
+            notice: is_notice(&kind).then(|| NoticeProgress::of(&status)),
             pod_uid: labels.get(label::POD_UID).cloned(),
             instance: either(label::INSTANCE, label::INSTANCE_OLD),
             revision: either(label::REVISION, label::REVISION_OLD),
@@ -217,6 +220,11 @@ impl Run {
     /// Returns whether the run ended without a measured success.
     pub fn is_unsuccessful(&self) -> bool {
         self.phase.is_final() && !self.is_measured_success()
+    }
+
+    /// Returns whether a success of the run may open a gate: it is neither a scout nor a notice.
+    pub fn may_open_gate(&self) -> bool {
+        self.scout.is_none() && self.notice.is_none()
     }
 
     /// Returns the hook whose `retry` also concerns the run.

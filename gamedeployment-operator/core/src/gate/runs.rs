@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::notice::selection_of;
 use super::{Run, is_scout_before_in_place_update};
 use crate::hook_kind::HookKind;
 
@@ -11,6 +12,8 @@ pub(super) struct Runs<'a> {
     pods: BTreeSet<(HookKind, &'a str)>,
     /// Whether a scout is for an update in place, and the UID of its pod.
     with_scout: BTreeSet<(bool, &'a str)>,
+    /// Notices by the digest of their selection.
+    notices: BTreeMap<&'a str, &'a Run>,
 }
 
 impl<'a> Runs<'a> {
@@ -26,10 +29,13 @@ impl<'a> Runs<'a> {
                 run.pod_uid.as_deref()?,
             ))
         });
+        let notices = runs.iter().filter(|run| run.notice.is_some());
+        let notices = notices.filter_map(|run| Some((selection_of(&run.name)?, *run)));
         Self {
             by_name: runs.iter().map(|run| (run.name.as_str(), *run)).collect(),
             pods: pods.collect(),
             with_scout: with_scout.collect(),
+            notices: notices.collect(),
         }
     }
 
@@ -47,5 +53,10 @@ impl<'a> Runs<'a> {
     /// operation.
     pub(super) fn has_scout(&self, is_in_place: bool, pod_uid: &str) -> bool {
         self.with_scout.contains(&(is_in_place, pod_uid))
+    }
+
+    /// Returns the notice about the selection with this digest, of any HookTemplate.
+    pub(super) fn notice(&self, selection: &str) -> Option<&'a Run> {
+        self.notices.get(selection).copied()
     }
 }

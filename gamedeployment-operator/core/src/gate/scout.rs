@@ -116,7 +116,7 @@ impl ScoutRequest<'_> {
     /// Returns the HookRun to create.
     pub fn new_run(&self) -> NewRun {
         let new = self.request.new_run_of(self.label, INTENT.to_owned(), []);
-        new.scouting(&self.request.intent)
+        new.counted_for(&self.request.intent)
     }
 
     /// Returns whether a run is the one that would be created now.
@@ -163,7 +163,7 @@ impl<'a> Gate<'a> {
         let Ok(mut request) = request else {
             return Some(ScoutState::Hopeless(None));
         };
-        request.name = hook_request::name(prefix(intent), &request.draft, pod);
+        request.name = hook_request::name(prefix(intent), request.draft.template_name(), pod);
         if hook_request::check_name(&request.name, request.draft.template_name()).is_err() {
             return Some(ScoutState::Hopeless(None));
         }

@@ -13,7 +13,7 @@ use crate::deadline::{self, Remainder};
 use crate::ended::DelayedReplacement;
 use crate::facts::Facts;
 use crate::first_idle::{Scouts, SearchProgress, Searches};
-use crate::gate::GateState;
+use crate::gate::{GateState, awaited_until};
 use crate::lifecycle::{HookProgress, Lifecycle};
 use crate::plan::{Gauges, PodGroup, Rollout, StatusReport, Warning};
 use crate::pod::Pod;
@@ -117,7 +117,7 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
     let timer = deadline::advance_timer(
         facts,
         findings.remainder,
-        waiting.count() > 0 || findings.scouts.holds_update,
+        waiting.count() > 0 || findings.scouts.holds_update || awaits_notice(facts),
         findings.rollback.record.is_some(),
     );
     let conditions = conditions(facts, findings, &waiting, &old, timer.as_ref());
@@ -202,6 +202,12 @@ pub fn report(facts: &Facts<'_>, findings: &Findings<'_>) -> StatusReport {
         gauges: Some(gauges),
         wake,
     }
+}
+
+/// Returns whether the hook of a pod waits for its notice, which counts as waiting for the hook.
+fn awaits_notice(facts: &Facts<'_>) -> bool {
+    let mut runs = facts.view.runs.iter();
+    runs.any(|run| run.notice.is_some() && awaited_until(run, facts.now).is_some())
 }
 
 /// Returns the conditions of the new status.

@@ -72,9 +72,25 @@ pub(super) fn read(
     }
 }
 
+/// Validates the notice.
+pub(super) fn read_notice(
+    strategy: Option<&HookStrategy>,
+    problems: &mut Vec<FieldError>,
+) -> Option<HookStep> {
+    let notice = strategy?.notice.as_ref()?;
+    if notice.template_name.is_empty() {
+        let path = "spec.preDeleteUpdateStrategy.notice.templateName";
+        problems.push(FieldError::new(path, "", TEMPLATE_NAME));
+    }
+    Some(notice.clone())
+}
+
 /// Whether the strategy sets nothing. The API server defaults `retry` to false, so false counts as unset.
 fn is_empty(strategy: &HookStrategy) -> bool {
-    strategy.hook.is_none() && strategy.retry != Some(true) && strategy.fresh_for_seconds.is_none()
+    strategy.hook.is_none()
+        && strategy.retry != Some(true)
+        && strategy.fresh_for_seconds.is_none()
+        && strategy.notice.is_none()
 }
 
 /// Whether the original operator wrote the object: Go's encoder writes unset strategies as empty ones, all

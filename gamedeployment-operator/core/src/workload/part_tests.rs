@@ -305,3 +305,29 @@ fn responders_of_guarded_pods_leave_room_for_the_operator() {
         assert!(!problem.remedy.is_empty());
     }
 }
+
+#[test]
+fn a_notice_is_read_and_needs_a_template() {
+    let strategy = "/spec/preDeleteUpdateStrategy";
+    let hook = json!({"templateName": "ask"});
+    let notice = json!({"templateName": "bye", "args": [{"name": "room", "value": "1"}]});
+    let read = workload(&[(strategy, json!({"hook": hook, "notice": notice}))]);
+    assert_eq!(json!(read.notice), notice);
+    assert_eq!(workload(&[(strategy, json!({"hook": hook}))]).notice, None);
+    // Alone, it would protect no pods.
+    let path = "spec.preDeleteUpdateStrategy.hook";
+    assert_refused(&[(strategy, json!({"notice": notice}))], path, "", "is required");
+    let nameless = json!({"hook": hook, "notice": {"templateName": ""}});
+    let path = "spec.preDeleteUpdateStrategy.notice.templateName";
+    assert_refused(
+        &[(strategy, nameless)],
+        path,
+        "",
+        "must be the name of a HookTemplate",
+    );
+    // Updates in place have none.
+    for field in ["preInplaceUpdateStrategy", "postInplaceUpdateStrategy"] {
+        let over = json!({"hook": hook, "notice": notice});
+        assert_eq!(workload(&[(&format!("/spec/{field}"), over)]).notice, None);
+    }
+}

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::deletion;
-use gamedeployment_core::gate::Run;
+use gamedeployment_core::gate::{Run, failed_notice};
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, Warning};
 use gamedeployment_core::pod::Pod;
@@ -158,12 +158,34 @@ impl Index {
     /// Returns the hook kind of a run that this event turns unsuccessful. A verdict that was known before
     /// does not count again.
     pub fn refusal(&self, event: &Event<Run>) -> Option<HookKind> {
+        self.newly_unsuccessful(event)?.kind
+    }
+
+    /// Returns the warning about a notice that this event turns unsuccessful, and its workload. A result that was known
+    /// before does not count again.
+    pub(crate) fn failed_notice(
+        &self,
+        event: &Event<Run>,
+    ) -> Option<(&NamespacedName, Arc<GameDeployment>, Warning)> {
+        let run = self
+            .newly_unsuccessful(event)
+            .filter(|run| run.notice.is_some())?;
+        let owner = run.controller.as_ref()?;
+        let workload = self.by_uid.get(owner)?;
+        let object = self.workloads.get(workload)?.object.as_ref().ok()?;
+        let mut pods = self.pods.owned_by(owner);
+        let pod = pods.find(|pod| run.pod_uid.as_ref() == Some(&pod.uid));
+        Some((workload, object.clone(), failed_notice(run, pod)))
+    }
+
+    /// Returns the run that this event turns unsuccessful.
+    fn newly_unsuccessful<'e>(&self, event: &'e Event<Run>) -> Option<&'e Run> {
         let (Event::Apply(key, run) | Event::InitApply(key, run)) = event else {
             return None;
         };
         let known = self.runs.get(key)?;
         let news = known.uid == run.uid && !known.phase.is_final() && run.is_unsuccessful();
-        run.kind.filter(|_| news)
+        news.then_some(run)
     }
 
     /// Records the arrival time of a verdict. Listed runs are ignored because their verdict may be old.
@@ -339,7 +361,7 @@ fn runs_differ(known: &Run, new: &mut Run, now: Timestamp) -> bool {
 }
 
 impl Workload {
-    /// Whether one of its hooks uses this HookTemplate.
+    /// Whether one of its hooks or its notice uses this HookTemplate.
     fn uses(&self, template: &str) -> bool {
         self.object.as_ref().is_ok_and(|object| uses(object, template))
     }
@@ -353,7 +375,7 @@ fn uses(object: &GameDeployment, template: &str) -> bool {
         &spec.post_inplace_update_strategy,
     ];
     let strategies = strategies.into_iter().flatten();
-    let mut hooks = strategies.filter_map(|strategy| strategy.hook.as_ref());
+    let mut hooks = strategies.flat_map(|strategy| [&strategy.hook, &strategy.notice].into_iter().flatten());
     let update = spec.update_strategy.as_ref();
     let canary = update.and_then(|update| update.canary.as_ref());
     let steps = canary

@@ -329,16 +329,14 @@ impl Job {
             object,
             scales,
             events,
-            stale_warning,
+            warning,
             ..
         } = write;
         if result.is_ok() {
             self.events.extend(events);
-            if let Some(stale_warning) = stale_warning {
-                out.output.push(DriverOutput::EmitWarnings(
-                    self.target.clone(),
-                    vec![*stale_warning],
-                ));
+            if let Some(warning) = warning {
+                let warnings = DriverOutput::EmitWarnings(self.target.clone(), vec![*warning]);
+                out.output.push(warnings);
             }
         }
         self.note(kind, object, scales, result, out);

@@ -25,8 +25,8 @@ pub(super) struct Write {
     pub(super) scales: bool,
     /// Event to emit on success.
     pub(super) events: Option<(WorkloadReason, String)>,
-    /// Warning about the run that the write deletes, to emit on success.
-    pub(super) stale_warning: Option<Box<Warning>>,
+    /// Warning about the run that the write deletes or creates, to emit on success.
+    pub(super) warning: Option<Box<Warning>>,
     target: Target,
     expected: Expected,
     step: WriteState,
@@ -103,8 +103,10 @@ pub(super) enum NextCall {
 
 impl Write {
     pub(super) fn new(action: Action, target: &ReconcileTarget) -> Self {
-        let stale_warning = if let Action::DeleteRun(run) = &action {
+        let warning = if let Action::DeleteRun(run) = &action {
             run.stale_warning.clone()
+        } else if let Action::CreateRun(new) = &action {
+            new.warning().cloned().map(Box::new)
         } else {
             None
         };
@@ -113,7 +115,7 @@ impl Write {
             object: action.object().unwrap_or_default().to_owned(),
             scales: action.scales(),
             events: event_of(&action),
-            stale_warning,
+            warning,
             target: Target::of(&action, (&target.key.1, target.uid())),
             expected: Expected::of(&action, target),
             step: WriteState::New(Box::new(action)),

@@ -11,6 +11,7 @@ mod evictions;
 mod guard_check;
 mod kit;
 mod not_stored;
+mod notices;
 mod reads;
 mod server;
 mod stale_spec;

@@ -1,13 +1,14 @@
-//! Tests that an unsuccessful verdict and an unreadable object are each reported once.
+//! Tests that an unsuccessful verdict, a failed notice and an unreadable object are each reported once.
 
 use std::time::Duration;
 
 use gamedeployment_core::gate::Run;
-use gamedeployment_driver::DriverInput;
 use gamedeployment_driver::request::{ApiCall, DriverOutput, Request, RequestError, Response};
 use gamedeployment_driver::watch_event::{Event, WatchEvent, Workload};
+use gamedeployment_driver::{Driver, DriverInput};
 use serde_json::json;
 use shared_api::HookRun;
+use shared_api::reason::WorkloadReason;
 
 use crate::kit::*;
 
@@ -78,4 +79,76 @@ fn an_object_that_cannot_be_read_is_refused_once_and_again_when_that_failed() {
     driver.handle(DriverInput::Response(id, Ok(Response::Done)), at(5));
     driver.handle(news(unreadable()), at(6));
     assert!(requests(&mut driver, at(6)).is_empty(), "it is told twice");
+}
+
+#[test]
+fn a_notice_that_fails_is_reported_once_about_its_pod() {
+    let notice = |uid: &str, phase: &str| {
+        let run: HookRun = serde_json::from_value(json!({
+            "apiVersion": "tkex.tencent.com/v1alpha1",
+            "kind": "HookRun",
+            "metadata": {
+                "name": "notice-hook-old-a-bye-01", "namespace": "games", "uid": uid, "resourceVersion": "5",
+                "labels": { "hookrun-type": "notice-step", "tkex.tencent.com/pod-uid": "a" },
+                "ownerReferences": [
+                    { "apiVersion": "v", "kind": "GameDeployment", "name": "fleet", "uid": "w", "controller": true },
+                ],
+            },
+            "spec": { "metrics": [] },
+            "status": { "phase": phase, "message": "no answer" },
+        }))
+        .unwrap();
+        Run::read(&run)
+    };
+    let reported = |driver: &mut Driver, event: Event<Run>| {
+        driver.handle(DriverInput::Watch(WatchEvent::Run(event, None)), at(3));
+        let mut reported = Vec::new();
+        while let Some(output) = driver.poll(at(3)) {
+            if let DriverOutput::EmitWarnings(target, warnings) = output {
+                assert_eq!(target.key, key("fleet"));
+                let notices = warnings.into_iter();
+                reported.extend(notices.filter(|warning| warning.reason == WorkloadReason::NoticeFailed));
+            }
+        }
+        reported
+    };
+    let name = || key("notice-hook-old-a-bye-01");
+    let apply = |run: Run| Event::Apply(name(), run);
+    let mut driver = driver(1);
+    let pod = pod_with_a_player("1", &json!({}));
+    driver.handle(
+        DriverInput::Watch(WatchEvent::Pod(Event::Apply(key("fleet-a"), pod))),
+        at(2),
+    );
+    assert_eq!(reported(&mut driver, apply(notice("1", "Running"))), []);
+    let [warning] = &reported(&mut driver, apply(notice("1", "Failed")))[..] else {
+        panic!("it is not reported")
+    };
+    assert_eq!(warning.pod.as_ref().unwrap().uid, "a");
+    assert!(
+        warning.message.contains("is Failed: no answer"),
+        "{}",
+        warning.message
+    );
+    assert_eq!(
+        reported(&mut driver, apply(notice("1", "Failed"))),
+        [],
+        "it was reported"
+    );
+    // Another one that has this name, and one that is listed first, were not known before.
+    assert_eq!(reported(&mut driver, apply(notice("2", "Error"))), []);
+    assert_eq!(reported(&mut driver, apply(notice("3", "Running"))), []);
+    let unmeasured = reported(&mut driver, apply(notice("3", "Successful")));
+    assert!(
+        unmeasured[0].message.contains("it has no measured success"),
+        "{unmeasured:?}"
+    );
+    driver.handle(
+        DriverInput::Watch(WatchEvent::Run(Event::Delete(name(), "3".to_owned()), None)),
+        at(3),
+    );
+    assert_eq!(
+        reported(&mut driver, Event::InitApply(name(), notice("4", "Failed"))),
+        []
+    );
 }

@@ -19,6 +19,7 @@ use super::patch::patch;
 use super::watches::{revision, workload};
 use crate::network::{pod_of, version_of};
 use crate::objects::{PodObject, RevisionObject, RunObject, WorkloadObject, key, remove_finalizer};
+use crate::referee::is_notice;
 use crate::server::{Deleted, Refusal, Server, check};
 use crate::setup::strategy_of;
 
@@ -98,7 +99,8 @@ fn act(server: &mut Server, action: &Action, seen: &Seen, now: Timestamp) -> Res
             server.deny(server.refuses.runs)?;
             let mut run = new.render();
             if server.alters.runs {
-                server.altered += 1;
+                // An altered notice is not replaced.
+                server.altered += usize::from(!is_notice(&run.metadata));
                 let argument = Argument {
                     name: "added".to_owned(),
                     value: Some("by a webhook".to_owned()),

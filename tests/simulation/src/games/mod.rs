@@ -4,6 +4,7 @@ mod calls;
 mod evictions;
 mod nodes;
 mod patch;
+mod templates;
 mod watches;
 
 use std::cell::Cell;
@@ -36,17 +37,20 @@ pub use calls::perform;
 pub use evictions::KnownEvictions;
 use evictions::{SentReports, WorkloadReads};
 pub use nodes::{KnownNode, KnownNodes};
+pub use templates::KnownTemplates;
 use watches::Watches;
 pub use watches::{KINDS, Shown};
 
 /// Longest time for which decisions wait for the list of Evictions, as documented.
 const EVICTIONS_AWAITED: SignedDuration = SignedDuration::from_secs(10);
 
-/// Nodes and Evictions as the watches of one process have shown them, which is all that its decisions know of them.
+/// Nodes, Evictions and HookTemplates as the watches of one process have shown them, which is all that its decisions
+/// know of them.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
     pub nodes: Rc<KnownNodes>,
     pub evictions: Rc<KnownEvictions>,
+    pub templates: Rc<KnownTemplates>,
 }
 
 /// Inputs of a decision, for the referee.
@@ -60,7 +64,7 @@ pub struct Seen {
     pub refused: Vec<Run>,
     /// Number of the workload's active pods in the cache.
     pub active: usize,
-    /// Nodes and Evictions as the watches had shown them.
+    /// Nodes, Evictions and HookTemplates as the watches had shown them.
     pub known: Known,
     /// Whether the caches were up to date.
     pub fresh: bool,
@@ -189,6 +193,9 @@ impl Games {
             if let WatchEvent::Eviction(event) = &news {
                 self.learn_eviction(event);
             }
+            if let WatchEvent::Template(event) = &news {
+                Rc::make_mut(&mut self.known.templates).learn(event);
+            }
             self.watched(news, now);
         }
         shown
@@ -258,7 +265,7 @@ impl Games {
         self.driver.deadline().is_some() && (!repeats || decides_again())
     }
 
-    /// Returns the nodes and Evictions as the watches have shown them.
+    /// Returns the nodes, Evictions and HookTemplates as the watches have shown them.
     pub fn known(&self) -> &Known {
         &self.known
     }

@@ -8,10 +8,11 @@ use gamedeployment_driver::request::{self, ApiCall, Object, Response as Answered
 use jiff::Timestamp;
 
 use crate::games::{Seen, perform};
-use crate::objects::{PodObject, is_deleting};
+use crate::objects::{PodObject, RunObject, is_deleting};
 use crate::referee::{
-    Acted, Room, ValidRequest, calls_off_update, check_rollback, deselects, is_requested, is_scout,
-    is_scout_of_update, new_requests_of_nodes, requests_behind, sets_outdated_labels, takes_back,
+    Acted, NoticeStep, Room, ValidRequest, calls_off_update, check_rollback, deselects, is_notice,
+    is_requested, is_scout, is_scout_of_update, new_requests_of_nodes, requests_behind, sets_outdated_labels,
+    takes_back,
 };
 use crate::world::World;
 
@@ -47,6 +48,11 @@ impl World {
                     }
                 }
                 (ApiCall::DeleteRuns(runs), Ok(_)) => {
+                    if let Some(seen) = seen {
+                        for run in runs {
+                            self.referee.check_kept_notice(run, seen, late, &self.server);
+                        }
+                    }
                     self.totals.together += 1;
                     self.tell(|| format!("runs are deleted together: {}", runs.len()));
                 }
@@ -178,20 +184,12 @@ impl World {
             }
             Action::CreateRun(_) => {
                 if let Answered::Object(Object::Run((_, name), _)) = done
-                    && let Some(run) = self.server.runs.get(name)
+                    && let Some(run) = self.server.runs.get(name).cloned()
                 {
-                    let mut pods = self.server.pods.iter();
-                    let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
-                    let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
-                    self.totals.doubted += u64::from(pod.is_some_and(|pod| self.is_doubted(pod)));
-                    self.totals.scouts += u64::from(is_scout(run));
-                    self.totals.scouts_of_updates += u64::from(is_scout_of_update(run, seen));
-                    self.referee.check_only_scout(run, &self.server);
-                    self.referee
-                        .check_labelled_before_run(run, seen, late, &self.server);
-                    self.referee.asked(run, machine, version);
+                    self.note_run(&run, seen, (late, room.calm), version);
                 }
             }
+            Action::DeleteRun(run) => self.referee.check_kept_notice(run, seen, late, &self.server),
             _ => {}
         }
         let node = machine.node.as_ref().and_then(|node| self.server.nodes.get(node));
@@ -216,6 +214,26 @@ impl World {
         let is_of_eviction = requests.iter().any(ValidRequest::is_of_eviction);
         self.totals.requested_by_evictions += u64::from(is_of_eviction);
         self.totals.approvals += u64::from(self.referee.acted(action, &acted));
+    }
+
+    /// Counts and judges a new HookRun.
+    fn note_run(&mut self, run: &Rc<RunObject>, seen: &Seen, (late, calm): (bool, bool), version: u64) {
+        let mut pods = self.server.pods.iter();
+        let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
+        let machine = pod.and_then(|pod| self.machines.get(&pod.id.uid));
+        self.totals.doubted += u64::from(pod.is_some_and(|pod| self.is_doubted(pod)));
+        self.totals.scouts += u64::from(is_scout(run));
+        self.totals.scouts_of_updates += u64::from(is_scout_of_update(run, seen));
+        self.referee.check_only_scout(run, &self.server);
+        self.referee
+            .check_labelled_before_run(run, seen, late, &self.server);
+        let step = self.referee.follow_notices(run, seen, (late, calm), &self.server);
+        self.totals.notices += u64::from(is_notice(&run.api.metadata));
+        self.totals.notices_again += u64::from(step == NoticeStep::Another);
+        self.totals.after_notices += u64::from(step == NoticeStep::AfterNotice);
+        self.totals.after_waits += u64::from(step == NoticeStep::AfterWait);
+        self.totals.without_notices += u64::from(step == NoticeStep::WithoutTemplate);
+        self.referee.asked(run, machine, version);
     }
 }
 

@@ -11,6 +11,7 @@ use shared_api::Phase;
 use shared_api::names::pod as names;
 
 use super::first_idle::is_scout;
+use super::notices::is_notice;
 use super::removal::is_named;
 use super::rollback::targets;
 use super::{Acted, Referee, has_hook};
@@ -115,6 +116,7 @@ impl Referee {
                     acted.ends_since.is_none_or(|since| since >= acted.seen.at),
                     "a workload adopts that was being deleted when it was decided on: {action:#?}"
                 );
+                self.adopts(&pod(acted).id.uid);
                 false
             }
             Action::SetReady(..) => {
@@ -164,6 +166,7 @@ impl Referee {
                 && !edited.contains(&asked.run.id.uid)
                 && run.kind == Some(kind)
                 && !is_scout(&asked.run)
+                && !is_notice(&asked.run.api.metadata)
                 && run.intent.as_deref() == Some(intent)
                 && run.pod_uid.as_deref() == Some(&pod.uid)
                 && run.revision == pod.revision()

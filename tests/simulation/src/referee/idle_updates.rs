@@ -11,6 +11,7 @@ use shared_api::{GameDeploymentSpec, GameDeploymentStatus};
 
 use super::first_idle::{is_given_up, scouted_hook};
 use super::has_hook;
+use super::notices::is_notice;
 use super::removal::has_valid_request;
 use super::rollback::{in_force, targets};
 use crate::endpoint::Behaviour;
@@ -156,7 +157,10 @@ impl World {
             let pod = pods.find(|pod| run.read.pod_uid.as_ref() == Some(&pod.id.uid));
             pod.is_some_and(|pod| self.is_old(status, pod.read.revision()))
         };
-        let is_running = |run: &Rc<RunObject>| !run.read.terminating && !run.read.phase.is_final();
+        let is_running = |run: &Rc<RunObject>| {
+            let ends = run.read.terminating || run.read.phase.is_final();
+            !ends && !is_notice(&run.api.metadata)
+        };
         let search = status.first_idle.as_ref().and_then(|searches| searches.update);
         !self.hooks_of_search(wanted, status, pods).is_empty()
             && search.is_some()

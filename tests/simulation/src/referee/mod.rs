@@ -13,6 +13,7 @@
 //! | a pod is deleted at the request of others only while the request is valid | [`removal`] |
 //! | an Eviction is completed only once its pod is gone or no hook is required; until then, it gets heartbeats | [`evictions`] |
 //! | no autoscaler may remove a pod whose removal requires a hook; annotations of others stay | [`autoscalers`] |
+//! | a selected pod gets one notice, which opens no gate; its hook waits for it, for 30 seconds at most | [`notices`] |
 //! | selected pods have the draining or outdated labels before a hook runs, others their own labels | [`draining`] |
 //! | a workload with guarded pods is deleted after them | [`deletion`] |
 //! | idle pods are searched for only as long as there are too many, and are deleted first | [`first_idle`] |
@@ -32,6 +33,7 @@ mod first_idle;
 mod gate;
 mod idle_updates;
 mod lifecycle;
+mod notices;
 mod recreate;
 mod removal;
 mod resolved;
@@ -58,6 +60,7 @@ pub use bounds::Room;
 pub use draining::{calls_off_update, sets_outdated_labels};
 pub use evictions::needs_no_hook;
 pub use first_idle::{deselects, is_scout, is_scout_of_update};
+pub use notices::{NoticeStep, is_notice};
 pub use removal::{
     ValidRequest, has_requests, is_requested, new_requests_of_nodes, requests_behind, requests_of,
 };
@@ -117,6 +120,8 @@ pub struct Referee {
     labelled: BTreeSet<String>,
     /// Pods out of service whose former labels were restored before their update was written, by UID.
     called_off: BTreeMap<String, draining::CalledOff>,
+    /// Notices that the operators have created.
+    notices: notices::Notices,
 }
 
 impl Referee {

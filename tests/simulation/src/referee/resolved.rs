@@ -3,6 +3,7 @@
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::workload::Workload;
 
+use super::notices::notice_of;
 use crate::setup::strategy_of;
 use crate::world::{FLEET, World};
 
@@ -20,7 +21,9 @@ impl World {
             let strategy = strategy_of(&mut spec, kind).as_ref()?;
             Some(strategy.hook.as_ref()?.template_name.clone())
         });
-        let named: Vec<String> = named.collect();
+        let mut named: Vec<String> = named.collect();
+        let notice = notice_of(&object.api.spec);
+        named.extend(notice.map(|notice| notice.template_name.clone()));
         if named.is_empty() {
             return;
         }

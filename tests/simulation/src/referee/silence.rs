@@ -23,6 +23,26 @@ fn waits_for_rollout(status: &GameDeploymentStatus) -> bool {
     })
 }
 
+/// Whether the status names a pod as one that waits, with a reason.
+pub(super) fn is_named(status: &GameDeploymentStatus, pod: &str) -> bool {
+    let entries = [
+        &status.pre_delete_hook_condition,
+        &status.pre_inplace_hook_condition,
+        &status.post_inplace_hook_condition,
+    ];
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| entry.pod_name == pod)
+        || status.conditions.iter().any(|known| {
+            // Skips conditions that report success.
+            let fine = match known.type_.as_str() {
+                "Progressing" => known.reason == "RolloutComplete",
+                "ScaleBlocked" | "UpdateBlocked" | "InvalidSpec" => known.status != "True",
+                _ => known.status == "True",
+            };
+            !fine && !known.reason.is_empty() && known.message.contains(pod)
+        })
+}
+
 impl World {
     /// Checks that the status explains everything that waits.
     pub fn check_words(&self) {
@@ -43,26 +63,14 @@ impl World {
             &status.pre_inplace_hook_condition,
             &status.post_inplace_hook_condition,
         ];
-        let entries: Vec<_> = hooks.into_iter().flatten().collect();
-        for entry in &entries {
+        for entry in hooks.into_iter().flatten() {
             assert!(
                 entry.message.as_ref().is_some_and(|message| !message.is_empty()),
                 "{entry:#?}"
             );
             assert!(entry.start_time.is_some(), "{entry:#?}");
         }
-        let said = |name: &str| {
-            entries.iter().any(|entry| entry.pod_name == name)
-                || status.conditions.iter().any(|known| {
-                    // Skips conditions that report success.
-                    let fine = match known.type_.as_str() {
-                        "Progressing" => known.reason == "RolloutComplete",
-                        "ScaleBlocked" | "UpdateBlocked" | "InvalidSpec" => known.status != "True",
-                        _ => known.status == "True",
-                    };
-                    !fine && !known.reason.is_empty() && known.message.contains(name)
-                })
-        };
+        let said = |name: &str| is_named(&status, name);
         let own =
             |pod: &&Rc<PodObject>| pod.id.owner.as_deref() == Some(object.uid()) && pod.read.is_active();
         let pods: Vec<_> = self.server.pods.iter().filter(own).collect();
@@ -94,6 +102,7 @@ impl World {
         self.check_removals();
         self.check_autoscaler_annotations();
         self.check_labels_at_rest();
+        self.check_notices_at_rest();
         self.check_reports();
         for run in self.server.runs.iter().filter(|run| run.id.owner.is_some()) {
             assert!(

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use shared_api::reason::WorkloadReason;
 
 use crate::process::HOOKS;
-use crate::referee::is_scout;
+use crate::referee::{is_notice, is_scout};
 use crate::world::{FLEET, World};
 
 /// Duration without hook-operator, in seconds.
@@ -23,6 +23,8 @@ const MEASURED: i64 = 100;
 /// Seconds after the creation of the last scout at which a condition reports a search: a pod is selected when no scout
 /// is taken up, and its own HookRun is reported.
 const SEARCHED: i64 = 2 * UNTOUCHED;
+/// Seconds for which a notice delays the HookRun of a selected pod.
+const NOTIFIED: i64 = UNTOUCHED;
 
 /// Time when each version of a run was first seen on the server.
 type Known = BTreeMap<(String, String), Timestamp>;
@@ -42,10 +44,11 @@ impl World {
             spec.replicas = spec.replicas.map(|replicas| (replicas - 1).max(0));
         };
         self.edit(fewer, || "one replica less".to_owned());
-        let mut known = Known::new();
+        let (mut known, mut silent) = (Known::new(), BTreeMap::new());
         for _ in 0..AWAY {
             self.round(&mut dice, false);
             self.check_told(&mut known);
+            self.check_waits_for_notices(&mut silent);
         }
         for process in &mut self.processes {
             if process.operator == HOOKS {
@@ -80,15 +83,18 @@ impl World {
         let is_stopped = bad
             .iter()
             .any(|known| known.reason == WorkloadReason::ProgressDeadlineExceeded.as_str());
+        let notified = if self.has_notice() { NOTIFIED } else { 0 };
         // Few candidates at a time are tried one after the other.
         let mut scouts = self.server.runs.iter().filter(|run| is_scout(run));
         let is_searching = scouts.any(|scout| {
             let created = scout.read.created.unwrap();
-            self.now.duration_since(created) < SignedDuration::from_secs(SEARCHED)
+            self.now.duration_since(created) < SignedDuration::from_secs(SEARCHED + notified)
         });
         for run in self.server.runs.iter() {
             let is_for_deletion = run.read.kind == Some(HookKind::PreDelete);
-            if is_stopped && run.read.rollout.is_some() || is_deleting && !is_for_deletion {
+            // No pod waits for its notice that long.
+            let is_notice = is_notice(&run.api.metadata);
+            if is_notice || is_stopped && run.read.rollout.is_some() || is_deleting && !is_for_deletion {
                 continue;
             }
             let of_fleet = run.id.owner.as_deref() == Some(object.uid());
@@ -103,7 +109,7 @@ impl World {
                 MEASURED
             };
             // A pod is selected when its scout is not taken up, and then its own HookRun is not.
-            let most = most + if is_scout(run) { UNTOUCHED } else { 0 };
+            let most = most + if is_scout(run) { UNTOUCHED + notified } else { 0 };
             let is_young = self.now.duration_since(since) < SignedDuration::from_secs(most);
             if is_young || is_scout(run) && is_searching {
                 continue;

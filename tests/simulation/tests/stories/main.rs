@@ -6,5 +6,6 @@ mod first_idle;
 mod first_idle_update;
 mod gate;
 mod hooks;
+mod notices;
 mod pods;
 mod updates;

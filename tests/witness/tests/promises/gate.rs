@@ -77,6 +77,11 @@ fn a_run_counts_only_for_what_it_was_asked() {
     .is_caught("is of the type");
     with_run(
         "delete",
+        json!({ "metadata": { "labels": { "hookrun-type": "notice-step" } } }),
+    )
+    .is_caught("is of the type \"notice-step\"");
+    with_run(
+        "delete",
         json!({ "metadata": { "labels": { "workload-revision": "arena-0" } } }),
     )
     .is_caught("speaks of revision \"arena-0\"");

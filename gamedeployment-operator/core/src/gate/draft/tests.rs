@@ -52,7 +52,7 @@ fn in_full(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) ->
 
 /// Compares the results of both implementations.
 fn same(step: &HookStep, template: &HookTemplateSpec, added: &[Added<'_>]) -> Result<(), TestCaseError> {
-    let draft = Draft::new(step, FoundTemplate::Found(template));
+    let draft = Draft::new(step, HOOK_ARGS, FoundTemplate::Found(template));
     let draft = draft.map_err(|blocker| TestCaseError::fail(blocker.message))?;
     let Some(spec) = in_full(step, template, added) else {
         prop_assert_eq!(
@@ -176,7 +176,7 @@ fn unknown_fields_of_a_template_reach_its_runs_except_terminate() {
     let template: HookTemplateSpec = serde_json::from_value(whole).unwrap();
     let step = serde_json::from_value(json!({"templateName": "ask"})).unwrap();
     let pod = [added("PodName", "fleet-a"), added("PodIP", "10.1.0.1")];
-    let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
+    let draft = Draft::new(&step, HOOK_ARGS, FoundTemplate::Found(&template)).unwrap();
     let spec = draft.spec(&pod);
     assert_eq!(spec.terminate, None);
     assert_eq!(json!(spec.unknown), json!({"successCondition": "result == 0"}));
@@ -211,7 +211,7 @@ fn specs_are_still_those_of_older_releases() {
         for metric in &mut template.metrics {
             metric.unknown = UnknownFields::default();
         }
-        let draft = Draft::new(&step, FoundTemplate::Found(&template)).unwrap();
+        let draft = Draft::new(&step, HOOK_ARGS, FoundTemplate::Found(&template)).unwrap();
         assert_eq!(digest(&draft.spec(&pod)), known, "template {at}");
     }
 }

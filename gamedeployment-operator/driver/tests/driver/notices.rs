@@ -1,0 +1,198 @@
+//! Tests that a notice delays the hook of its pod for a limited time, and that a notice that cannot run is reported
+//! once.
+
+use std::collections::BTreeMap;
+
+use gamedeployment_core::gate::{NewRun, Run};
+use gamedeployment_core::plan::Action;
+use gamedeployment_core::pod::Pod;
+use gamedeployment_driver::request::{ApiCall, DriverOutput, Object, Request, RequestError, Response};
+use gamedeployment_driver::watch_event::{Event, Template, WatchEvent, Workload};
+use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+use shared_api::GameDeployment;
+use shared_api::names::pod as names;
+use shared_api::reason::WorkloadReason;
+
+use crate::kit::*;
+
+/// A workload whose only pod is selected for deletion and has a player.
+struct World {
+    driver: Driver,
+    fleet: GameDeployment,
+    version: u64,
+    annotations: BTreeMap<String, String>,
+    /// Whether the API server rejects notices.
+    rejects: bool,
+    /// Seconds at which HookRuns were created, by type.
+    created: Vec<(String, u64)>,
+    /// Messages of the events `NoticeFailed`.
+    reported: Vec<String>,
+}
+
+impl World {
+    /// Creates the workload beside these HookTemplates.
+    fn new(templates: &[&str]) -> Self {
+        let mut fleet = fleet(0);
+        let strategy = json!({ "hook": { "templateName": "ask" }, "notice": { "templateName": "bye" } });
+        fleet.spec.pre_delete_update_strategy = serde_json::from_value(strategy).unwrap();
+        let mut world = Self {
+            driver: driver_of(Driver::new(false, DriverLimits::default()), fleet.clone()),
+            fleet,
+            version: 10,
+            annotations: BTreeMap::new(),
+            rejects: false,
+            created: Vec::new(),
+            reported: Vec::new(),
+        };
+        for name in templates {
+            let spec = json!({ "metrics": [{ "name": "a", "provider": { "web": { "url": "http://a" } } }] });
+            let spec = Ok(serde_json::from_value(spec).unwrap());
+            let template = Template::new((*name).to_owned(), "1".to_owned(), spec, None);
+            world.watch(WatchEvent::Template(Event::Apply(key(name), template)), 1);
+        }
+        let pod = pod_with_a_player("7", &json!({}));
+        world.watch(WatchEvent::Pod(Event::Apply(key("fleet-a"), pod)), 1);
+        world
+    }
+
+    fn watch(&mut self, event: WatchEvent, second: u64) {
+        self.driver.handle(DriverInput::Watch(event), at(second));
+    }
+
+    /// Plays these seconds.
+    fn play(&mut self, from: u64, to: u64) {
+        for second in from..to {
+            while let Some(output) = self.driver.poll(at(second)) {
+                match output {
+                    DriverOutput::Send(request) => self.serve(request, second),
+                    DriverOutput::EmitWarnings(_, warnings) => {
+                        let warnings = warnings.into_iter();
+                        let of_notices =
+                            warnings.filter(|warning| warning.reason == WorkloadReason::NoticeFailed);
+                        self.reported.extend(of_notices.map(|warning| warning.message));
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn serve(&mut self, request: Request, second: u64) {
+        let answer = self.answer(&request.call, second);
+        if let Ok(Response::Object(object)) = &answer {
+            let event = match object {
+                Object::Run(key, run) => WatchEvent::Run(Event::Apply(key.clone(), (**run).clone()), None),
+                other => shown(other),
+            };
+            self.watch(event, second);
+        }
+        self.driver
+            .handle(DriverInput::Response(request.id, answer), at(second));
+    }
+
+    fn answer(&mut self, call: &ApiCall, second: u64) -> Result<Response, RequestError> {
+        self.version += 1;
+        let version = self.version.to_string();
+        match call {
+            ApiCall::Act(Action::CreateRevision(_)) => Ok(made(call)),
+            ApiCall::Act(Action::RecordSelection(_, text, _)) => {
+                let marks = [(names::DELETING, "true"), (names::CHOSEN_FOR, text.as_str())];
+                Ok(self.note(&marks))
+            }
+            ApiCall::Act(Action::NoteQuestion(_, question, _)) => {
+                Ok(self.note(&[(names::QUESTION, &question.text)]))
+            }
+            ApiCall::Act(Action::CreateRun(new)) => {
+                let (kind, run) = stored(new, version, second);
+                if self.rejects && kind == "notice-step" {
+                    return Err(RequestError::Refused("quota exceeded (403)".to_owned()));
+                }
+                self.created.push((kind, second));
+                Ok(Response::Object(Object::Run(key(new.name()), Box::new(run))))
+            }
+            ApiCall::WriteStatus(status) => {
+                self.fleet.metadata.resource_version = Some(version);
+                self.fleet.status = Some((**status).clone());
+                let workload = Workload::new(self.fleet.clone());
+                Ok(Response::Object(Object::Workload(key("fleet"), workload)))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Sets annotations of the pod.
+    fn note(&mut self, annotations: &[(&str, &str)]) -> Response {
+        let notes = annotations.iter();
+        let notes = notes.map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        self.annotations.extend(notes);
+        let pod: Pod = pod_with_a_player(&self.version.to_string(), &json!(self.annotations));
+        Response::Object(Object::Pod(key("fleet-a"), Box::new(pod)))
+    }
+
+    fn created(&self) -> Vec<(&str, u64)> {
+        let created = self.created.iter();
+        created.map(|(kind, second)| (kind.as_str(), *second)).collect()
+    }
+}
+
+/// Returns a HookRun as the API server stores it, and its type.
+fn stored(new: &NewRun, version: String, second: u64) -> (String, Run) {
+    let mut run = new.render();
+    let kind = run.metadata.labels.as_ref().unwrap()["hookrun-type"].clone();
+    run.metadata.uid = Some(version.clone());
+    run.metadata.resource_version = Some(version);
+    run.metadata.generation = Some(1);
+    run.metadata.creation_timestamp = Some(Time(at(second).wall));
+    (kind, Run::read(&run))
+}
+
+#[test]
+fn a_hook_runs_thirty_seconds_after_a_notice_that_is_not_measured() {
+    let mut world = World::new(&["ask", "bye"]);
+    world.play(2, 100);
+    assert_eq!(world.created(), [("notice-step", 2), ("pre-delete-step", 32)]);
+    assert_eq!(world.reported, [""; 0]);
+}
+
+#[test]
+fn a_hook_whose_notice_has_no_template_runs_at_once_and_is_reported_once() {
+    let mut world = World::new(&["ask"]);
+    world.play(2, 100);
+    assert_eq!(world.created(), [("pre-delete-step", 2)]);
+    let [message] = &world.reported[..] else {
+        panic!("{:?}", world.reported)
+    };
+    assert!(
+        message.contains("HookTemplate bye does not exist; create it"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_hook_waits_for_a_notice_that_the_api_server_rejects_and_the_status_says_why() {
+    let mut world = World::new(&["ask", "bye"]);
+    world.rejects = true;
+    world.play(2, 100);
+    assert_eq!(world.created(), [] as [(&str, u64); 0]);
+    let conditions = world.fleet.status.as_ref().unwrap().conditions.iter();
+    let reported = conditions.filter(|condition| condition.reason == "WriteFailed");
+    let reported: Vec<(&str, bool)> = reported
+        .map(|condition| {
+            (
+                condition.type_.as_str(),
+                condition.message.contains("quota exceeded"),
+            )
+        })
+        .collect();
+    assert_eq!(reported, [("ScaleBlocked", true)]);
+    world.rejects = false;
+    world.play(100, 170);
+    let created = world.created();
+    assert_eq!(
+        created.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+        ["notice-step", "pre-delete-step"]
+    );
+    assert_eq!(created[1].1 - created[0].1, 30);
+}
