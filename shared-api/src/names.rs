@@ -115,6 +115,11 @@ pub mod hook_kind {
     /// A notice to a pod that is selected for deletion, before its hook runs. Its result does not count.
     pub const NOTICE: &str = "notice-step";
 
+    /// Returns whether a label has the value of this kind, in the current or the old spelling.
+    pub fn is_label_of(kind: &str, label: &str) -> bool {
+        label == kind || label == old_name(kind)
+    }
+
     /// Returns the kind's value for [`super::hook_run_label::TYPE_OLD`].
     pub fn old_name(kind: &str) -> &'static str {
         match kind {

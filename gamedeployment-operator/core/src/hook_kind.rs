@@ -58,6 +58,6 @@ impl HookKind {
     pub fn from_label(label: &str) -> Option<Self> {
         Self::ALL
             .into_iter()
-            .find(|kind| kind.label() == label || hook_kind::old_name(kind.label()) == label)
+            .find(|kind| hook_kind::is_label_of(kind.label(), label))
     }
 }

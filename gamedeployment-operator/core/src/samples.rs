@@ -1,5 +1,7 @@
 //! Minimal objects for tests, with overrides for the tested fields.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
 use serde_json::{Map, Value, json};
@@ -161,6 +163,10 @@ pub(crate) fn revisions() -> Vec<Revision> {
 #[derive(Default)]
 pub(crate) struct FakeCluster {
     pub(crate) template: Option<HookTemplateSpec>,
+    /// Templates with other names; `None` for one that does not exist.
+    pub(crate) other_templates: BTreeMap<&'static str, Option<HookTemplateSpec>>,
+    /// Name of an invalid template, and its problem.
+    pub(crate) problem: Option<(&'static str, &'static str)>,
     pub(crate) costs: Vec<(&'static str, f64)>,
     pub(crate) pods: Vec<String>,
     pub(crate) runs: Vec<Run>,
@@ -251,10 +257,16 @@ pub(crate) fn finish(run: &mut HookRun, metric: &str, phase: Phase, successful: 
 }
 
 impl Cluster for FakeCluster {
-    fn template(&self, _: &str) -> FoundTemplate<'_> {
-        self.template
+    fn template(&self, name: &str) -> FoundTemplate<'_> {
+        let found = self.other_templates.get(name).unwrap_or(&self.template);
+        found
             .as_ref()
             .map_or(FoundTemplate::Missing, FoundTemplate::Found)
+    }
+
+    fn template_problem(&self, name: &str) -> Option<&str> {
+        let (_, problem) = self.problem.filter(|(invalid, _)| *invalid == name)?;
+        Some(problem)
     }
 
     fn node(&self, _: &str) -> Node {

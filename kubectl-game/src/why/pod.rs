@@ -23,7 +23,7 @@ use crate::view::pod::waiting;
 use crate::view::removal::RemovalView;
 use crate::view::run::{is_notice, scout_hook};
 use crate::view::state::{condition, held, unseen};
-use crate::view::{hook_name, runs_of, status_of};
+use crate::view::{runs_of, status_of};
 
 pub(super) fn answer(snapshot: &Snapshot, object: &api::Pod) -> Explanation {
     let pod = Pod::read(object);
@@ -191,14 +191,12 @@ fn notified(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<
     };
     let mut runs = runs_of(snapshot, &pod.uid).filter(|_| is_selected);
     let notice = runs.find(is_awaited)?.name_any();
-    let kind = hook_before_deletion(snapshot, chosen.unwrap_or_default());
     let text = format!(
-        "Pod {} is waiting: {} and its {} hook is waiting for the notice (HookRun {notice}), at most {} s. The hook \
-         runs after the first measurement of the notice, whatever its result. The pod keeps running and stays in \
+        "Pod {} is waiting: {} and its PreDelete hook is waiting for the notice (HookRun {notice}), at most {} s. The \
+         hook runs after the first measurement of the notice, whatever its result. The pod keeps running and stays in \
          service.",
         pod.name,
-        intent(snapshot, pod, kind),
-        hook_name(kind),
+        intent(snapshot, pod, HookKind::PreDelete),
         NOTICE_WAIT.as_secs()
     );
     let command = format!("kubectl game hook get {}{}", quoted(&notice), snapshot.flags);
@@ -206,17 +204,6 @@ fn notified(snapshot: &Snapshot, _: &GameDeploymentStatus, pod: &Pod) -> Option<
         text,
         [Next::new(command, "show its measurements"), watch(snapshot)],
     ))
-}
-
-/// Returns the hook that runs before a pod is deleted for this selection.
-fn hook_before_deletion(snapshot: &Snapshot, chosen: &str) -> HookKind {
-    let has_hook = |kind| strategy(&snapshot.game, kind).is_some_and(|strategy| strategy.hook.is_some());
-    let is_update = chosen.starts_with("recreate:");
-    if is_update && !has_hook(HookKind::PreDelete) && has_hook(HookKind::PreInplace) {
-        HookKind::PreInplace
-    } else {
-        HookKind::PreDelete
-    }
 }
 
 /// The pod is selected for deletion, and no hook blocks it.

@@ -58,7 +58,7 @@ impl NoticeProgress {
 
 /// Returns whether a HookRun with this value of its label is a notice, in the current or the old spelling.
 pub fn is_notice(label: &str) -> bool {
-    label == hook_kind::NOTICE || label == hook_kind::old_name(hook_kind::NOTICE)
+    hook_kind::is_label_of(hook_kind::NOTICE, label)
 }
 
 /// Returns whether a HookRun of this name is a notice.
@@ -145,7 +145,7 @@ impl<'a> Gate<'a> {
             NoticeState::Running(until) => return NextRun::AwaitNotice(until),
             NoticeState::NotRun(notice) => notice.new_notice(),
             NoticeState::Blocked(blocker) if is_first_question(hook_request.pod) => {
-                let warning = without_notice(hook_request, &blocker);
+                let warning = without_notice(hook_request.pod, &blocker);
                 hook_request.new_run().with_warning(warning)
             }
             // The first HookRun since the selection has reported a notice that cannot run.
@@ -157,8 +157,10 @@ impl<'a> Gate<'a> {
     fn notice(&self, hook_request: &HookRequest<'a>) -> NoticeState<'a> {
         let pod = hook_request.pod;
         let deletes = hook_request.intent.deletes();
-        let step = self.workload.notice.as_ref().filter(|_| deletes);
-        let Some((step, selection)) = step.zip(digest_of_selection(pod)) else {
+        let Some(step) = self.workload.notice.as_ref().filter(|_| deletes) else {
+            return NoticeState::Given;
+        };
+        let Some(selection) = digest_of_selection(pod) else {
             return NoticeState::Given;
         };
         let template = &step.template_name;
@@ -198,13 +200,12 @@ impl HookRequest<'_> {
 }
 
 /// Returns the warning about a hook that runs without its notice.
-fn without_notice(hook_request: &HookRequest<'_>, blocker: &HookBlocker) -> Warning {
-    let (pod, hook) = (hook_request.pod, hook_kind::old_name(hook_request.kind.label()));
+fn without_notice(pod: &Pod, blocker: &HookBlocker) -> Warning {
     Warning {
         pod: Some(PodRef::of(pod)),
         reason: WorkloadReason::NoticeFailed,
         message: format!(
-            "the notice of pod {} cannot run, so its {hook} hook runs without it: {}",
+            "the notice of pod {} cannot run, so its PreDelete hook runs without it: {}",
             pod.name,
             bounded(&blocker.message)
         ),

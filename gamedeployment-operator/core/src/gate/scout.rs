@@ -41,9 +41,9 @@ pub fn is_scout_before_in_place_update(name: &str) -> bool {
 
 /// Returns the hook that a scout runs, from the value of its label in the current or the old spelling.
 pub fn scouted_hook(label: &str) -> Option<HookKind> {
-    HookKind::ALL.into_iter().find(|kind| {
-        self::label(*kind).is_some_and(|known| known == label || hook_kind::old_name(known) == label)
-    })
+    HookKind::ALL
+        .into_iter()
+        .find(|kind| self::label(*kind).is_some_and(|known| hook_kind::is_label_of(known, label)))
 }
 
 /// Knowledge about a pod before it is selected.

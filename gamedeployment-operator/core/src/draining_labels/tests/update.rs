@@ -57,6 +57,13 @@ fn run_of(plan: &Plan, phase: Phase) -> Run {
     }
 }
 
+/// Asserts that a write notes a question, and sets the labels and their record.
+#[track_caller]
+fn assert_sets_labels(write: &Action) {
+    let labels = [(KEY, Some("outdated"))];
+    assert_writes(write, "note_question", &labels, &[Some(RECORD)]);
+}
+
 #[test]
 fn the_question_before_an_update_in_place_sets_the_labels_before_the_hook_runs() {
     let object = updates(&[]);
@@ -72,12 +79,7 @@ fn the_question_before_an_update_in_place_sets_the_labels_before_the_hook_runs()
         let plan = plan_of(&object, std::slice::from_ref(&pod), None);
         assert_eq!(names(&plan), ["note_question"], "{hooks:?}");
         let write = write_of(&object, &pod);
-        assert_writes(
-            &write,
-            "note_question",
-            &[(KEY, Some("outdated"))],
-            &[Some(RECORD)],
-        );
+        assert_sets_labels(&write);
         assert!(!patch_of(&write).reverts);
         let next = plan_of(&object, &[after(&pod, &write)], None);
         assert_eq!(names(&next), ["create_hook_run"]);
@@ -85,12 +87,7 @@ fn the_question_before_an_update_in_place_sets_the_labels_before_the_hook_runs()
     // An older operator has noted the question, or users have removed the labels: it is noted again, with the labels.
     let pod = asked(&[(KEY, "yes")], None);
     let write = write_of(&object, &pod);
-    assert_writes(
-        &write,
-        "note_question",
-        &[(KEY, Some("outdated"))],
-        &[Some(RECORD)],
-    );
+    assert_sets_labels(&write);
 }
 
 #[test]

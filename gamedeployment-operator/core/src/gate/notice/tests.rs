@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
 use super::*;
-use crate::cluster::{Cluster, FoundTemplate, Node};
 use crate::decide::decide;
 use crate::gate::{GateStateKind, Intent};
 use crate::hook_kind::HookKind;
@@ -15,55 +14,11 @@ use crate::view::View;
 const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
 const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
 
-/// A cluster with the HookTemplate `ask` of the hook, and possibly the template `bye` of the notice.
-struct Surroundings {
-    ask: HookTemplateSpec,
-    bye: Option<HookTemplateSpec>,
-    /// Problem of `bye`.
-    problem: Option<&'static str>,
-    /// HookRuns that the workload does not own.
-    runs: Vec<String>,
-}
-
-impl Surroundings {
-    fn new() -> Self {
-        let template = FakeCluster::with_hook().template.unwrap();
-        Self {
-            ask: template.clone(),
-            bye: Some(template),
-            problem: None,
-            runs: Vec::new(),
-        }
-    }
-}
-
-impl Cluster for Surroundings {
-    fn template(&self, name: &str) -> FoundTemplate<'_> {
-        match (name, &self.bye) {
-            ("ask", _) => FoundTemplate::Found(&self.ask),
-            (_, Some(bye)) => FoundTemplate::Found(bye),
-            (_, None) => FoundTemplate::Missing,
-        }
-    }
-
-    fn template_problem(&self, name: &str) -> Option<&str> {
-        self.problem.filter(|_| name != "ask")
-    }
-
-    fn node(&self, _: &str) -> Node {
-        Node::Ready
-    }
-
-    fn node_cost(&self, _: &str) -> Option<f64> {
-        None
-    }
-
-    fn is_new_question(&self, _: &Pod) -> bool {
-        true
-    }
-
-    fn has_run(&self, _: &str, name: &str) -> bool {
-        self.runs.iter().any(|run| run == name)
+/// A cluster with the HookTemplate `ask` of the hook, and possibly this template `bye` of the notice.
+fn with_bye(template: Option<HookTemplateSpec>) -> FakeCluster {
+    FakeCluster {
+        other_templates: [("bye", template)].into(),
+        ..FakeCluster::with_hook()
     }
 }
 
@@ -88,7 +43,7 @@ fn selected(over: &[(&str, Value)]) -> Pod {
     pod("fleet-a", &all)
 }
 
-fn decided_in(around: &Surroundings, object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
+fn decided_in(around: &FakeCluster, object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
     let revisions = revisions();
     let (pods, runs): (Vec<&Pod>, Vec<&Run>) = (pods.iter().collect(), runs.iter().collect());
     let view = View {
@@ -105,7 +60,7 @@ fn decided_in(around: &Surroundings, object: &GameDeployment, pods: &[Pod], runs
 }
 
 fn decided(object: &GameDeployment, pods: &[Pod], runs: &[Run]) -> Plan {
-    decided_in(&Surroundings::new(), object, pods, runs)
+    decided_in(&FakeCluster::with_hook(), object, pods, runs)
 }
 
 /// Types of the HookRuns that a plan creates.
@@ -249,9 +204,9 @@ fn the_hook_waits_at_most_thirty_seconds_whatever_happens_to_the_notice() {
         assert_eq!(plan_after(run.clone()), HOOK, "{run:#?}");
     }
     // Another object has its name.
-    let around = Surroundings {
-        runs: vec![Run::read(&notice(&pod)).name],
-        ..Surroundings::new()
+    let around = FakeCluster {
+        runs: vec![Run::read(&notice(&pod))],
+        ..FakeCluster::with_hook()
     };
     let plan = decided_in(&around, &game, std::slice::from_ref(&pod), &[]);
     assert_eq!(created(&plan), HOOK);
@@ -278,47 +233,40 @@ fn a_pod_returns_to_service_while_its_hook_waits_for_the_notice() {
 #[test]
 fn a_hook_whose_notice_cannot_run_runs_at_once_with_a_warning() {
     let with_args = |args: Value| {
-        let mut template = Surroundings::new().bye.unwrap();
+        let mut template = FakeCluster::with_hook().template.unwrap();
         template.args = serde_json::from_value(args).unwrap();
-        Some(template)
+        with_bye(Some(template))
     };
     let of_address =
         json!({ "metrics": [{ "name": "a", "provider": { "web": { "url": "http://{{ args.PodIP }}" } } }] });
     let long = "b".repeat(230);
     let named = |name: &str| ("/spec/preDeleteUpdateStrategy/notice/templateName", json!(name));
-    let new = Surroundings::new;
     let table = [
         (
-            Surroundings { bye: None, ..new() },
+            with_bye(None),
             "bye",
             "HookTemplate bye does not exist; create it",
         ),
         (
-            Surroundings {
-                problem: Some("metrics[0]: no"),
-                ..new()
+            FakeCluster {
+                problem: Some(("bye", "metrics[0]: no")),
+                ..FakeCluster::with_hook()
             },
             "bye",
             "HookTemplate bye is invalid: metrics[0]: no",
         ),
         (
-            Surroundings {
-                bye: with_args(json!([{ "name": "room" }])),
-                ..new()
-            },
+            with_args(json!([{ "name": "room" }])),
             "bye",
             "HookTemplate bye needs a value for argument room; set it in the workload's notice.args or in the template",
         ),
         (
-            Surroundings {
-                bye: serde_json::from_value(of_address).unwrap(),
-                ..new()
-            },
+            with_bye(serde_json::from_value(of_address).unwrap()),
             "bye",
             "the hook uses PodIP, but the pod has no IP address yet",
         ),
         (
-            new(),
+            FakeCluster::with_hook(),
             long.as_str(),
             "the name of the HookRun would be 265 characters long (maximum 253)",
         ),
@@ -633,7 +581,7 @@ fn a_successful_notice_opens_nothing_under_any_name_or_label() {
             GateStateKind::Stale,
         ),
     ] {
-        let (around, runs, pods) = (Surroundings::new(), [&run], [&pod]);
+        let (around, runs, pods) = (FakeCluster::with_hook(), [&run], [&pod]);
         let workload = crate::workload::Workload::read(&fleet).unwrap();
         let gate = Gate::new(&workload, &around, &runs, &pods, now());
         let gate_state = gate.assess(&pod, &Intent::Delete, &[]);
