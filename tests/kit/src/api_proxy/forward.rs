@@ -55,8 +55,9 @@ async fn judge_and_carry(office: &Arc<ProxyState>, call: &ApiCall, request: Requ
             carry(office, call, request, None).await
         }
         Decision::Stall(Moment::AfterForwarding, fault) => {
+            let claim = fault.claim();
             let answer = carry(office, call, request, None).await;
-            fault.strike();
+            claim.strike();
             fault.until_released().await;
             answer
         }

@@ -1,5 +1,6 @@
 //! Decides how to handle each request.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -90,13 +91,16 @@ pub struct Fault {
 #[derive(Debug)]
 struct FaultState {
     hits: watch::Sender<u32>,
+    /// Number of matching requests that the fault is still to strike.
+    left: AtomicU32,
     released: watch::Sender<bool>,
 }
 
 impl Fault {
-    fn new() -> Self {
+    fn new(left: u32) -> Self {
         let state = FaultState {
             hits: watch::Sender::new(0),
+            left: AtomicU32::new(left),
             released: watch::Sender::new(false),
         };
         Self {
@@ -131,6 +135,18 @@ impl Fault {
         self.state.hits.send_modify(|hits| *hits += 1);
     }
 
+    /// Returns a claim on one request, which strikes the next one instead if it is dropped before it strikes.
+    pub(super) fn claim(&self) -> Claim<'_> {
+        Claim {
+            fault: self,
+            has_struck: false,
+        }
+    }
+
+    fn is_due(&self) -> bool {
+        self.state.left.load(Ordering::Relaxed) > 0
+    }
+
     pub(super) async fn until_released(&self) {
         // The sender lives in `self`, so the wait cannot end with an error.
         let _ = self
@@ -146,6 +162,28 @@ impl Fault {
     }
 }
 
+/// Claim of a fault on a request that has not taken effect yet. The client may disconnect before that.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    fault: &'a Fault,
+    has_struck: bool,
+}
+
+impl Claim<'_> {
+    pub(super) fn strike(mut self) {
+        self.has_struck = true;
+        self.fault.strike();
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.has_struck {
+            self.fault.state.left.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Decision on one request.
 #[derive(Debug)]
 pub(super) enum Decision {
@@ -158,7 +196,6 @@ struct Order {
     matcher: Matcher,
     /// Number of matching requests to let through before the fault strikes.
     spares: u32,
-    left: u32,
     strike: Strike,
     fault: Fault,
 }
@@ -184,7 +221,7 @@ impl Default for FaultRules {
         Self {
             orders: Mutex::default(),
             otherwise: Mutex::default(),
-            active_faults: Mutex::new(Fault::new()),
+            active_faults: Mutex::new(Fault::new(0)),
         }
     }
 }
@@ -208,11 +245,10 @@ impl FaultRules {
     }
 
     fn order(&self, matcher: Matcher, strike: Strike, spares: u32, left: u32) -> Fault {
-        let fault = Fault::new();
+        let fault = Fault::new(left);
         lock(&self.orders).push(Order {
             matcher,
             spares,
-            left,
             strike,
             fault: fault.clone(),
         });
@@ -228,7 +264,7 @@ impl FaultRules {
             order.fault.release();
         }
         self.decide_by(None);
-        std::mem::replace(&mut *lock(&self.active_faults), Fault::new()).release();
+        std::mem::replace(&mut *lock(&self.active_faults), Fault::new(0)).release();
     }
 
     /// Returns the fault that is released when all faults are cleared.
@@ -240,16 +276,16 @@ impl FaultRules {
         let mut orders = lock(&self.orders);
         // A stall stays in the list after it has struck, so that `clear` can release all of them together.
         let stalls = |order: &Order| matches!(order.strike, Strike::Stall(_));
-        orders.retain(|order| !order.fault.is_released() && (order.left > 0 || stalls(order)));
+        orders.retain(|order| !order.fault.is_released() && (order.fault.is_due() || stalls(order)));
         if let Some(order) = orders
             .iter_mut()
-            .find(|order| order.left > 0 && order.matcher.matches(call))
+            .find(|order| order.fault.is_due() && order.matcher.matches(call))
         {
             if order.spares > 0 {
                 order.spares -= 1;
                 return Decision::Handling(Handling::Forward);
             }
-            order.left -= 1;
+            order.fault.state.left.fetch_sub(1, Ordering::Relaxed);
             // A stall after the effect counts its own hit, once the request has taken effect.
             if !matches!(order.strike, Strike::Stall(Moment::AfterForwarding)) {
                 order.fault.strike();
@@ -264,5 +300,33 @@ impl FaultRules {
             Handling::Stall(moment) => Decision::Stall(moment, self.active_faults()),
             handling => Decision::Handling(handling),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Method;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_that_does_not_strike_passes_to_the_next_request() {
+        let rules = FaultRules::default();
+        let fault = rules.order_stall(Matcher::new("PATCH", "/a"), Moment::AfterForwarding, 0);
+        let call = ApiCall::new(&Method::PATCH, "/a", "");
+        for strikes in [false, true] {
+            let Decision::Stall(_, claimed) = rules.judge(&call) else {
+                panic!("no stall");
+            };
+            let claim = claimed.claim();
+            if strikes {
+                claim.strike();
+            }
+        }
+        assert_eq!(fault.hits(), 1);
+        assert!(matches!(
+            rules.judge(&call),
+            Decision::Handling(Handling::Forward)
+        ));
     }
 }
