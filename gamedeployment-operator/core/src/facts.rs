@@ -93,6 +93,9 @@ impl Service {
     }
 }
 
+/// Suffix of a recorded selection that ends when the pod is no longer named.
+const REPLACED: &str = ";replaced";
+
 /// Recorded selection of a pod, from its annotations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedSelection {
@@ -100,6 +103,10 @@ pub struct RecordedSelection {
     pub intent: String,
     /// Time of the selection; `None` if an older operator made it.
     pub since: Option<Timestamp>,
+    /// Whether the pod was selected because its removal is requested, or because `podsToDelete` names it while `replicas`
+    /// required no deletion. The selection then ends with the request or the name, even if the successor exists and one
+    /// pod is surplus.
+    pub is_replaced: bool,
 }
 
 impl RecordedSelection {
@@ -109,6 +116,9 @@ impl RecordedSelection {
             return None;
         }
         let text = pod.annotation(annotation::CHOSEN_FOR).unwrap_or_default();
+        let (text, is_replaced) = text
+            .strip_suffix(REPLACED)
+            .map_or((text, false), |text| (text, true));
         let (intent, since) = text.rsplit_once('@').unwrap_or((text, ""));
         let intent = if intent.is_empty() {
             Intent::Delete.text()
@@ -118,6 +128,7 @@ impl RecordedSelection {
         Some(Self {
             intent,
             since: since.parse().ok(),
+            is_replaced,
         })
     }
 
@@ -127,12 +138,10 @@ impl RecordedSelection {
     }
 
     /// Formats the annotation.
-    pub fn text(intent: &Intent, since: Timestamp) -> String {
-        format!(
-            "{}@{}",
-            intent.text(),
-            shared_api::time::Time::new(since).timestamp()
-        )
+    pub fn text(intent: &Intent, since: Timestamp, is_replaced: bool) -> String {
+        let end = if is_replaced { REPLACED } else { "" };
+        let since = shared_api::time::Time::new(since).timestamp();
+        format!("{}@{since}{end}", intent.text())
     }
 }
 

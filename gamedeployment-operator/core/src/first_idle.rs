@@ -174,8 +174,11 @@ pub fn search<'a>(
 ) -> Search<'a> {
     let mut room = Room::new(pods, left);
     let mut slots = facts.budget();
+    // A busy pod takes no slot until it is idle.
     for pod in pods.iter().filter(|pod| !pod.stays()) {
-        slots.take(pod.facts.service);
+        if !is_busy(&gate.assess(pod.facts.pod, &Intent::Delete, &[])) {
+            slots.take(pod.facts.service);
+        }
     }
     let (ready, held) = selected_before(gate, pods, &mut slots);
     for at in ready {

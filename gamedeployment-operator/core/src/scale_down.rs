@@ -84,12 +84,12 @@ fn removal(pod: &PodFacts<'_>, replaced: Option<&Intent>) -> Intent {
     replaced.cloned().unwrap_or(Intent::Delete)
 }
 
-/// Whether an earlier decision selected the pod for deletion and this one has not selected it yet.
+/// Whether an earlier decision selected the pod for deletion and this one has not selected it yet. A pod that was
+/// selected only because it was named does not count: named pods are selected first.
 pub(crate) fn was_selected(pod: &SelectedPod<'_>, replaced: Option<&Intent>) -> bool {
     let to_go = |recorded: &RecordedSelection| {
-        [Intent::Delete, removal(pod.facts, replaced)]
-            .iter()
-            .any(|intent| recorded.intent == intent.text())
+        let mut intents = [Intent::Delete, removal(pod.facts, replaced)].into_iter();
+        !recorded.is_replaced && intents.any(|intent| recorded.intent == intent.text())
     };
     pod.stays() && pod.facts.recorded_selection.as_ref().is_some_and(to_go)
 }

@@ -12,7 +12,7 @@ use shared_api::names::pod as annotation;
 use crate::autoscaler_annotations;
 use crate::cluster::Node;
 use crate::draining_labels;
-use crate::facts::{Facts, PodFacts, RecordedSelection};
+use crate::facts::{Facts, NamedBy, PodFacts, RecordedSelection};
 use crate::gate::{
     Approval, ApprovedAction, Gate, GateState, Intent, NODE_GONE_AFTER, NODE_SETTLE_TIME, NextRun, PodRef,
     Question, REPORT_COUNTS_FOR,
@@ -151,7 +151,7 @@ pub fn next_steps<'a>(
     let take = |pod: GrantedPod<'a>| {
         let before = all.by_ref().take_while(|other| !ptr::addr_eq(*other, pod.facts));
         before.for_each(|other| leave(facts, other, &mut part));
-        if pod.facts.recorded_selection.is_some() && !pod.intent.deletes() {
+        if is_released(&pod) {
             part.actions.push(clear_selection(facts, pod.facts));
             return pod;
         }
@@ -174,6 +174,19 @@ pub fn next_steps<'a>(
     let taken = granted.into_iter().map(take).collect();
     all.for_each(|other| leave(facts, other, &mut part));
     (taken, part)
+}
+
+/// Whether the recorded selection of a pod has ended: it is only updated, or is no longer named, and its update waits.
+fn is_released(pod: &GrantedPod<'_>) -> bool {
+    let Some(recorded) = &pod.facts.recorded_selection else {
+        return false;
+    };
+    let was_replaced = recorded.is_replaced && pod.facts.named_by.is_none();
+    match pod.intent {
+        Intent::Delete => false,
+        Intent::Recreate(_) => was_replaced && !pod.granted,
+        Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => true,
+    }
 }
 
 /// Undoes or finishes work on a pod that stays as it is.
@@ -206,7 +219,7 @@ fn act<'a>(facts: &Facts<'_>, gate: &Gate<'a>, mut pod: GrantedPod<'a>) -> (Gran
         | GateState::Blocked(_))
             if needs_mark =>
         {
-            let text = RecordedSelection::text(&pod.intent, facts.now);
+            let text = RecordedSelection::text(&pod.intent, facts.now, is_replaced(pod.facts, pod.surplus));
             let labels = draining_labels::set(facts, pod.facts, &pod.intent);
             let mark = Action::RecordSelection(PodRef::of(pod.facts.pod), text, labels);
             (gate_state, PodStep::Write(mark))
@@ -262,6 +275,16 @@ fn needs_mark(pod: &GrantedPod<'_>) -> bool {
         Intent::InPlace(_) | Intent::HotPatch(_) | Intent::Confirm(_) => false,
     };
     chosen && !pod.facts.is_recorded_for(&pod.intent)
+}
+
+/// Whether the selection ends when the pod is no longer named. A pod whose removal is requested stays after the
+/// withdrawal; the selection of a pod in `podsToDelete` lasts if `replicas` requires a deletion as well.
+fn is_replaced(pod: &PodFacts<'_>, surplus: bool) -> bool {
+    match pod.named_by {
+        Some(NamedBy::Request) => true,
+        Some(NamedBy::List) => !surplus,
+        None => false,
+    }
 }
 
 /// Uses an approval.

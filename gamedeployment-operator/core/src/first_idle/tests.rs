@@ -388,6 +388,32 @@ fn an_idle_pod_that_the_budget_keeps_takes_no_place_of_one_that_can_go() {
 }
 
 #[test]
+fn a_busy_named_pod_keeps_no_slot_from_an_idle_one() {
+    let update = json!({ "partition": 100, "maxUnavailable": 1 });
+    let scale = json!({ "selectionPolicy": "FirstIdle", "podsToDelete": ["fleet-0"] });
+    let over = [("/spec/updateStrategy", update), ("/spec/scaleStrategy", scale)];
+    let object = game(3, &over);
+    let not_ready =
+        json!([{ "type": "Ready", "status": "False", "lastTransitionTime": "2024-01-01T00:02:00Z" }]);
+    let unready = |at| costing(at, &[("/status/conditions", not_ready.clone())]);
+    // The floor is two available pods.
+    let mut all = [pods(3), vec![unready(3), unready(4)]].concat();
+    let phases = [
+        (1, Phase::Successful),
+        (2, Phase::Running),
+        (3, Phase::Running),
+        (4, Phase::Running),
+    ];
+    let idle = scouts(&object, &all, &phases);
+    all[0] = selected(0);
+    for (failed, steps_of_plan) in [(0, &[][..]), (1, &["select fleet-1"])] {
+        let hook = hook_of_selected(&object, &all, 0, Phase::Running, failed);
+        let runs = [idle.clone(), vec![hook]].concat();
+        assert_eq!(steps(&decided(&object, &all, &runs)), steps_of_plan, "{failed}");
+    }
+}
+
+#[test]
 fn a_pod_whose_hook_cannot_run_is_no_candidate() {
     let (object, mut all) = (game(2, &[]), pods(3));
     all[0] = selected(0);

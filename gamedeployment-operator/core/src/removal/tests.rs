@@ -15,6 +15,9 @@ use crate::view::View;
 
 const ANNOTATION: &str = "/metadata/annotations/tkex.tencent.com~1removal-requested";
 const LABEL: &str = "/metadata/labels/tkex.tencent.com~1removal-guard";
+const MARK: &str = "/metadata/annotations/io.tencent.bcs.dev~1game-pod-deleting";
+const CHOSEN: &str = "/metadata/annotations/tkex.tencent.com~1chosen-for";
+const COST: &str = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost";
 const REVISION: &str = "/metadata/labels/controller-revision-hash";
 
 fn seconds_ago(seconds: i64) -> Timestamp {
@@ -166,6 +169,88 @@ fn a_successor_is_created_first_if_no_pod_may_be_unavailable() {
         &[],
     );
     assert_eq!(names(&plan), ["create_pod", "mark_pod"]);
+}
+
+/// Marks that a plan sets or clears, by pod, with the end of the record.
+fn marks(plan: &Plan) -> Vec<String> {
+    let mark = |action: &Action| match action {
+        Action::RecordSelection(pod, text, _) => {
+            let (_, end) = text.rsplit_once('Z').unwrap();
+            Some(format!("select {}{end}", pod.name))
+        }
+        Action::ClearSelection(pod, _) => Some(format!("clear {}", pod.name)),
+        _ => None,
+    };
+    let mut marks: Vec<String> = plan.actions.iter().filter_map(mark).collect();
+    marks.sort();
+    marks
+}
+
+#[test]
+fn a_pod_whose_request_is_withdrawn_is_kept_though_its_successor_exists() {
+    let strategy = json!({ "maxUnavailable": 0, "maxSurge": 1 });
+    let object = asks(&[("/spec/updateStrategy", strategy)]);
+    let costing = |name: &str, cost: &str, more: &[(&str, Value)]| {
+        let mut all = vec![
+            (REVISION, json!("new")),
+            (LABEL, json!("Ask")),
+            (COST, json!(cost)),
+        ];
+        all.extend_from_slice(more);
+        pod(name, &all)
+    };
+    let eviction = (ANNOTATION, json!(requests(&[("drain", 10)])));
+    let marked = [
+        (MARK, json!("true")),
+        (CHOSEN, json!("delete@2024-05-01T00:00:00Z;replaced")),
+    ];
+    let first = decided(
+        &object,
+        &[costing("a", "1", std::slice::from_ref(&eviction)), other()],
+        &[],
+    );
+    assert_eq!(marks(&first), ["select a;replaced"]);
+    let successor = || costing("successor", "1", &[]);
+    let both: Vec<_> = marked.iter().cloned().chain([eviction]).collect();
+    let requested = [costing("a", "9", &both), costing("b", "9", &[]), successor()];
+    assert_eq!(marks(&decided(&object, &requested, &[])), [""; 0]);
+    let kept = [costing("a", "9", &marked), costing("b", "9", &[]), successor()];
+    assert_eq!(
+        marks(&decided(&object, &kept, &[])),
+        ["clear a", "select successor"]
+    );
+    // Its hook goes on if it is the first in deletion order.
+    let first = [costing("a", "0", &marked), costing("b", "9", &[]), successor()];
+    assert_eq!(marks(&decided(&object, &first, &[])), [""; 0]);
+    let lasts = (CHOSEN, json!("delete@2024-05-01T00:00:00Z"));
+    let lasting = [
+        costing("a", "9", &[marked[0].clone(), lasts]),
+        costing("b", "9", &[]),
+        successor(),
+    ];
+    assert_eq!(marks(&decided(&object, &lasting, &[])), [""; 0]);
+}
+
+#[test]
+fn the_selection_of_a_listed_pod_lasts_if_replicas_requires_it() {
+    let request = || requested("a", &requests(&[("drain", 10)]));
+    for (replicas, listed, record) in [
+        (1, true, "select a"),
+        (2, true, "select a;replaced"),
+        (1, false, "select a;replaced"),
+    ] {
+        let named = if listed { json!(["a"]) } else { json!([]) };
+        let over = [
+            ("/spec/replicas", json!(replicas)),
+            ("/spec/scaleStrategy", json!({ "podsToDelete": named })),
+        ];
+        let pods = [request(), other()];
+        assert_eq!(
+            marks(&decided(&asks(&over), &pods, &[])),
+            [record],
+            "{replicas} {listed}"
+        );
+    }
 }
 
 #[test]

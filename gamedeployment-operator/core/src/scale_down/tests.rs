@@ -105,6 +105,13 @@ fn a_choice_that_was_made_stays_whatever_ranks_first_now() {
     // The original operator's mark records neither the intent nor the time.
     let pods = [costing("a", 1, &[]), costing("b", 9, &[(MARK, json!("true"))])];
     assert_selected(&pods, &[], diff(1, 1), &["b"], &["b"]);
+    // A selection that ends when the pod is no longer named does not last.
+    let replaced = [
+        costing("a", 1, &[]),
+        chosen("b", 9, "delete@2024-05-01T00:00:00Z;replaced"),
+    ];
+    assert_selected(&replaced, &[], diff(1, 1), &["a"], &["a"]);
+    assert_selected(&replaced, &["b"], diff(1, 1), &["b"], &["b"]);
 }
 
 #[test]

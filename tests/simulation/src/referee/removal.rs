@@ -330,11 +330,10 @@ impl World {
                 pod.read
             );
             let intent = pod.read.annotation(names::CHOSEN_FOR).unwrap_or_default();
+            let is_named = !requests.is_empty() || wanted.pods_to_delete.contains(name);
             // An old pod may be selected for its update meanwhile.
-            let is_unnamed = intent.starts_with("delete@")
-                && requests.is_empty()
-                && !wanted.pods_to_delete.contains(name)
-                && !self.is_old(&status, pod.read.revision());
+            let is_unnamed =
+                intent.starts_with("delete@") && !is_named && !self.is_old(&status, pod.read.revision());
             unnamed += usize::from(is_unnamed);
         }
         let surplus = pods.len().saturating_sub(wanted.replicas);

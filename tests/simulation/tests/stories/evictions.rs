@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use simulation::endpoint::Behaviour;
 use simulation::objects::{PodObject, ResponderState};
 use simulation::script::{Hooks, Script};
@@ -82,6 +83,25 @@ fn a_pod_is_released_once_all_requesters_have_withdrawn() {
     assert!(script.marked().iter().eq([&pod.id.uid]));
     script.world.check_reports();
     assert!(script.uids().contains(&pod.id.uid));
+}
+
+#[test]
+fn a_pod_is_released_although_its_successor_exists() {
+    let (mut script, pod) = guarded();
+    script.edit_strategy(|update| {
+        update.max_unavailable = Some(IntOrString::Int(0));
+        update.max_surge = Some(IntOrString::Int(1));
+    });
+    script.rest();
+    script.world.request_eviction(&pod, &REQUESTERS[..1]);
+    script.seconds(30);
+    assert_eq!((script.ready(), script.marked().len()), (3, 1));
+    script.world.withdraw_eviction(&pod.id.uid, REQUESTERS[0]);
+    script.say(&pod, Behaviour::YES);
+    script.rest();
+    assert!(script.uids().contains(&pod.id.uid));
+    assert_eq!((script.ready(), script.marked().len()), (2, 0));
+    script.settle();
 }
 
 #[test]
