@@ -79,6 +79,15 @@ pub enum FoundTemplate<'a> {
     Found(&'a HookTemplateSpec),
 }
 
+/// Notice whose creation the API server rejects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RejectedNotice<'a> {
+    /// Time since the first rejection.
+    pub lasts: SignedDuration,
+    /// Last answer of the API server.
+    pub answer: &'a str,
+}
+
 /// Surroundings of a workload, as cached by the operator.
 pub trait Cluster {
     /// Looks up a HookTemplate by name in the workload's namespace.
@@ -118,6 +127,11 @@ pub trait Cluster {
     fn is_new_question(&self, pod: &Pod) -> bool;
     /// Whether a HookRun of this name exists.
     fn has_run(&self, namespace: &str, name: &str) -> bool;
+    /// Returns the rejection of the workload's notice of this name; `None` if this process has not tried to create it,
+    /// or if the API server has not rejected that.
+    fn rejected_notice(&self, _name: &str) -> Option<RejectedNotice<'_>> {
+        None
+    }
     /// Returns the HookRun of this name in the workload's namespace if it [lacks its owner](Run::lacks_owner).
     fn run_without_owner(&self, _name: &str) -> Option<&Run> {
         None

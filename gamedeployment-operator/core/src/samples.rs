@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use shared_api::hook_run::MetricResult;
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
-use crate::cluster::{Cluster, FoundTemplate, Node, NodeDisruption, Taint};
+use crate::cluster::{Cluster, FoundTemplate, Node, NodeDisruption, RejectedNotice, Taint};
 use crate::decide::decide;
 use crate::gate::Run;
 use crate::plan::{Action, Plan};
@@ -173,6 +173,8 @@ pub(crate) struct FakeCluster {
     pub(crate) node: Option<FakeNode>,
     /// Whether a HookRun has used the question of each pod.
     pub(crate) has_asked: bool,
+    /// Rejection of each notice.
+    pub(crate) rejected_notice: Option<RejectedNotice<'static>>,
 }
 
 /// The node `node`, on which all pods run.
@@ -293,6 +295,10 @@ impl Cluster for FakeCluster {
 
     fn has_run(&self, _: &str, name: &str) -> bool {
         self.runs.iter().any(|run| run.name == name)
+    }
+
+    fn rejected_notice(&self, _: &str) -> Option<RejectedNotice<'_>> {
+        self.rejected_notice
     }
 
     fn run_without_owner(&self, name: &str) -> Option<&Run> {

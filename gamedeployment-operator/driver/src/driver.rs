@@ -324,7 +324,10 @@ impl Driver {
         unread.remove_writes(&mut plan, (&key.1, object.metadata.uid.as_deref()));
         // A retry that is due is in the plan, or its object is unread.
         let again = again.filter(|at| *at > now.elapsed);
-        let again = again.into_iter().chain(self.expectations.next_read(&key)).min();
+        let state = self.states.get(&key);
+        let unnoticed = state.and_then(|state| state.backoff.next_end_of_wait(now.elapsed));
+        let again = again.into_iter().chain(unnoticed);
+        let again = again.chain(self.expectations.next_read(&key)).min();
         let check = self.check_guard(&key, std::mem::take(&mut plan.guard_check), now.elapsed);
         self.timers
             .set(&key, wake.into_iter().chain(again).chain(check).min());
@@ -360,9 +363,11 @@ impl Driver {
     /// Returns the decision that would be made on a workload now.
     #[must_use]
     pub fn decide(&self, key: &NamespacedName, object: &GameDeployment, now: Now) -> Plan {
+        let state = self.states.get(key);
         let cluster_view = ClusterView {
             index: &self.index,
             namespace: &key.0,
+            backoff: state.map(|state| &state.backoff),
             now,
         };
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
@@ -376,7 +381,6 @@ impl Driver {
         let revisions = &self.index.revisions;
         let revisions = revisions.owned_by(uid).chain(revisions.orphans_in(&key.0));
         let revisions: Vec<&Revision> = revisions.map(|owned| &owned.revision).collect();
-        let state = self.states.get(key);
         let write_errors = state.and_then(|state| state.backoff.write_errors());
         let write_errors = unread.report(write_errors);
         let view = View {

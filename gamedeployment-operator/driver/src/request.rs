@@ -178,6 +178,9 @@ pub enum RequestError {
     #[error("{0}")]
     Refused(String),
     /// The API server accepted the write but stored something else.
+    /// The API server refused the call without a decision about it: it has no capacity for now (429); its message.
+    #[error("{0}")]
+    Throttled(String),
     #[error(
         "the API server accepted the write but stored something else: a mutating admission webhook changes it, or the \
          custom resource definitions are older than the operator"
@@ -198,7 +201,7 @@ impl RequestError {
             Self::Gone => "gone",
             Self::Conflict => "conflict",
             Self::Lapsed => "lapsed",
-            Self::Refused(_) => "refused",
+            Self::Refused(_) | Self::Throttled(_) => "refused",
             Self::NotStored => "not_stored",
             Self::Repeated => "repeated",
             Self::Unknown(_) => "unknown",

@@ -98,13 +98,7 @@ impl Caller {
                 return Err(RequestError::Refused("a call without its workload".to_owned()));
             }
         };
-        answer.map_err(|error| match error {
-            CallError::Gone => RequestError::Gone,
-            CallError::Conflict => RequestError::Conflict,
-            CallError::Lapsed => RequestError::Lapsed,
-            CallError::Refused { .. } => RequestError::Refused(error.to_string()),
-            CallError::Unknown { .. } => RequestError::Unknown(error.to_string()),
-        })
+        answer.map_err(|error| request_error(&error))
     }
 
     /// Makes one write of a plan. It is not sent after `until`, on the scale of `operator_runtime::clock::elapsed`.
@@ -263,6 +257,18 @@ fn as_owner(target: &ReconcileTarget) -> OwnerReference {
     owner(&target.key.1, target.uid())
 }
 
+/// Converts the failure of a call. An API server that has no capacity has not decided on the call.
+fn request_error(error: &CallError) -> RequestError {
+    match error {
+        CallError::Gone => RequestError::Gone,
+        CallError::Conflict => RequestError::Conflict,
+        CallError::Lapsed => RequestError::Lapsed,
+        CallError::Refused { code: 429, .. } => RequestError::Throttled(error.to_string()),
+        CallError::Refused { .. } => RequestError::Refused(error.to_string()),
+        CallError::Unknown { .. } => RequestError::Unknown(error.to_string()),
+    }
+}
+
 fn of_workload(object: Parsed<GameDeployment>) -> Response {
     let key = key_of(object.meta());
     Response::Object(Object::Workload(key, read::workload(object.0)))
@@ -291,4 +297,26 @@ fn of_revision(object: Parsed<StoredRevision>) -> Response {
 fn of_run(run: Parsed<HookRun>) -> Response {
     let key = key_of(run.meta());
     Response::Object(Object::Run(key, Box::new(read::run(run.0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_api_server_without_capacity_has_not_decided_on_the_call() {
+        let refused = |code: u16| CallError::Refused {
+            step: "try",
+            code,
+            message: "no".to_owned(),
+        };
+        let message = || "failed to try: no".to_owned();
+        for (code, wanted) in [
+            (403, RequestError::Refused(message())),
+            (422, RequestError::Refused(message())),
+            (429, RequestError::Throttled(message())),
+        ] {
+            assert_eq!(request_error(&refused(code)), wanted);
+        }
+    }
 }

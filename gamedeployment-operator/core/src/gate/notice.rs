@@ -2,7 +2,8 @@
 //! the current match.
 //!
 //! A notice opens no gate: it has a name, a type and an intent of its own, and its result does not count. The hook runs
-//! [`NOTICE_WAIT`] after the creation of the notice at the latest, and at once if the notice cannot run.
+//! [`NOTICE_WAIT`] after the creation of the notice, or after its first rejection by the API server, at the latest, and
+//! at once if the notice cannot run.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -22,7 +23,8 @@ use crate::plan::Warning;
 use crate::pod::Pod;
 use crate::user_text::bounded;
 
-/// Maximum time from the creation of a notice for which the hook waits for the first measurement of the notice.
+/// Maximum time from the creation of a notice for which the hook waits for its first measurement, and from the first
+/// rejection of a notice for which the hook waits for its creation.
 pub const NOTICE_WAIT: SignedDuration = SignedDuration::from_secs(30);
 
 /// Prefix of a notice's name.
@@ -134,6 +136,8 @@ enum NoticeState<'a> {
     Running(Timestamp),
     /// The notice cannot run.
     Blocked(HookBlocker),
+    /// The API server rejects the notice, and the hook no longer waits for it.
+    Rejected(HookBlocker),
 }
 
 impl<'a> Gate<'a> {
@@ -145,6 +149,11 @@ impl<'a> Gate<'a> {
             NoticeState::Running(until) => return NextRun::AwaitNotice(until),
             NoticeState::NotRun(notice) => notice.new_notice(),
             NoticeState::Blocked(blocker) if is_first_question(hook_request.pod) => {
+                let warning = without_notice(hook_request.pod, &blocker);
+                hook_request.new_run().with_warning(warning)
+            }
+            // A rerun reports it as well: the notice may have been tried again before it.
+            NoticeState::Rejected(blocker) => {
                 let warning = without_notice(hook_request.pod, &blocker);
                 hook_request.new_run().with_warning(warning)
             }
@@ -179,9 +188,21 @@ impl<'a> Gate<'a> {
         let new = || Draft::new(step, NOTICE_ARGS, self.cluster.template(template)).map(Rc::new);
         let draft = self.drafts.notice.get_or_init(new).clone();
         match draft.and_then(|draft| hook_request.with_draft(draft, name)) {
-            Ok(notice) => NoticeState::NotRun(notice),
+            Ok(notice) => match self.rejection(&notice) {
+                Some(blocker) => NoticeState::Rejected(blocker),
+                None => NoticeState::NotRun(notice),
+            },
             Err(blocker) => NoticeState::Blocked(blocker),
         }
+    }
+
+    /// Returns the rejection of a notice, if the hook no longer waits for its creation.
+    fn rejection(&self, notice: &HookRequest<'_>) -> Option<HookBlocker> {
+        let rejected = self.cluster.rejected_notice(&notice.name)?;
+        (rejected.lasts >= NOTICE_WAIT).then(|| {
+            let message = format!("the API server rejects its HookRun: {}", rejected.answer);
+            HookBlocker::new(WorkloadReason::WriteFailed, message)
+        })
     }
 }
 

@@ -1,8 +1,11 @@
-//! Answers the core's questions about a workload's surroundings from the index.
+//! Answers the core's questions about a workload's surroundings from the index and the workload's back-off.
 
-use gamedeployment_core::cluster::{Cluster, EvictionRequests, FoundTemplate, Node, NodeDisruption};
+use gamedeployment_core::cluster::{
+    Cluster, EvictionRequests, FoundTemplate, Node, NodeDisruption, RejectedNotice,
+};
 use gamedeployment_core::gate::Run;
 use gamedeployment_core::pod::Pod;
+use gamedeployment_core::write_backoff::WriteBackoff;
 use jiff::{SignedDuration, Timestamp};
 use runtime_core::clock::Now;
 use shared_api::spelling::is_slip;
@@ -11,13 +14,15 @@ use crate::NamespacedName;
 
 use super::Index;
 
-/// View of the cluster for the workloads of one namespace.
+/// View of the cluster for one workload.
 #[derive(Debug, Clone, Copy)]
 pub struct ClusterView<'a> {
     /// Cached view of the cluster.
     pub index: &'a Index,
     /// Namespace.
     pub namespace: &'a str,
+    /// Rejected writes of the workload, if any.
+    pub backoff: Option<&'a WriteBackoff>,
     /// Time of the decision.
     pub now: Now,
 }
@@ -92,6 +97,10 @@ impl Cluster for ClusterView<'_> {
             .runs
             .get(&(namespace.to_owned(), name.to_owned()))
             .is_some()
+    }
+
+    fn rejected_notice(&self, name: &str) -> Option<RejectedNotice<'_>> {
+        self.backoff?.rejected_notice(name, self.now.elapsed)
     }
 
     fn run_without_owner(&self, name: &str) -> Option<&Run> {

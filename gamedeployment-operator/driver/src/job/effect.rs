@@ -111,6 +111,7 @@ impl Target {
             (RequestError::Gone | RequestError::Conflict, None)
             | (
                 RequestError::Refused(_)
+                | RequestError::Throttled(_)
                 | RequestError::Lapsed
                 | RequestError::NotStored
                 | RequestError::Repeated,

@@ -412,8 +412,10 @@ impl Job {
                     RequestError::Gone
                     | RequestError::Conflict
                     | RequestError::Lapsed
-                    | RequestError::Refused(_)
-                    | RequestError::Unknown(_) => WriteFailure::Rejected(error.to_string()),
+                    | RequestError::Refused(_) => WriteFailure::Rejected(error.to_string()),
+                    RequestError::Throttled(_) | RequestError::Unknown(_) => {
+                        WriteFailure::Unanswered(error.to_string())
+                    }
                 })
             }
         };

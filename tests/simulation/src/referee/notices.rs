@@ -1,7 +1,7 @@
 //! Checks notices: HookRuns that inform a pod of its selection for deletion before its hook runs. Every recorded
 //! selection gets one at most, and nothing else gets one. The hook waits until the notice has a measurement or has
-//! ended, but for 30 seconds at most. The notice is kept as long as its pod remains selected; at rest, no other one is
-//! left.
+//! ended, but for 30 seconds at most; if the API server rejects the notice, it runs without it, not earlier than 30
+//! seconds after the selection. The notice is kept as long as its pod remains selected; at rest, no other one is left.
 //!
 //! The rules are those of the documentation, without the operator's code. A notice is recognized by its name, its label
 //! or its intent: nothing that has one of them opens a gate. A decision may know less than the server, but it knows
@@ -34,7 +34,7 @@ use crate::world::{FLEET, World};
 const INTENT: &str = "notice";
 /// Prefix of the names of notices, as documented.
 const PREFIX: &str = "notice-hook-";
-/// Longest time from the creation of a notice for which the hook waits, as documented.
+/// Longest time from the creation of a notice, or from its first rejection, for which the hook waits, as documented.
 const WAIT: SignedDuration = SignedDuration::from_secs(30);
 /// Maximum time after [`WAIT`] until the hook runs or the status names the pod, while everything works.
 const SLACK: SignedDuration = SignedDuration::from_secs(30);
@@ -76,6 +76,8 @@ pub enum NoticeStep {
     AfterWait,
     /// A hook whose notice could not run without a template.
     WithoutTemplate,
+    /// A hook whose notice was never created: the API server rejected it.
+    AfterRejection,
 }
 
 fn label_of<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
@@ -107,6 +109,12 @@ fn selection_of(metadata: &ObjectMeta) -> Selection {
     let pod = label_of(metadata, label::POD_UID).unwrap_or_default();
     let record = annotation_of(metadata, annotation::CHOICE).unwrap_or_default();
     (pod.to_owned(), record.to_owned())
+}
+
+/// Returns the time of a recorded selection.
+fn selected_at(record: &str) -> Option<Timestamp> {
+    let (_, time) = record.rsplit_once('@')?;
+    time.split(';').next()?.parse().ok()
 }
 
 /// Whether a pod has this recorded selection.
@@ -209,7 +217,8 @@ impl Referee {
         }
         let known = self.notices.sent.get(&selection_of(metadata));
         let Some(sent) = known.and_then(|known| known.last()) else {
-            panic!("a hook runs before its notice is created: {metadata:#?}");
+            check_rejected(metadata, seen.at);
+            return NoticeStep::AfterRejection;
         };
         // Somebody has deleted or replaced it, or it belongs to the former workload of an adopted pod.
         let is_same = |found: &&Rc<RunObject>| {
@@ -257,6 +266,17 @@ impl Referee {
             "a notice is deleted, and its pod is still selected: {deleted:#?} {pod:#?}"
         );
     }
+}
+
+/// Checks the HookRun of a hook whose notice was never created. The API server may have rejected the notice since the
+/// selection, for as long as the hook has to wait.
+fn check_rejected(metadata: &ObjectMeta, at: Timestamp) {
+    let record = annotation_of(metadata, annotation::CHOICE);
+    let has_waited = |selected: Timestamp| at.duration_since(selected) >= WAIT;
+    assert!(
+        record.and_then(selected_at).is_none_or(has_waited),
+        "a hook runs before its notice is created: {metadata:#?}"
+    );
 }
 
 /// Checks that a new notice cannot be mistaken for the run of a hook, and that the spec requires it and has a hook that

@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use shared_api::{GameDeployment, HookRun, HookTemplateSpec, Phase};
 
 use super::*;
+use crate::cluster::RejectedNotice;
 use crate::decide::decide;
 use crate::gate::{GateStateKind, Intent};
 use crate::hook_kind::HookKind;
@@ -314,6 +315,51 @@ fn a_hook_whose_notice_cannot_run_runs_at_once_with_a_warning() {
             (HOOK.map(str::to_owned).to_vec(), vec![])
         );
     }
+}
+
+#[test]
+fn a_hook_and_its_rerun_wait_thirty_seconds_for_a_rejected_notice() {
+    let question = "/metadata/annotations/tkex.tencent.com~1hook-question";
+    let asked = |text: &str| selected(&[(question, json!(text))]);
+    let (first, rerun) = (
+        asked("delete@2024-05-01T00:00:00Z"),
+        asked("delete@2024-05-01T00:05:00Z"),
+    );
+    let rejected = |seconds: i64| FakeCluster {
+        rejected_notice: Some(RejectedNotice {
+            lasts: SignedDuration::from_secs(seconds),
+            answer: "quota exceeded (403)",
+        }),
+        ..FakeCluster::with_hook()
+    };
+    for (pod, seconds, wanted) in [
+        (&first, 0, NOTICE),
+        (&first, 29, NOTICE),
+        (&first, 30, HOOK),
+        (&first, 3600, HOOK),
+        (&rerun, 29, NOTICE),
+        (&rerun, 30, HOOK),
+    ] {
+        let pods = std::slice::from_ref(pod);
+        let plan = decided_in(&rejected(seconds), &game(&[]), pods, &[]);
+        assert_eq!(
+            (names(&plan), created(&plan)),
+            (vec!["create_hook_run"], wanted.map(str::to_owned).to_vec())
+        );
+        let messages = warnings(&plan).into_iter().map(|warning| warning.message);
+        let message = "the notice of pod fleet-a cannot run, so its PreDelete hook runs without it: the API server \
+                       rejects its HookRun: quota exceeded (403)";
+        let reported = (wanted == HOOK).then(|| message.to_owned());
+        assert_eq!(
+            messages.collect::<Vec<_>>(),
+            Vec::from_iter(reported),
+            "{seconds}"
+        );
+    }
+    // It has been created since.
+    let pods = std::slice::from_ref(&first);
+    let plan = decided_in(&rejected(30), &game(&[]), pods, &[Run::read(&notice(&first))]);
+    assert_eq!(names(&plan), NONE);
 }
 
 #[test]
