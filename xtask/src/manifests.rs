@@ -98,7 +98,9 @@ const MANIFESTS: [Manifest; 7] = [
                 # such pods are denied. Apply it instead of admission.yaml, and enable the guard for each namespace:\n\
                 # kubectl label namespace games tkex.tencent.com/removal-guard=Enabled\n\
                 # If gamedeployment-operator is not installed in the namespace hookgate, change --removal-operator-user:\n\
-                # only this user may delete guarded pods.",
+                # only this user may delete guarded pods.\n\
+                # On Kubernetes 1.28 and newer, prefer the chart. This file has no matchConditions, so while the webhook does\n\
+                # not respond, all updates of guarded pods fail, and the deletions by gamedeployment-operator as well.",
         namespace: NAMESPACE,
         templates: &["admission"],
         budgets: Budgets::LeftOut,

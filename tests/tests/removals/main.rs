@@ -16,6 +16,7 @@ mod facts;
 mod faults;
 mod first_idle;
 mod first_idle_update;
+mod freed;
 mod guard;
 mod guarded;
 #[allow(dead_code, reason = "the suite of the component needs more of it")]
