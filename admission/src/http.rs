@@ -23,6 +23,7 @@ use crate::body::{self, ReceivedBody, Room};
 use crate::cluster::ClusterReader;
 use crate::metrics::Metrics;
 use crate::parse_room::ParseRoom;
+use crate::removal::entries::KnownEntries;
 use crate::removal::recent::RecentDenials;
 use crate::removal::{self, RemovalDecision, namespace, record};
 use crate::review::{self, AdmissionDecision, AdmissionRequest, Malformed, ReceivedRequest};
@@ -48,6 +49,8 @@ pub struct Handler {
     /// Whether evictions and deletions of guarded pods, deletions of their namespaces, and removals of the finalizer of
     /// their GameDeployments are reviewed.
     pub removal_guard: bool,
+    /// Entries of the removal guard in the configuration.
+    pub entries: Arc<KnownEntries>,
     /// Prometheus metrics.
     pub metrics: Metrics,
     /// Set once the process is shutting down: each response then closes its connection.
@@ -218,7 +221,8 @@ async fn removals(
             Ok(review) => review,
             Err(decision) => return Ok(decision),
         };
-        let decision = removal::judge(review, &handler.removal_operators, &recent, Timestamp::now());
+        let (operators, entries) = (&handler.removal_operators, handler.entries.get());
+        let decision = removal::judge(review, operators, &recent, entries, Timestamp::now());
         let tenant = tenant(&client);
         let turn = async {
             let turn = judged.take(&tenant).await;

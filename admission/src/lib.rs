@@ -60,6 +60,7 @@ use certificates::store::CertificateStore;
 use certificates::{CertificateController, CertificateLifetimes, Presented, keep};
 use config::Config;
 use parse_room::ParseRoom;
+use removal::entries::KnownEntries;
 
 /// Maximum number of concurrent API calls about certificates.
 const CALLS: usize = 2;
@@ -119,7 +120,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
     let namespace = config.namespace.as_deref().unwrap_or(client.default_namespace());
     let names = &config.certificates;
     let calls = CallLimiter::new(CALLS, config.process.api_timeout);
-    let presented = Arc::new(Presented::default());
+    let (presented, entries) = (Arc::new(Presented::default()), Arc::new(KnownEntries::default()));
     let certificate_controller = CertificateController::new(
         CertificateStore::new(&client, namespace, &names.secret, &names.configuration, calls),
         names.hosts(namespace),
@@ -127,6 +128,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
             validity: names.certificate_validity,
         },
         presented.clone(),
+        entries.clone(),
         health.clone(),
         metrics.clone(),
     );
@@ -137,6 +139,7 @@ pub async fn run(config: Config) -> Result<(), OperatorError> {
         workload_operators: config.workload_operator_user.clone(),
         removal_operators: config.removal_operators().to_vec(),
         removal_guard: config.removal_guard,
+        entries,
         metrics: metrics.clone(),
         ending: ending.clone(),
         compute: Compute::default(),

@@ -14,7 +14,10 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 use shared_api::names::GROUP;
-use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_GUARDED_CAUSE, REMOVAL_REQUESTED};
+use shared_api::names::pod::{
+    REMOVAL_GUARD, REMOVAL_GUARD_ASK, REMOVAL_GUARD_INCOMPLETE_CAUSE, REMOVAL_GUARDED_CAUSE,
+    REMOVAL_REQUESTED,
+};
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{
     DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequests, RemovalType, TAINT_CONTROLLERS,
@@ -22,9 +25,11 @@ use shared_api::removal_request::{
 };
 
 use crate::review::{AdmissionDecision, AdmissionRequest, DenialCause};
+use entries::GuardEntries;
 use namespace::{NamespaceDeletion, NamespaceObject};
 use recent::{MAX_FORBIDDEN, RECENT, RETRY_AFTER_SECONDS, RecentDenials, Repetition};
 
+pub mod entries;
 pub mod finalizer;
 pub mod namespace;
 pub mod recent;
@@ -37,6 +42,15 @@ const GUARDED: DenialCause = DenialCause {
     reason: REMOVAL_GUARDED_CAUSE,
     field: "metadata.labels",
 };
+/// The same, in response to a check of gamedeployment-operator, if the guard does not review all removals.
+const INCOMPLETE: DenialCause = DenialCause {
+    reason: REMOVAL_GUARD_INCOMPLETE_CAUSE,
+    field: "metadata.labels",
+};
+
+/// Response to such a check while it is not known whether the guard reviews all removals.
+const UNKNOWN: &str = "hookgate-admission has not read its ValidatingWebhookConfiguration recently, so it is not known \
+                       whether the removal guard reviews all removals";
 
 /// Fields of a pod on which its removal depends. All others are skipped, so that a pod of any size and nesting is
 /// judged without parsing it as a whole.
@@ -370,14 +384,16 @@ pub struct Removal {
 }
 
 /// Judges a review. `operators`: users of gamedeployment-operator. `recent`: deletions that were denied before.
+/// `entries`: those of the guard in the configuration.
 ///
 /// To check whether the guard is in effect, gamedeployment-operator sends a dry run that removes the label of a pod, so
-/// this is denied to it as well.
+/// this is denied to it as well, and the response says whether the guard reviews all removals.
 #[must_use]
 pub fn judge(
     review: RemovalReview,
     operators: &[String],
     recent: &RecentDenials,
+    entries: GuardEntries,
     now: Timestamp,
 ) -> RemovalDecision {
     let is_by_operator = is_by_operator(&review.user, operators);
@@ -418,7 +434,16 @@ pub fn judge(
                  to remove it from all pods of the GameDeployment, set spec.disruption.policy to Unguarded",
                 old.metadata.name
             );
-            RemovalDecision::Denied(AdmissionDecision::ForbiddenWithCause(GUARDED, message))
+            // The operator removes the label in a dry run only to check the guard.
+            RemovalDecision::Denied(match entries {
+                GuardEntries::Incomplete(why) if is_by_operator => {
+                    AdmissionDecision::ForbiddenWithCause(INCOMPLETE, why)
+                }
+                GuardEntries::Unknown if is_by_operator => AdmissionDecision::Forbidden(UNKNOWN.to_owned()),
+                GuardEntries::Complete | GuardEntries::Incomplete(_) | GuardEntries::Unknown => {
+                    AdmissionDecision::ForbiddenWithCause(GUARDED, message)
+                }
+            })
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use admission::authors;
 use admission::guard::{self, PendingDecision};
+use admission::removal::entries::GuardEntries;
 use admission::removal::recent::RecentDenials;
 use admission::removal::{self, Recording, RemovalDecision};
 use admission::review::{self, AdmissionDecision, AdmissionRequest};
@@ -163,12 +164,15 @@ fn check(body: &[u8]) -> Result<(), TestCaseError> {
         .guarded()
         .map_or_else(|refused| refused, |request| judge(&request));
     let removed = match received.clone().removal() {
-        Ok(review) => match removal::judge(review, &[], &RecentDenials::default(), Timestamp::UNIX_EPOCH) {
-            RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
-            RemovalDecision::Denied(denial) => denial,
-            RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::DryRun),
-            RemovalDecision::NeedsNamespace(deletion) => deletion.decide(&Err("no response".to_owned())),
-        },
+        Ok(review) => {
+            let (recent, entries) = (RecentDenials::default(), GuardEntries::Complete);
+            match removal::judge(review, &[], &recent, entries, Timestamp::UNIX_EPOCH) {
+                RemovalDecision::Allowed => AdmissionDecision::Allowed(Vec::new()),
+                RemovalDecision::Denied(denial) => denial,
+                RemovalDecision::NeedsPod(removal) => removal.denial(&Recording::DryRun),
+                RemovalDecision::NeedsNamespace(deletion) => deletion.decide(&Err("no response".to_owned())),
+            }
+        }
         Err(refused) => refused,
     };
     let finalized = received.finalizer_removal(&[]);

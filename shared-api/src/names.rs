@@ -173,6 +173,9 @@ pub mod pod {
     pub const REMOVAL_GUARD_ASK: &str = "Ask";
     /// Reason of the cause in the status with which the removal guard denies the removal of [`REMOVAL_GUARD`].
     pub const REMOVAL_GUARDED_CAUSE: &str = "RemovalGuarded";
+    /// The same, in response to a check by the operator, if the guard does not review all removals. The message of the
+    /// cause says why.
+    pub const REMOVAL_GUARD_INCOMPLETE_CAUSE: &str = "RemovalGuardIncomplete";
     /// Annotation: `"false"` keeps the cluster autoscaler from removing the pod's node.
     pub const SAFE_TO_EVICT: &str = "cluster-autoscaler.kubernetes.io/safe-to-evict";
     /// Annotation: `"true"` keeps Karpenter from removing the pod's node.

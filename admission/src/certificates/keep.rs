@@ -15,6 +15,7 @@ use super::present::{Presented, TrustedAuthorities, choose};
 use super::store::{CertificateStore, bundles};
 use super::stored::Stored;
 use crate::metrics::Metrics;
+use crate::removal::entries::{GuardEntries, KnownEntries};
 
 /// Check in `/readyz`: a valid certificate exists and is recorded.
 pub const CERTIFICATE: &str = "certificate";
@@ -74,6 +75,8 @@ pub struct CertificateController {
     pub lifetimes: CertificateLifetimes,
     /// Certificate presented in handshakes.
     pub presented: Arc<Presented>,
+    /// Entries of the removal guard in the configuration.
+    pub entries: Arc<KnownEntries>,
     /// Readiness.
     pub health: Health,
     /// Prometheus metrics.
@@ -89,6 +92,7 @@ impl CertificateController {
         hosts: Vec<String>,
         lifetimes: CertificateLifetimes,
         presented: Arc<Presented>,
+        entries: Arc<KnownEntries>,
         health: Health,
         metrics: Metrics,
     ) -> Self {
@@ -97,6 +101,7 @@ impl CertificateController {
             hosts,
             lifetimes,
             presented,
+            entries,
             health,
             metrics,
             trust: TrustedAuthorities::default(),
@@ -143,6 +148,7 @@ impl CertificateController {
             .configuration()
             .await
             .map_err(RenewalError::Configuration)?;
+        self.entries.set(GuardEntries::of(found.as_ref()));
         let (settling, clock) = (self.lifetimes.settling(), (Instant::now(), now));
         let mut known = found.as_ref().map(bundles);
         self.trust.look(&stored, known.as_deref(), clock, settling);

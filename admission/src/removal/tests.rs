@@ -65,7 +65,14 @@ fn judged_after(recent: &RecentDenials, second: i64, request: Value) -> RemovalD
     let review = json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": whole });
     let received = review::read(review.to_string().as_bytes()).unwrap();
     let operators = [OPERATOR.to_owned()];
-    judge(received.removal().unwrap(), &operators, recent, at(second))
+    let entries = GuardEntries::Complete;
+    judge(
+        received.removal().unwrap(),
+        &operators,
+        recent,
+        entries,
+        at(second),
+    )
 }
 
 fn eviction(delete_options: Value) -> Value {
@@ -283,6 +290,43 @@ fn a_dry_run_that_removes_the_label_is_denied_to_the_operator_as_well() {
             assert_eq!(judged(request), wanted, "{user} {new}");
         }
     }
+}
+
+/// The label stays in any case.
+#[test]
+fn only_a_check_by_the_operator_reports_missing_entries() {
+    let unlabelled = changed(&format!("{LABELS} {REMOVAL_GUARD}"), Value::Null);
+    let answered = |user: &str, entries: GuardEntries| {
+        let request = json!({
+            "uid": "u", "kind": { "group": "", "version": "v1", "kind": "Pod" }, "operation": "UPDATE",
+            "namespace": "games", "userInfo": { "username": user }, "dryRun": true,
+            "object": unlabelled, "oldObject": guarded(),
+        });
+        let review =
+            json!({ "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request });
+        let received = review::read(review.to_string().as_bytes()).unwrap();
+        let (operators, recent) = ([OPERATOR.to_owned()], RecentDenials::default());
+        judge(
+            received.removal().unwrap(),
+            &operators,
+            &recent,
+            entries,
+            at(1000),
+        )
+    };
+    let missing = || GuardEntries::Incomplete("webhook evictions is missing".to_owned());
+    for entries in [GuardEntries::Complete, missing(), GuardEntries::Unknown] {
+        assert_eq!(answered("jane", entries), label_denial());
+    }
+    assert_eq!(answered(OPERATOR, GuardEntries::Complete), label_denial());
+    let incomplete =
+        AdmissionDecision::ForbiddenWithCause(INCOMPLETE, "webhook evictions is missing".to_owned());
+    assert_eq!(answered(OPERATOR, missing()), RemovalDecision::Denied(incomplete));
+    let unknown = AdmissionDecision::Forbidden(UNKNOWN.to_owned());
+    assert_eq!(
+        answered(OPERATOR, GuardEntries::Unknown),
+        RemovalDecision::Denied(unknown)
+    );
 }
 
 #[test]

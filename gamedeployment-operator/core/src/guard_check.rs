@@ -1,5 +1,6 @@
 //! Check of the removal guard. The policy `Ask` keeps pods only where the guard is in effect. To check that it is, the
-//! operator sends a dry run that removes the guard's label from a pod, which the guard must deny.
+//! operator sends a dry run that removes the guard's label from a pod. The guard must deny it, and confirm that it
+//! reviews all removals.
 
 use crate::facts::{Facts, PodFacts};
 use crate::gate::PodRef;
@@ -14,10 +15,12 @@ const MAX_PODS: usize = 5;
 /// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GuardCheck {
-    /// The guard denied the removal of its label.
+    /// The guard denied the removal of its label, and reviews all removals.
     Guarded,
     /// The removal of the label was allowed: the guard is not in effect.
     NotGuarded,
+    /// The guard denied the removal of its label, but does not review all removals, for this reason.
+    Incomplete(String),
     /// The check failed with this error.
     Failed(String),
 }

@@ -122,11 +122,12 @@ impl Driver {
             Next::Pending(_) | Next::Now | Next::At(_) => return None,
         }
         let error = match response {
-            Ok(Response::Guarded(is_guarded)) => {
-                let (result, again) = if is_guarded {
-                    (GuardCheck::Guarded, RECHECK)
-                } else {
-                    (GuardCheck::NotGuarded, RECHECK_UNGUARDED)
+            Ok(Response::Guarded(result)) => {
+                let again = match result {
+                    GuardCheck::Guarded => RECHECK,
+                    GuardCheck::NotGuarded | GuardCheck::Incomplete(_) | GuardCheck::Failed(_) => {
+                        RECHECK_UNGUARDED
+                    }
                 };
                 *checked = Checked {
                     last: Some(result),

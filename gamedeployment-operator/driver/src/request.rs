@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::gate::{PodRef, Run};
+use gamedeployment_core::guard_check::GuardCheck;
 use gamedeployment_core::plan::{Action, RunRef, Warning, WriteKind};
 use gamedeployment_core::pod::Pod;
 use jiff::Timestamp;
@@ -143,8 +144,8 @@ pub enum Response {
     Node(NodeFacts),
     /// The object is gone.
     Gone,
-    /// Whether the removal guard denied the removal of its label.
-    Guarded(bool),
+    /// Result of the check of the removal guard.
+    Guarded(GuardCheck),
     /// Runs that a collection deletion matched.
     Runs(Vec<DeletedRun>),
     /// The call succeeded.
@@ -177,10 +178,10 @@ pub enum RequestError {
     /// The API server refused the call; its message.
     #[error("{0}")]
     Refused(String),
-    /// The API server accepted the write but stored something else.
     /// The API server refused the call without a decision about it: it has no capacity for now (429); its message.
     #[error("{0}")]
     Throttled(String),
+    /// The API server accepted the write but stored something else.
     #[error(
         "the API server accepted the write but stored something else: a mutating admission webhook changes it, or the \
          custom resource definitions are older than the operator"

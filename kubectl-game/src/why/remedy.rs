@@ -237,22 +237,24 @@ fn not_guarded(snapshot: &Snapshot) -> Remedy {
     }
     let namespace = snapshot.game.namespace().unwrap_or_default();
     say(
-        "The guard is checked again within a minute.",
+        "If the message names webhooks, upgrade the chart, or apply the manifest of hookgate-admission again. The \
+         guard is checked again within a minute.",
         [
             Next::new(
                 format!(
-                    "kubectl get validatingwebhookconfigurations -l \
-                     app.kubernetes.io/name=hookgate-admission{}",
+    // Only the message says whether the guard is missing, incomplete or not enabled, so the remedy covers all three.
+                    "kubectl get validatingwebhookconfigurations -l app.kubernetes.io/name=hookgate-admission -o \
+                     yaml{}",
                     snapshot.flags
                 ),
-                "check that hookgate-admission is installed",
+                "show the webhooks of the guard; none if hookgate-admission is not installed",
             ),
             Next::new(
                 format!(
                     "kubectl label namespace {namespace} {REMOVAL_GUARD}={REMOVAL_GUARD_ENABLED} --overwrite{}",
                     snapshot.flags
                 ),
-                "enable the removal guard for the namespace",
+                "enable the removal guard for the namespace, unless it is enabled",
             ),
         ],
     )

@@ -104,6 +104,26 @@ fn shown(explanation: &Explanation) -> String {
 }
 
 #[test]
+fn an_incomplete_removal_guard_is_restored() {
+    let message = "the removal guard does not review all evictions and deletions of the pods: webhook \
+                   evictions.hookgate.tkex.tencent.com is missing";
+    let snapshot = samples::with_condition("RemovalsGuarded", "False", "RemovalsNotGuarded", message);
+    let answer = super::game(&snapshot);
+    assert!(
+        answer
+            .text()
+            .contains("If the message names webhooks, upgrade the chart"),
+        "{answer:?}"
+    );
+    let start = "kubectl get validatingwebhookconfigurations ";
+    let commands = answer.commands();
+    assert!(
+        commands.iter().any(|command| command.starts_with(start)),
+        "{answer:?}"
+    );
+}
+
+#[test]
 fn every_reason_that_needs_a_person_has_a_section_in_the_runbook() {
     let runbook = include_str!("../../../docs/runbook.md");
     let game = samples::complete().game;

@@ -66,6 +66,7 @@ fn pods() -> [Pod; 2] {
 #[test]
 fn the_condition_reports_the_last_check() {
     let failed = GuardCheck::Failed("connection refused".to_owned());
+    let incomplete = GuardCheck::Incomplete("webhook evictions is missing".to_owned());
     for (check, expected, guarded_gauge) in [
         (None, "absent", None),
         (Some(GuardCheck::Guarded), "True RemovalsGuarded", Some(true)),
@@ -74,6 +75,7 @@ fn the_condition_reports_the_last_check() {
             "False RemovalsNotGuarded",
             Some(false),
         ),
+        (Some(incomplete.clone()), "False RemovalsNotGuarded", Some(false)),
         (Some(failed), "Unknown GuardNotChecked", Some(false)),
     ] {
         let plan = plan(&guarded(&[]), &pods(), check.as_ref());
@@ -89,6 +91,8 @@ fn the_condition_reports_the_last_check() {
         message.contains("kubectl label namespace games tkex.tencent.com/removal-guard=Enabled"),
         "{message}"
     );
+    let (_, message) = condition(&plan(&guarded(&[]), &pods(), Some(&incomplete))).unwrap();
+    assert!(message.contains(": webhook evictions is missing; "), "{message}");
 }
 
 #[test]

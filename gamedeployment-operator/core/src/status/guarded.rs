@@ -80,6 +80,15 @@ fn found(check: &GuardCheck, namespace: &str) -> (ConditionStatus, WorkloadReaso
                  namespace {namespace} {REMOVAL_GUARD}={REMOVAL_GUARD_ENABLED} --overwrite"
             ),
         ),
+        GuardCheck::Incomplete(why) => (
+            ConditionStatus::False,
+            WorkloadReason::RemovalsNotGuarded,
+            format!(
+                "the removal guard does not review all evictions and deletions of the pods: {}; restore the \
+                 ValidatingWebhookConfiguration of hookgate-admission",
+                bounded(why)
+            ),
+        ),
         GuardCheck::Failed(error) => (
             ConditionStatus::Unknown,
             WorkloadReason::GuardNotChecked,

@@ -1,5 +1,6 @@
 //! Checks of the removal guard: when they are sent, and how their results are reported.
 
+use gamedeployment_core::guard_check::GuardCheck;
 use gamedeployment_driver::request::RequestError;
 use gamedeployment_driver::watch_event::{Event, WatchEvent};
 use gamedeployment_driver::{Driver, DriverInput, DriverLimits};
@@ -11,7 +12,7 @@ use crate::kit::*;
 use crate::server::Server;
 
 /// A guarded workload with one pod.
-fn guarded(response: Result<bool, RequestError>) -> Server {
+fn guarded(response: Result<GuardCheck, RequestError>) -> Server {
     let mut server = Server::new(1);
     server.fleet.metadata.finalizers = Some(vec![ASK_BEFORE_REMOVAL.to_owned()]);
     server.fleet.spec.disruption = serde_json::from_value(json!({ "policy": "Ask" })).unwrap();
@@ -44,7 +45,7 @@ fn condition(server: &Server) -> String {
 
 #[test]
 fn a_guard_in_effect_is_checked_every_ten_minutes() {
-    let mut server = guarded(Ok(true));
+    let mut server = guarded(Ok(GuardCheck::Guarded));
     server.play(2, 1803);
     assert_eq!(server.checks, [2, 602, 1202, 1802]);
     assert_eq!(condition(&server), "True RemovalsGuarded");
@@ -52,14 +53,17 @@ fn a_guard_in_effect_is_checked_every_ten_minutes() {
 
 #[test]
 fn a_guard_that_is_not_in_effect_is_checked_every_minute() {
-    let mut server = guarded(Ok(false));
-    server.play(2, 63);
-    assert_eq!(server.checks, [2, 62]);
-    assert_eq!(condition(&server), "False RemovalsNotGuarded");
-    server.guarded = Ok(true);
-    server.play(63, 123);
-    assert_eq!(server.checks, [2, 62, 122]);
-    assert_eq!(condition(&server), "True RemovalsGuarded");
+    let incomplete = GuardCheck::Incomplete("webhook evictions is missing".to_owned());
+    for result in [GuardCheck::NotGuarded, incomplete] {
+        let mut server = guarded(Ok(result));
+        server.play(2, 63);
+        assert_eq!(server.checks, [2, 62]);
+        assert_eq!(condition(&server), "False RemovalsNotGuarded");
+        server.guarded = Ok(GuardCheck::Guarded);
+        server.play(63, 123);
+        assert_eq!(server.checks, [2, 62, 122]);
+        assert_eq!(condition(&server), "True RemovalsGuarded");
+    }
 }
 
 /// An API server that restarts fails one or two checks.
@@ -68,7 +72,7 @@ fn a_failure_is_reported_after_five_attempts_and_then_repeated_every_minute() {
     let refused = RequestError::Refused("failed calling webhook".to_owned());
     let unknown = RequestError::Unknown("no answer".to_owned());
     for error in [refused, unknown, RequestError::Conflict, RequestError::Lapsed] {
-        let mut server = guarded(Ok(true));
+        let mut server = guarded(Ok(GuardCheck::Guarded));
         server.play(2, 600);
         server.guarded = Err(error);
         server.play(600, 620);
@@ -77,7 +81,7 @@ fn a_failure_is_reported_after_five_attempts_and_then_repeated_every_minute() {
         server.play(620, 700);
         assert_eq!(server.checks[5..], [622, 682]);
         assert_eq!(condition(&server), "Unknown GuardNotChecked");
-        server.guarded = Ok(true);
+        server.guarded = Ok(GuardCheck::Guarded);
         server.play(700, 750);
         assert_eq!(server.checks[7..], [742]);
         assert_eq!(condition(&server), "True RemovalsGuarded");
@@ -86,7 +90,7 @@ fn a_failure_is_reported_after_five_attempts_and_then_repeated_every_minute() {
 
 #[test]
 fn a_check_with_an_outdated_pod_has_no_result_and_is_repeated() {
-    let mut server = guarded(Ok(false));
+    let mut server = guarded(Ok(GuardCheck::NotGuarded));
     let name = "fleet-a".to_owned();
     let pod = server.pods.get_mut(&name).unwrap();
     pod.resource_version = "6".to_owned();
@@ -101,7 +105,7 @@ fn a_check_with_an_outdated_pod_has_no_result_and_is_repeated() {
 
 #[test]
 fn the_next_attempt_uses_another_pod() {
-    let mut server = with_another_pod(guarded(Ok(true)));
+    let mut server = with_another_pod(guarded(Ok(GuardCheck::Guarded)));
     server.fleet.spec.replicas = Some(2);
     server.driver = driver_of(Driver::new(false, DriverLimits::default()), server.fleet.clone());
     server.show_all();
@@ -115,11 +119,11 @@ fn the_next_attempt_uses_another_pod() {
 
 #[test]
 fn a_guarded_pod_that_others_delete_causes_a_check() {
-    let mut server = with_another_pod(guarded(Ok(true)));
+    let mut server = with_another_pod(guarded(Ok(GuardCheck::Guarded)));
     server.show_all();
     server.play(2, 100);
     assert_eq!(server.checks, [2]);
-    server.guarded = Ok(false);
+    server.guarded = Ok(GuardCheck::NotGuarded);
     let lost = server.pods.remove("fleet-b").unwrap();
     let gone = Event::Delete(key(&lost.name), lost.uid.clone());
     server

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gamedeployment_core::gate::PodRef;
+use gamedeployment_core::guard_check::GuardCheck;
 use gamedeployment_core::plan::{Action, GatedWrite, MetadataPatch, NewPod};
 use gamedeployment_core::pod::{InPlaceCondition, Pod};
 use gamedeployment_driver::request::{
@@ -69,7 +70,7 @@ pub(crate) struct Server {
     /// Number of corrections of draining labels.
     pub(crate) corrections: usize,
     /// Response to checks of the removal guard.
-    pub(crate) guarded: Result<bool, RequestError>,
+    pub(crate) guarded: Result<GuardCheck, RequestError>,
     /// Seconds at which the removal guard was checked.
     pub(crate) checks: Vec<u64>,
 }
@@ -100,7 +101,7 @@ impl Server {
             deleted: Vec::new(),
             strips: None,
             corrections: 0,
-            guarded: Ok(true),
+            guarded: Ok(GuardCheck::Guarded),
             checks: Vec::new(),
         }
     }

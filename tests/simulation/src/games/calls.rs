@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use gamedeployment_core::digest::digest;
 use gamedeployment_core::gate::{PodRef, owner};
+use gamedeployment_core::guard_check::GuardCheck;
 use gamedeployment_core::hook_kind::HookKind;
 use gamedeployment_core::plan::{Action, GatedWrite, RevisionRef, RunRef};
 use gamedeployment_driver::request::{ApiCall, DeletedRun, Object, ObjectKind, RequestError, Response};
@@ -51,7 +52,12 @@ pub fn perform(
         (ApiCall::CheckGuard(_, at), _) => {
             let pod = server.pods.get(&at.name);
             let pod = check(pod, Some(&at.uid), Some(&at.resource_version));
-            pod.map(|_| Response::Guarded(server.guards))
+            let found = if server.guards {
+                GuardCheck::Guarded
+            } else {
+                GuardCheck::NotGuarded
+            };
+            pod.map(|_| Response::Guarded(found))
         }
         (ApiCall::ReportEviction((_, name), report), _) => {
             let reported = server.report_eviction(name, report, now);
