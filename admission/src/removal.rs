@@ -20,8 +20,8 @@ use shared_api::names::pod::{
 };
 use shared_api::names::workload::ASK_BEFORE_REMOVAL;
 use shared_api::removal_request::{
-    DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequests, RemovalType, TAINT_CONTROLLERS,
-    TooManyRequests,
+    DEFAULT_EXPIRATION_SECONDS, InvalidRequests, RemovalRequest, RemovalRequests, RemovalType,
+    TAINT_CONTROLLERS, TooManyRequests,
 };
 
 use crate::review::{AdmissionDecision, AdmissionRequest, DenialCause};
@@ -455,7 +455,7 @@ fn is_by_operator(user: &str, operators: &[String]) -> bool {
 /// Record of a denied removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recording {
-    /// The request is recorded on the pod, and expires after this time unless it is repeated.
+    /// The request is recorded on the pod, and expires within this time unless it is repeated.
     Recorded(SignedDuration),
     /// Dry runs are not recorded.
     DryRun,
@@ -506,7 +506,7 @@ impl Removal {
     }
 
     /// Returns the annotation with which the request is recorded on the pod; `None` if it was recorded or repeated a
-    /// short time ago. Requests that have expired are dropped.
+    /// short time ago, unless it replaces an eviction. Requests that have expired are dropped.
     pub fn annotation(
         &self,
         pod: &GuardedPod,
@@ -518,8 +518,10 @@ impl Removal {
         let mut requests = RemovalRequests::to_extend(pod.requests()).map_err(newer)?;
         requests.drop_expired(now, valid_for);
         let validity = self.validity(valid_for);
-        let known = requests.of(&self.requester);
-        if known.is_some_and(|known| !known.is_repetition_due(now, validity)) {
+        let is_recent = |known: &RemovalRequest| {
+            !known.is_replaced_by(self.type_) && !known.is_repetition_due(now, validity)
+        };
+        if requests.of(&self.requester).is_some_and(is_recent) {
             return Ok(None);
         }
         let recorded = if self.is_by_taint_controller() {
@@ -571,7 +573,9 @@ impl Removal {
         match recording {
             Recording::Recorded(validity) if !self.is_eviction() => {
                 let validity = short(*validity);
-                format!("{kept}. The request is recorded, and expires in {validity} unless it is repeated")
+                format!(
+                    "{kept}. The request is recorded, and expires within {validity} unless it is repeated"
+                )
             }
             Recording::Recorded(_) | Recording::DryRun => kept,
             Recording::BeingDeleted(workload) => {

@@ -141,6 +141,12 @@ impl RemovalRequest {
         now.duration_since(last) >= valid_for / RENEWED_AFTER
     }
 
+    /// Returns whether a request of this type by the same requester replaces it, instead of repeating it. Evictions are
+    /// withdrawn when the node is uncordoned, and others are not, so an eviction never replaces another request.
+    pub fn is_replaced_by(&self, type_: RemovalType) -> bool {
+        self.type_ == RemovalType::Eviction && type_ != RemovalType::Eviction
+    }
+
     fn times(&self) -> impl Iterator<Item = Time> {
         let others = [self.renew_time, self.expiration_time];
         std::iter::once(self.request_time).chain(others.into_iter().flatten())
@@ -262,7 +268,8 @@ impl RemovalRequests {
         self.retain(|request| request.expires(valid_for) > now);
     }
 
-    /// Records a request, or the repetition of one: the time of the first request stays.
+    /// Records a request, or the repetition of one: the time of the first request stays, and so does its type if an
+    /// eviction repeats it.
     pub fn record(
         &mut self,
         requester: &str,
@@ -271,7 +278,9 @@ impl RemovalRequests {
     ) -> Result<(), TooManyRequests> {
         let requester = printable_requester(requester);
         if let Some(known) = self.0.iter_mut().find(|known| known.requester == requester) {
-            known.type_ = type_;
+            if type_ != RemovalType::Eviction {
+                known.type_ = type_;
+            }
             known.renew_time = Some(now.into());
             // Otherwise, the repetition of an expired request would have no effect.
             known.expiration_time = known.expiration_time.filter(|until| until.timestamp() > now);
@@ -353,6 +362,36 @@ mod tests {
         assert!(!requests.is_empty());
         requests.drop_expired(at(260), valid_for);
         assert!(requests.is_empty());
+    }
+
+    #[test]
+    fn an_eviction_extends_another_request_and_never_replaces_it() {
+        use RemovalType::{Delete, Eviction, Manual};
+        for (before, type_, after) in [
+            (Eviction, Eviction, Eviction),
+            (Eviction, Delete, Delete),
+            (Eviction, Manual, Manual),
+            (Delete, Eviction, Delete),
+            (Delete, Delete, Delete),
+            (Manual, Eviction, Manual),
+            (Manual, Delete, Delete),
+        ] {
+            let mut requests = RemovalRequests::default();
+            requests.record("jane", before, at(100)).unwrap();
+            let is_replaced = requests.of("jane").unwrap().is_replaced_by(type_);
+            assert_eq!(
+                is_replaced,
+                before == Eviction && after != before,
+                "{before} {type_}"
+            );
+            requests.record("jane", type_, at(200)).unwrap();
+            let request = requests.of("jane").unwrap();
+            assert_eq!(
+                (request.type_, request.last_repetition()),
+                (after, at(200).into())
+            );
+            assert_eq!(request.request_time, at(100).into());
+        }
     }
 
     #[test]

@@ -83,7 +83,8 @@ impl RecentDenials {
             Keeping::Recorded(validity) => {
                 let requests = RemovalRequests::parse(pod.requests()?).ok()?;
                 let known = requests.of(&removal.requester)?;
-                if removal.is_dry_run || known.is_repetition_due(now, validity) {
+                let is_replaced = known.is_replaced_by(removal.type_);
+                if removal.is_dry_run || is_replaced || known.is_repetition_due(now, validity) {
                     return None;
                 }
                 Some(Repetition {

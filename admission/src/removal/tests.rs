@@ -551,6 +551,39 @@ fn a_longer_validity_needs_fewer_records() {
     }
 }
 
+/// An uncordon withdraws evictions, but no confirmed deletion.
+#[test]
+fn a_deletion_is_recorded_after_an_eviction_by_the_same_user_and_stays_one() {
+    let valid_for = SignedDuration::from_secs(60);
+    let deletion = needed(judged(json!({ "oldObject": guarded() })));
+    let after = |type_, second| {
+        let mut requests = RemovalRequests::default();
+        requests.record("jane", type_, at(second)).unwrap();
+        requested(&requests.text())
+    };
+    let types = |written: Option<String>| {
+        let requests = RemovalRequests::parse(&written.unwrap()).unwrap();
+        requests.iter().map(|request| request.type_).collect::<Vec<_>>()
+    };
+    let evicted = after(RemovalType::Eviction, 999);
+    let written = deletion.annotation(&parsed(&evicted), at(1000), valid_for);
+    assert_eq!(types(written.unwrap()), [RemovalType::Delete]);
+    let recent = RecentDenials::default();
+    recent.record(
+        &deletion,
+        &parsed(&evicted),
+        at(1000),
+        Keeping::Recorded(valid_for),
+    );
+    needed(judged_after(&recent, 1001, json!({ "oldObject": evicted })));
+    let eviction = needed(judged(eviction(Value::Null)));
+    for type_ in [RemovalType::Delete, RemovalType::Manual] {
+        let annotated = |second| eviction.annotation(&parsed(&after(type_, second)), at(1000), valid_for);
+        assert_eq!(annotated(999), Ok(None));
+        assert_eq!(types(annotated(985).unwrap()), [type_]);
+    }
+}
+
 #[test]
 fn the_annotation_of_a_newer_version_is_not_replaced() {
     let reason = "annotation tkex.tencent.com/removal-requested has version 2; this version of hookgate supports \
@@ -753,8 +786,8 @@ fn a_denial_that_makes_the_client_wait_says_why() {
         is_too_frequent: true,
     };
     let message = "pod arena-0 is kept until its PreDelete hook succeeds; it is then deleted and replaced. Details: \
-                   kubectl game why pod/arena-0 -n games. The request is recorded, and expires in 15m unless it is \
-                   repeated. This deletion was denied at least";
+                   kubectl game why pod/arena-0 -n games. The request is recorded, and expires within 15m unless it \
+                   is repeated. This deletion was denied at least";
     let wanted = AdmissionDecision::TooFrequent {
         message: format!("{message} {MAX_FORBIDDEN} times within 15s; wait 5s before you repeat it"),
         retry_after_seconds: 5,
@@ -861,7 +894,7 @@ fn a_denial_says_whether_the_request_is_recorded() {
         (
             Recording::Recorded(SignedDuration::from_secs(900)),
             kept.to_owned(),
-            format!("{kept}. The request is recorded, and expires in 15m unless it is repeated"),
+            format!("{kept}. The request is recorded, and expires within 15m unless it is repeated"),
         ),
         (Recording::DryRun, kept.to_owned(), kept.to_owned()),
         (

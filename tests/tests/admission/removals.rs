@@ -324,7 +324,7 @@ async fn a_deletion_is_denied_with_403_and_recorded_once() {
     let pod = games.run(&games.pod("arena-0")).await;
     let kept = games.kept("arena-0");
     let message =
-        format!("{DELETION}{kept}. The request is recorded, and expires in 15m unless it is repeated");
+        format!("{DELETION}{kept}. The request is recorded, and expires within 15m unless it is repeated");
     let at_once = DeleteParams::default().grace_period(0);
     let mut versions = Vec::new();
     for params in [DeleteParams::default(), at_once, with_uid(&pod)] {

@@ -98,7 +98,7 @@ async fn a_user_who_repeats_a_deletion_too_often_must_wait_and_others_need_not()
     assert!(expected.contains(&reviews), "429 after {reviews} reviews");
     let kept = games.kept("arena-0");
     let message = format!(
-        "{DELETION}{kept}. The request is recorded, and expires in 15m unless it is repeated. This deletion was \
+        "{DELETION}{kept}. The request is recorded, and expires within 15m unless it is repeated. This deletion was \
          denied at least {MAX_FORBIDDEN} times within 15s; wait 5s before you repeat it"
     );
     assert_eq!(error.message, message);
