@@ -31,7 +31,7 @@ fn phase(run: &HookRun) -> Option<Phase> {
 /// Ends the match on each of these pods in turn. `ended`: pods that have ended.
 async fn end_matches(guarded: &Guarded, pods: &[String], ended: &mut BTreeSet<String>) {
     for pod in pods {
-        guarded.fleet.nodes.pod(pod).set_players(0);
+        guarded.end_match(pod);
         ended.insert(pod.clone());
         guarded.await_ended(ended).await;
     }
@@ -82,7 +82,7 @@ async fn a_deletion_takes_the_idle_pods_at_once_and_the_busy_ones_when_their_mat
     assert_deleted(&guarded, deletion).await;
     fleet.until_pods(BTreeMap::is_empty).await;
     fleet.until_runs(<[HookRun]>::is_empty).await;
-    guarded.assert_ended_once(&pods);
+    guarded.assert_ended_after_hooks(&pods);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn in_a_foreground_deletion_the_garbage_collector_ends_no_match_and_leaves
     assert_eq!(run_of_last().await, run);
     end_matches(&guarded, &busy[2..], &mut ended).await;
     assert_deleted(&guarded, deletion).await;
-    guarded.assert_ended_once(&pods);
+    guarded.assert_ended_after_hooks(&pods);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,14 +164,12 @@ async fn an_orphaning_deletion_keeps_the_pods_that_an_earlier_deletion_has_left(
     assert_deleted(&guarded, deletion).await;
     assert_deleted(&guarded, late).await;
     // An empty pod would have been deleted by now.
-    for pod in &busy {
-        guarded.fleet.nodes.pod(pod).set_players(0);
-    }
+    guarded.end_matches(&busy);
     guarded.fleet.quiet().await;
     let left = guarded.fleet.all_pods().await;
     assert!(left.values().all(|pod| pod.owner_references().is_empty()));
     assert_eq!(guarded.fleet.names().await, busy.into_iter().collect());
-    guarded.assert_ended_once(&idle);
+    guarded.assert_ended_after_hooks(&idle);
 }
 
 /// This is the way out of an emergency.
@@ -201,7 +199,7 @@ async fn an_operator_that_is_killed_during_a_deletion_continues_it_after_its_res
     guarded.await_ended(&ended).await;
     guarded.fleet.asked(2).await;
     guarded.fleet.kill_workloads();
-    guarded.fleet.nodes.pod(&busy[0]).set_players(0);
+    guarded.end_match(&busy[0]);
     guarded
         .fleet
         .until_runs(|runs| runs.iter().any(|run| phase(run) == Some(Phase::Successful)))
@@ -211,7 +209,7 @@ async fn an_operator_that_is_killed_during_a_deletion_continues_it_after_its_res
     guarded.fleet.start_workloads().await;
     end_matches(&guarded, &busy, &mut ended).await;
     assert_deleted(&guarded, deletion).await;
-    guarded.assert_ended_once(&pods);
+    guarded.assert_ended_after_hooks(&pods);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +218,7 @@ async fn a_namespace_with_guarded_pods_is_kept_until_its_game_deployments_are_de
     let fleet = &guarded.fleet;
     let pods = guarded.launch(2, json!({})).await;
     let uids = fleet.uids().await;
-    guarded.occupy(&pods, 2);
+    let (busy, _) = guarded.occupy(&pods, 2);
     let namespace = &fleet.namespace;
     let delete = ["delete", "namespace", namespace, "--timeout=120s"];
     for command in [&delete, &["delete", "namespace", namespace, "--dry-run=server"]] {
@@ -250,14 +248,14 @@ async fn a_namespace_with_guarded_pods_is_kept_until_its_game_deployments_are_de
     for pod in &pods {
         assert!(guarded.requesters(pod).await.is_empty());
     }
-    fleet.nodes.every_pod().set_players(0);
+    guarded.end_matches(&busy);
     let label = format!("{DELETION_ALLOW}=Always");
     let _ = fleet.kubectl(&["label", "gamedeployments", "--all", &label], "");
     let _ = fleet.kubectl(&["delete", "gamedeployments", "--all", "--timeout=120s"], "");
     let _ = fleet.kubectl(&delete, "");
     assert!(namespaces.get_opt(namespace).await.unwrap().is_none());
     guarded.await_ended(&pods).await;
-    guarded.assert_ended_once(&pods);
+    guarded.assert_ended_after_hooks(&pods);
 }
 
 /// The operator removes the finalizer once the namespace controller has deleted the pods.

@@ -31,7 +31,7 @@ const FLAG: &str = "--eviction-responder";
 /// Type of the removal requests.
 const TYPE: &str = "EvictionRequest";
 // Requesters.
-const ANN: &str = "drain.example.com/ann";
+pub(crate) const ANN: &str = "drain.example.com/ann";
 const BOB: &str = "scaler.example.com/bob";
 // Messages of the operator.
 const DELETED: &str = "the pod is deleted";
@@ -42,7 +42,7 @@ const REPORT_INTERVAL: u64 = 20;
 
 /// Starts the stand-in of the controller, and gamedeployment-operator as a responder. `grace`: see
 /// [`EvictionController::start`].
-async fn prepare(guarded: &mut Guarded, grace: Duration) -> EvictionController {
+pub(crate) async fn prepare(guarded: &mut Guarded, grace: Duration) -> EvictionController {
     grant(&guarded.fleet).await;
     let evictions = EvictionController::start(guarded, grace).await;
     respond(guarded, None).await;

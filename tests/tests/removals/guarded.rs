@@ -123,10 +123,15 @@ impl Guarded {
     pub(crate) fn occupy(&self, pods: &BTreeSet<String>, count: usize) -> (Vec<String>, BTreeSet<String>) {
         let busy: Vec<String> = pods.iter().take(count).cloned().collect();
         for pod in &busy {
-            self.fleet.nodes.pod(pod).set_players(2);
-            self.matches.lock().unwrap().insert(pod.clone(), None);
+            self.begin_match(pod);
         }
         (busy, pods.iter().skip(count).cloned().collect())
+    }
+
+    /// Begins a match on a pod.
+    pub(crate) fn begin_match(&self, pod: &str) {
+        self.matches.lock().unwrap().insert(pod.to_owned(), None);
+        self.fleet.nodes.pod(pod).set_players(2);
     }
 
     /// Ends the match on a pod, if it has not ended before.
@@ -146,12 +151,18 @@ impl Guarded {
         }
     }
 
-    /// Checks that exactly these pods have ended, each once and after a request of its hook, which was sent after the match
-    /// on the pod if there was one.
+    /// Checks that exactly these pods have ended, each once and as in [`Guarded::assert_after_hooks`].
     pub(crate) fn assert_ended_after_hooks(&self, pods: &BTreeSet<String>) {
         self.assert_ended_once(pods);
+        self.assert_after_hooks(pods);
+    }
+
+    /// Checks that each of these pods that has ended did so after a request of its hook, which was sent after the match
+    /// on the pod if there was one.
+    pub(crate) fn assert_after_hooks(&self, pods: &BTreeSet<String>) {
         let matches = self.matches.lock().unwrap();
-        for end in self.fleet.nodes.terminations() {
+        let ends = self.fleet.nodes.terminations().into_iter();
+        for end in ends.filter(|end| pods.contains(&end.pod)) {
             let ended = matches.get(&end.pod).copied();
             assert_ne!(ended, Some(None), "during its match: {end:?}");
             let after = ended.flatten();
@@ -257,6 +268,19 @@ impl Guarded {
         requests.iter().map(|request| request.requester.clone()).collect()
     }
 
+    /// Waits until no request is recorded on a pod.
+    pub(crate) async fn await_withdrawn(&self, pod: &str) {
+        eventually(SOON, || async {
+            let requesters = self.requesters(pod).await;
+            if requesters.is_empty() {
+                Ok(())
+            } else {
+                Err(requesters)
+            }
+        })
+        .await;
+    }
+
     /// Waits until `status.removalRequests` lists exactly these requests, each with its pod, type and requester.
     pub(crate) async fn await_requests(&self, wanted: &[(&str, &str, &str)]) {
         self.fleet
@@ -274,19 +298,19 @@ impl Guarded {
         replica.metric("hookgate_admission_requests_total", labels).await
     }
 
-    /// Requests the deletion of an idle pod, and checks that it is replaced and that no other pod ends. `ended`: pods
-    /// that ended before; the pod is added.
+    /// Requests the deletion of an idle pod, and checks that it is replaced after its hook and that no other pod ends.
+    /// `ended`: pods that ended before; the pod is added.
     pub(crate) async fn replace(&self, pod: &str, ended: &mut BTreeSet<String>, replicas: usize) {
         assert!(!self.kubectl(&["delete", "pod", pod, "--wait=false"]).0);
         ended.insert(pod.to_owned());
         self.await_replaced(ended, replicas).await;
         self.fleet.settled(replicas).await;
-        self.assert_ended_once(ended);
+        self.assert_ended_after_hooks(ended);
     }
 
     /// Ends the match on a pod, and checks that the pod is kept: another one is replaced after this.
     pub(crate) async fn assert_kept(&self, pod: &str, ended: &mut BTreeSet<String>, replicas: usize) {
-        self.fleet.nodes.pod(pod).set_players(0);
+        self.end_match(pod);
         let names = self.fleet.names().await;
         let other = names.iter().find(|name| *name != pod).unwrap();
         self.replace(other, ended, replicas).await;

@@ -30,6 +30,7 @@ mod scouts;
 #[allow(dead_code, reason = "the suite of GameDeployments needs more of it")]
 #[path = "../gamedeployment/seen.rs"]
 mod seen;
+mod withdrawn;
 
 use test_kit::ControlPlane;
 

@@ -15,19 +15,6 @@ const EVICTIONS: [&str; 1] = ["kind=\"Eviction\""];
 /// Labels of the metric for denied deletions of pods.
 const DENIED_DELETIONS: [&str; 3] = ["kind=\"Pod\"", "operation=\"delete\"", "outcome=\"refused\""];
 
-/// Waits until no request is recorded on a pod.
-async fn await_withdrawn(guarded: &Guarded, pod: &str) {
-    eventually(SOON, || async {
-        let requesters = guarded.requesters(pod).await;
-        if requesters.is_empty() {
-            Ok(())
-        } else {
-            Err(requesters)
-        }
-    })
-    .await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cordon_replaces_the_idle_pods_at_once_and_the_busy_one_when_its_match_ends_without_evictions() {
     let guarded = Guarded::new("cordon").await;
@@ -40,13 +27,13 @@ async fn a_cordon_replaces_the_idle_pods_at_once_and_the_busy_one_when_its_match
     let requester = format!("node/{node}");
     guarded.await_requests(&[(&busy[0], "Cordon", &requester)]).await;
     guarded.fleet.quiet().await;
-    guarded.assert_ended_once(&idle);
+    guarded.assert_ended_after_hooks(&idle);
     assert!(guarded.requesters(&busy[0]).await.is_empty());
-    guarded.fleet.nodes.pod(&busy[0]).set_players(0);
+    guarded.end_match(&busy[0]);
     guarded.await_replaced(&before, 4).await;
     guarded.fleet.settled(4).await;
     guarded.await_requests(&[]).await;
-    guarded.assert_ended_once(&before);
+    guarded.assert_ended_after_hooks(&before);
     assert_eq!(guarded.pods_on(&other).len(), 4);
     assert_eq!(guarded.count_reviews(&EVICTIONS).await, 0);
 }
@@ -65,7 +52,7 @@ async fn a_cordon_removes_no_pod_until_on_cordon_is_set_to_ask() {
     guarded.fleet.set(ask).await;
     guarded.await_replaced(&before, 3).await;
     guarded.fleet.settled(3).await;
-    guarded.assert_ended_once(&before);
+    guarded.assert_ended_after_hooks(&before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,7 +69,7 @@ async fn a_busy_pod_is_kept_after_its_drain_is_stopped_and_its_node_uncordoned_a
     assert_ne!(guarded.count_reviews(&EVICTIONS).await, 0);
     let _ = guarded.fleet.kubectl(&["uncordon", &node], "");
     guarded.await_requests(&[]).await;
-    await_withdrawn(&guarded, busy).await;
+    guarded.await_withdrawn(busy).await;
     // Another cordon does not bring the requests back.
     let _ = guarded.fleet.kubectl(&["cordon", &node], "");
     guarded.assert_kept(busy, &mut ended, 3).await;
@@ -92,17 +79,17 @@ async fn a_busy_pod_is_kept_after_its_drain_is_stopped_and_its_node_uncordoned_a
     // not passed since the evictions of the earlier drain.
     assert_eq!(guarded.pods_on(&node), BTreeSet::from([busy.to_owned()]));
     ended.insert(busy.to_owned());
-    guarded.fleet.nodes.pod(busy).set_players(2);
+    guarded.begin_match(busy);
     let (succeeded, output) = guarded.kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=3s"]);
     assert!(!succeeded, "{output}");
     assert_eq!(guarded.requesters(busy).await, ["admin"]);
     guarded.await_requests(&[(busy, "Eviction", "admin")]).await;
-    guarded.fleet.nodes.pod(busy).set_players(0);
+    guarded.end_match(busy);
     let (succeeded, output) = guarded.kubectl(&["drain", &node, "--ignore-daemonsets", "--timeout=120s"]);
     assert!(succeeded, "{output}");
     guarded.await_replaced(&ended, 3).await;
     guarded.fleet.settled(3).await;
-    guarded.assert_ended_once(&ended);
+    guarded.assert_ended_after_hooks(&ended);
     assert_eq!(guarded.pods_on(&other).len(), 3);
 }
 
@@ -137,14 +124,14 @@ async fn a_no_execute_taint_requests_the_removal_of_a_busy_pod_until_it_is_remov
         recorded.len() == 1 && TAINT_CONTROLLERS.contains(&recorded[0].as_str()),
         "{recorded:?}"
     );
-    guarded.assert_ended_once(&ended);
+    guarded.assert_ended_after_hooks(&ended);
 
     taint("maintenance:NoExecute-");
     guarded.await_requests(&[]).await;
-    await_withdrawn(&guarded, busy).await;
+    guarded.await_withdrawn(busy).await;
     guarded.assert_kept(busy, &mut ended, 3).await;
 
-    guarded.fleet.nodes.pod(busy).set_players(2);
+    guarded.begin_match(busy);
     let earlier = guarded.count_reviews(&DENIED_DELETIONS).await;
     taint("maintenance=now:NoExecute");
     guarded.await_requests(&by_taint).await;
@@ -160,10 +147,10 @@ async fn a_no_execute_taint_requests_the_removal_of_a_busy_pod_until_it_is_remov
     let _ = guarded.fleet.kubectl(&["annotate", "pod", busy, &annotation], "");
     guarded.fleet.quiet().await;
     guarded.await_requests(&by_taint).await;
-    guarded.assert_ended_once(&ended);
-    guarded.fleet.nodes.pod(busy).set_players(0);
+    guarded.assert_ended_after_hooks(&ended);
+    guarded.end_match(busy);
     ended.insert(busy.to_owned());
     guarded.await_replaced(&ended, 3).await;
     guarded.fleet.settled(3).await;
-    guarded.assert_ended_once(&ended);
+    guarded.assert_ended_after_hooks(&ended);
 }
