@@ -13,9 +13,9 @@ use gamedeployment_core::guard_check;
 use gamedeployment_core::plan::{Warning, WriteKind};
 use gamedeployment_core::pod::Pod;
 use gamedeployment_core::workload::Workload;
-use shared_api::GameDeployment;
 use shared_api::names::eviction::MAX_MESSAGE;
 use shared_api::reason::WorkloadReason;
+use shared_api::{GameDeployment, GameDeploymentStatus};
 
 use crate::NamespacedName;
 use crate::driver::Driver;
@@ -196,7 +196,7 @@ impl Driver {
         } else {
             match &workload.object {
                 Ok(object) if requires_no_hook(object) => NextReport::NoHook(workload_key.clone()),
-                Ok(object) => NextReport::Wait(reason(object, &eviction.pod_uid)),
+                Ok(object) => NextReport::Wait(reason(object, &key.0, eviction)),
                 Err(unreadable) => {
                     let message = format!("the GameDeployment cannot be parsed: {}", unreadable.error);
                     NextReport::Wait(cut(&message))
@@ -320,10 +320,12 @@ impl Driver {
                 self.eviction_reports.timers.set(&key, Some(now.elapsed + RETRY));
             }
             (EvictionCall::Report(_), Err(error)) => {
+                state.record_refusal(&error);
                 let at = self.report_failed(&key, MIN_INTERVAL, &error, now);
                 self.schedule_next(&key, at, now);
             }
             (EvictionCall::Complete(..), Err(error)) => {
+                state.record_refusal(&error);
                 let at = self.report_failed(&key, RETRY, &error, now);
                 self.eviction_reports.timers.set(&key, Some(at));
             }
@@ -524,13 +526,35 @@ fn requires_no_hook(object: &GameDeployment) -> bool {
 }
 
 /// Returns the reason why a pod stays, as the status of its workload shows it.
-fn reason(object: &GameDeployment, pod_uid: &str) -> String {
-    let mut entries = object.status.iter().flat_map(|status| &status.removal_requests);
-    let shown = entries.find_map(|entry| entry.message.as_ref().filter(|_| entry.pod_uid == pod_uid));
-    shown.map_or_else(|| REQUESTED.to_owned(), |message| cut(message))
+fn reason(object: &GameDeployment, namespace: &str, eviction: &Eviction) -> String {
+    let Some(status) = &object.status else {
+        return REQUESTED.to_owned();
+    };
+    let mut entries = status.removal_requests.iter();
+    match entries.find(|entry| entry.pod_uid == eviction.pod_uid) {
+        Some(entry) => entry
+            .message
+            .as_ref()
+            .map_or_else(|| REQUESTED.to_owned(), |message| cut(message)),
+        None if lists_only_some(status) => format!(
+            "the status of the GameDeployment has no room for this pod; to see why it stays, run: kubectl game why \
+             pod/{} -n {namespace}",
+            eviction.pod_name
+        ),
+        None => REQUESTED.to_owned(),
+    }
+}
+
+/// Returns whether the removal of more pods is requested than the status lists: it has an entry for each pod, as long as
+/// there is room.
+fn lists_only_some(status: &GameDeploymentStatus) -> bool {
+    usize::try_from(status.removal_pending_replicas).is_ok_and(|pods| pods > status.removal_requests.len())
 }
 
 /// Cuts a message to the length that the API accepts.
 fn cut(message: &str) -> String {
     message.chars().take(MAX_MESSAGE).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,8 @@ use super::waiting::Waiting;
 use crate::facts::{Facts, PodFacts};
 use crate::plan::PodGroup;
 
-/// Maximum number of entries in the status; `removalPendingReplicas` counts all pods.
+/// Maximum number of entries in the status; `removalPendingReplicas` counts all pods. Each pod has at least one entry, if
+/// there is room.
 const MAX_ENTRIES: usize = 100;
 
 /// A valid request.
@@ -102,17 +103,26 @@ pub(super) fn group(facts: &Facts<'_>) -> PodGroup {
     group
 }
 
-/// Returns the valid requests, oldest first.
+/// Returns the valid requests, oldest first. If there are too many, the later ones of pods with several are left out
+/// first: the reason why a pod stays is in each of its entries.
 pub(super) fn entries(
     facts: &Facts<'_>,
     findings: &Findings<'_>,
     waiting: &Waiting<'_>,
 ) -> Vec<RemovalRequestStatus> {
     let first = FirstTimes::read(facts);
-    let pods = facts.pods.iter();
-    let mut requests: Vec<_> = pods.flat_map(|pod| of_pod(pod, &first)).collect();
-    requests.sort_by(|one, other| one.order().cmp(&other.order()));
+    let mut requests = Vec::new();
+    for pod in &facts.pods {
+        let mut of_pod = of_pod(pod, &first);
+        of_pod.sort_by(|one, other| one.order().cmp(&other.order()));
+        requests.extend(of_pod.into_iter().enumerate());
+    }
+    requests.sort_by(|(place, one), (other_place, other)| {
+        (*place > 0, one.order()).cmp(&(*other_place > 0, other.order()))
+    });
     requests.truncate(MAX_ENTRIES);
+    let mut requests: Vec<_> = requests.into_iter().map(|(_, request)| request).collect();
+    requests.sort_by(|one, other| one.order().cmp(&other.order()));
     let entry = |request: Request<'_, '_>| RemovalRequestStatus {
         pod_name: request.pod.pod.name.clone(),
         pod_uid: request.pod.pod.uid.clone(),
@@ -136,3 +146,6 @@ fn message(pod: &PodFacts<'_>, findings: &Findings<'_>, waiting: &Waiting<'_>) -
         "waiting until enough other pods are available (spec.updateStrategy.maxUnavailable)".to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::NamespacedName;
-use crate::request::EvictionReport;
+use crate::request::{EvictionReport, RequestError};
 use crate::watch_event::Eviction;
 use runtime_core::clock::Now;
 
@@ -37,6 +37,17 @@ pub(super) struct ReportState {
     pub(super) progress: Progress,
     /// Number of failed requests since the last successful report.
     failures: u32,
+    /// Clock of the next report.
+    clock: ReportClock,
+}
+
+/// Clock by which the time of a report is determined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReportClock {
+    /// The wall clock, unless it is behind.
+    Wall,
+    /// The time that has passed since the start or the last heartbeat: the wall clock may be ahead.
+    Elapsed,
 }
 
 /// Report that was written.
@@ -68,6 +79,7 @@ impl ReportState {
             sent: None,
             progress: Progress::Idle,
             failures: 0,
+            clock: ReportClock::Wall,
         }
     }
 
@@ -114,7 +126,8 @@ impl ReportState {
     }
 
     /// Returns the time to report: now, but never before the start or the last heartbeat, which the API server rejects.
-    /// If the clock is behind, the time since these is added to them, so that heartbeats advance.
+    /// The time elapsed since these is added to them. If the clock is behind, the sum is used, so that heartbeats
+    /// advance; if the clock may be ahead, only the sum is used.
     ///
     /// The API stores whole seconds, and rejects a heartbeat that differs from the stored one and is old.
     pub(super) fn report_time(&self, eviction: &Eviction, now: Now) -> Timestamp {
@@ -125,7 +138,12 @@ impl ReportState {
             let since = SignedDuration::try_from(now.elapsed.saturating_sub(at)).ok()?;
             time?.checked_add(since).ok()
         });
-        let time = moving.fold(now.wall, Timestamp::max);
+        let moving = moving.max();
+        let time = match self.clock {
+            ReportClock::Wall => moving.max(Some(now.wall)),
+            ReportClock::Elapsed => moving,
+        };
+        let time = time.unwrap_or(now.wall);
         let whole = Timestamp::from_second(time.as_second()).unwrap_or(time);
         let earliest = [eviction.started, self.last_heartbeat(eviction)];
         earliest.into_iter().flatten().fold(whole, Timestamp::max)
@@ -139,6 +157,17 @@ impl ReportState {
             heartbeat: report.heartbeat,
             message: report.message,
         });
+    }
+
+    /// Changes the clock if the API server has rejected a report: its time may have been the reason. The clock of an
+    /// accepted report stays.
+    pub(super) fn record_refusal(&mut self, error: &RequestError) {
+        if matches!(error, RequestError::Refused(_)) {
+            self.clock = match self.clock {
+                ReportClock::Wall => ReportClock::Elapsed,
+                ReportClock::Elapsed => ReportClock::Wall,
+            };
+        }
     }
 
     /// Records a failure. Returns the pause until the next attempt, which doubles with each failure, and whether to

@@ -8,6 +8,7 @@ use gamedeployment_driver::request::{
     ApiCall, DriverOutput, EvictionReport, Request, RequestError, RequestId, Response,
 };
 use gamedeployment_driver::watch_event::{Event, Eviction, WatchEvent};
+use jiff::SignedDuration;
 use shared_api::names::eviction::MAX_MESSAGE;
 use shared_api::reason::WorkloadReason;
 
@@ -34,6 +35,8 @@ pub(crate) struct EvictionApi {
     pub(crate) received: Vec<Received>,
     /// Error that all reports get.
     pub(crate) error: Option<RequestError>,
+    /// Whether new times that differ from the server's clock by 30 s or more are rejected.
+    pub(crate) checks_times: bool,
     /// Whether reports get no response.
     pub(crate) is_silent: bool,
     /// Reports without a response.
@@ -75,7 +78,17 @@ impl EvictionApi {
         if *at != key(&at.1) {
             return Some(Err(RequestError::Gone));
         }
+        if self.checks_times && self.has_wrong_time(&at.1, report, second) {
+            return Some(Err(RequestError::Refused("must be within 30s of now".to_owned())));
+        }
         Some(self.apply(&at.1, report))
+    }
+
+    fn has_wrong_time(&self, name: &str, report: &EvictionReport, second: u64) -> bool {
+        let stored = self.stored.get(name).and_then(|stored| stored.heartbeat);
+        let heartbeat = report.heartbeat.filter(|time| Some(*time) != stored);
+        let mut times = heartbeat.into_iter().chain(report.completion);
+        times.any(|time| time.duration_since(at(second).wall).abs() >= SignedDuration::from_secs(30))
     }
 
     /// Applies a report. Panics if the API would never accept it.

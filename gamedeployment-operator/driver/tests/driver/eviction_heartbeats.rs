@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::eviction_api::Received;
 use crate::eviction_kit::*;
 use crate::kit::*;
+use crate::server::Server;
 
 #[test]
 fn heartbeats_begin_after_two_seconds_and_follow_every_five_minutes() {
@@ -88,6 +89,54 @@ fn heartbeats_advance_while_the_clock_is_behind() {
             assert_eq!(report.heartbeat, Some(at(second + behind).wall));
         }
     }
+}
+
+#[test]
+fn reports_are_accepted_after_one_rejection_while_the_clock_is_ahead() {
+    for ahead in [30, 3600] {
+        let (mut server, pod) = evicted();
+        server.evictions.checks_times = true;
+        let play_ahead = |server: &mut Server, from, to| {
+            for second in from..to {
+                let now = server.now(second);
+                let wall = at(second + ahead).wall;
+                server.play_at(Now { wall, ..now });
+            }
+        };
+        play_ahead(&mut server, 10, 500);
+        delete(&mut server, &pod, 500);
+        play_ahead(&mut server, 500, 510);
+        assert_eq!(server.evictions.seconds(EVICTION), [12, 32, 332, 500]);
+        assert_eq!(server.evictions.outcomes, ["refused", "done", "done", "done"]);
+        assert!(server.evictions.events.is_empty());
+        let [_, first, second, completion] = &server.evictions.received[..] else {
+            panic!("{:#?}", server.evictions.received)
+        };
+        for received in [first, second] {
+            assert_heartbeat(received, &received.report.message);
+        }
+        assert_completion(completion, DELETED, 500, 0);
+    }
+}
+
+/// A new process does not know the time that has passed since the last heartbeat, so it needs a correct clock.
+#[test]
+fn a_report_that_was_rejected_for_another_reason_is_repeated_with_either_clock() {
+    let (mut server, _) = evicted();
+    server.evictions.checks_times = true;
+    play(&mut server, 10, 13);
+    server.restart(Driver::new(false, DriverLimits::default()), 100);
+    list(&mut server, &[EVICTION], 100);
+    server.evictions.error = Some(RequestError::Refused("evictions is forbidden (403)".to_owned()));
+    play(&mut server, 100, 103);
+    server.evictions.error = None;
+    play(&mut server, 103, 200);
+    assert_eq!(server.evictions.seconds(EVICTION), [12, 102, 122, 162]);
+    assert_eq!(server.evictions.outcomes, ["done", "refused", "refused", "done"]);
+    let [.., accepted] = &server.evictions.received[..] else {
+        panic!("no report")
+    };
+    assert_heartbeat(accepted, &accepted.report.message);
 }
 
 /// Another process may have reported, with a clock that was ahead.
