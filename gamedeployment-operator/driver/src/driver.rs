@@ -14,6 +14,7 @@ use gamedeployment_core::revision::Revision;
 use gamedeployment_core::view::View;
 use gamedeployment_core::write_backoff::{INITIAL_BACKOFF, WriteBackoff};
 use shared_api::GameDeployment;
+use shared_api::reason::WorkloadReason;
 
 use crate::NamespacedName;
 use crate::direct_reads::DirectReads;
@@ -133,6 +134,7 @@ impl Driver {
                 }
                 if let WatchEvent::Pod(event) = &event {
                     self.report_lost_pod(event, now);
+                    self.report_expired_request(event, now);
                 }
                 let due = DueReports::after(&event);
                 self.index.apply_event(event, &mut self.dirty, now);
@@ -143,19 +145,38 @@ impl Driver {
         }
     }
 
-    /// Reports a guarded pod that others removed, before the index applies the event that shows it.
+    /// Reports a guarded pod that others removed, before the index applies the event that shows it. The guard allows the
+    /// deletion of a pod whose hooks are skipped, so such a deletion causes no check of the guard.
     pub(crate) fn report_lost_pod(&mut self, event: &Event<Pod>, now: Now) {
         let Some((key, object, warning)) = self.index.lost_pod(event) else {
             return;
         };
-        self.guard_checks.recheck(key);
+        let target = Arc::new(ReconcileTarget {
+            key: key.clone(),
+            object,
+            decided: now,
+        });
+        let output = if warning.reason == WorkloadReason::PodLostUngated {
+            self.guard_checks.recheck(key);
+            DriverOutput::PodLost(target, warning)
+        } else {
+            DriverOutput::EmitWarnings(target, vec![warning])
+        };
+        self.output.push_back(output);
+    }
+
+    /// Reports removal requests that have expired when they arrive, before the index applies the event that shows them.
+    fn report_expired_request(&mut self, event: &Event<Pod>, now: Now) {
+        let Some((key, object, warning)) = self.index.expired_request(event, now.wall) else {
+            return;
+        };
         let target = ReconcileTarget {
             key: key.clone(),
             object,
             decided: now,
         };
         self.output
-            .push_back(DriverOutput::PodLost(Arc::new(target), warning));
+            .push_back(DriverOutput::EmitWarnings(Arc::new(target), vec![warning]));
     }
 
     /// Reports a notice that ends without a success, before the index applies the event that shows it.

@@ -69,7 +69,7 @@ pub enum CurrentReport {
 
 impl OpenReason {
     /// Reads the reason and the author of a skipped hook from the pod's annotations.
-    pub(super) fn skipped(pod: &Pod) -> Self {
+    pub fn skipped(pod: &Pod) -> Self {
         let words = |name: &str| pod.annotation(name).and_then(user_text);
         Self::Skipped {
             why: words(SKIP_HOOK_REASON),

@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use gamedeployment_core::gate::OpenReason;
 use gamedeployment_core::plan::{Action, GatedWrite, Warning};
 use gamedeployment_core::pod::Pod;
 use shared_api::names::pod::{REMOVAL_GUARD, REMOVAL_GUARD_ASK};
@@ -36,7 +37,8 @@ impl LostPods {
     }
 
     /// Returns the warning about a pod that this event shows as deleted by another client, or ended by the kubelet or the
-    /// control plane, if it had players or could have had some. `known`: the pod before the event.
+    /// control plane, if it had players or could have had some. `known`: the pod before the event. The deletion of a pod
+    /// whose hooks are skipped is reported as such: the guard allows it.
     pub(super) fn warning(&self, known: &Pod, event: &Event<Pod>) -> Option<Warning> {
         let is_guarded = known.guard_label() == Some(REMOVAL_GUARD_ASK) && known.controller.is_some();
         let could_have_players = known.is_active() && known.node.is_some() && !known.never_started();
@@ -45,23 +47,43 @@ impl LostPods {
             return None;
         }
         let name = &known.name;
-        let message = match Loss::of(known, event)? {
-            Loss::Deleted => format!(
-                "pod {name} was deleted by another client although spec.disruption.policy is Ask, and its PreDelete hook \
-                 may not have succeeded; check that hookgate-admission runs with --removal-guard, and that the namespace \
-                 has the label {REMOVAL_GUARD}=Enabled"
+        let latest = latest(known, event);
+        let (reason, message) = match Loss::of(known, event)? {
+            Loss::Deleted if latest.skips_hooks() => (
+                WorkloadReason::HookSkipped,
+                format!("pod {name}: {}", OpenReason::skipped(latest)),
             ),
-            Loss::Ended(why) => format!(
-                "pod {name} was ended by the kubelet or the control plane, which do not run its PreDelete hook; the \
-                 removal guard cannot prevent this: {why}"
+            Loss::Deleted => (
+                WorkloadReason::PodLostUngated,
+                format!(
+                    "pod {name} was deleted by another client although spec.disruption.policy is Ask, and its PreDelete \
+                     hook may not have succeeded; check that hookgate-admission runs with --removal-guard, and that the \
+                     namespace has the label {REMOVAL_GUARD}=Enabled"
+                ),
+            ),
+            Loss::Ended(why) => (
+                WorkloadReason::PodLostUngated,
+                format!(
+                    "pod {name} was ended by the kubelet or the control plane, which do not run its PreDelete hook; the \
+                     removal guard cannot prevent this: {why}"
+                ),
             ),
         };
         Some(Warning {
             // The pod is gone or will be deleted, and kubectl describe would not show its events.
             pod: None,
-            reason: WorkloadReason::PodLostUngated,
+            reason,
             message,
         })
+    }
+}
+
+/// Returns the last known version of a pod. A watch that was interrupted may show an annotation and the deletion after
+/// it in one event.
+fn latest<'p>(known: &'p Pod, event: &'p Event<Pod>) -> &'p Pod {
+    match event {
+        Event::Apply(_, pod) | Event::InitApply(_, pod) if pod.uid == known.uid => pod,
+        Event::Apply(..) | Event::InitApply(..) | Event::Delete(..) | Event::Init | Event::InitDone => known,
     }
 }
 
@@ -95,6 +117,7 @@ impl<'a> Loss<'a> {
 mod tests {
     use k8s_openapi::api::core::v1 as api;
     use serde_json::{Value, json};
+    use shared_api::names::pod::{SKIP_HOOK, SKIP_HOOK_BY, SKIP_HOOK_REASON};
 
     use super::*;
 
@@ -156,6 +179,48 @@ mod tests {
             own.warning(&changed, &event).is_some(),
             "its request was rejected"
         );
+    }
+
+    #[test]
+    fn the_deletion_of_a_pod_whose_hooks_are_skipped_is_reported_with_the_reason_and_the_user() {
+        let skipped = |uid: &str| {
+            let notes = [
+                (SKIP_HOOK, uid),
+                (SKIP_HOOK_REASON, "crashed"),
+                (SKIP_HOOK_BY, "jane"),
+            ];
+            let mut pod = pod(&json!({}));
+            let notes = notes.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            pod.annotations.extend(notes);
+            pod
+        };
+        let reported = |known: &Pod, event: &Event<Pod>| {
+            let warning = LostPods::default().warning(known, event).unwrap();
+            format!("{} {}", warning.reason, warning.message)
+        };
+        let text = "HookSkipped pod a: its hooks are skipped by annotation tkex.tencent.com/skip-hook; reason: crashed; \
+                    by: jane";
+        let gone = Event::Delete(key(), "one".to_owned());
+        assert_eq!(reported(&skipped("one"), &gone), text);
+        let terminating = |pod: Pod| {
+            let terminating = Pod {
+                terminating: true,
+                ..pod
+            };
+            Event::Apply(key(), terminating)
+        };
+        assert_eq!(reported(&skipped("one"), &terminating(skipped("one"))), text);
+        assert_eq!(
+            reported(&pod(&json!({})), &terminating(skipped("one"))),
+            text,
+            "the watch shows the annotation and the deletion at once"
+        );
+        let other = reported(&skipped("another"), &gone);
+        assert!(other.starts_with("PodLostUngated "), "for another pod: {other}");
+        let status = json!({ "phase": "Failed", "reason": "Evicted" });
+        let ended = Event::Apply(key(), pod(&json!({ "/status": status })));
+        let ended = reported(&skipped("one"), &ended);
+        assert!(ended.starts_with("PodLostUngated "), "{ended}");
     }
 
     #[test]

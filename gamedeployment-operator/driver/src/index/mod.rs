@@ -3,6 +3,7 @@
 mod arrivals;
 mod cluster_view;
 mod evictions;
+mod expired_requests;
 mod lost_pods;
 mod nodes;
 mod questions;

@@ -12,6 +12,7 @@ mod guard_check;
 mod kit;
 mod not_stored;
 mod notices;
+mod pod_warnings;
 mod reads;
 mod server;
 mod stale_spec;
