@@ -66,7 +66,7 @@ pub mod hook_run_label {
     pub const CANARY_STEP: &str = "canary-step-index";
     /// UID of the pod that the hook runs for.
     pub const POD_UID: &str = "tkex.tencent.com/pod-uid";
-    /// Workload of a lifecycle hook's run, if its name has at most 63 characters.
+    /// Name of the workload, if it has at most 63 characters.
     pub const GAMEDEPLOYMENT: &str = "tkex.tencent.com/gamedeployment";
     /// Lifecycle hook that the run belongs to.
     pub const LIFECYCLE_HOOK: &str = "tkex.tencent.com/lifecycle-hook";

@@ -43,6 +43,8 @@ const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
 const MAX_TIMEOUT: i32 = 604_800;
 /// Default number of unused revisions to keep.
 const DEFAULT_HISTORY: usize = 10;
+/// Maximum length of a label's value.
+const MAX_LABEL_LEN: usize = 63;
 /// Requirement for the name of a HookTemplate.
 const TEMPLATE_NAME: &str = "must be the name of a HookTemplate in this namespace";
 /// Requirement for numbers.
@@ -156,6 +158,12 @@ pub enum Lifetime {
 }
 
 impl Workload {
+    /// Returns the label of the workload's HookRuns with its name; `None` if the name is too long for a label.
+    pub fn label_of_runs(&self) -> Option<(&'static str, &str)> {
+        let label = (names::hook_run_label::GAMEDEPLOYMENT, self.name.as_str());
+        (self.name.len() <= MAX_LABEL_LEN).then_some(label)
+    }
+
     /// Validates a GameDeployment; the error holds all its problems.
     pub fn read(object: &GameDeployment) -> Result<Self, Vec<FieldError>> {
         let (workload, problems) = Self::examine(object);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kube::ResourceExt;
-use operator_tests::fleet::{game, until_empty};
+use operator_tests::fleet::{GAME, game, until_empty};
 use serde_json::{Value, json};
 use shared_api::HookRun;
 
@@ -42,6 +42,7 @@ fn check_labels(run: &HookRun, kinds: (&str, &str), revision: &str, pod: &k8s_op
         ("InstanceID", id),
         ("tkex.tencent.com/pod-uid", uid),
         ("tkex.tencent.com/name-digest", &digest),
+        ("tkex.tencent.com/gamedeployment", GAME),
         ("velero.io/exclude-from-backup", "true"),
     ];
     let wanted: BTreeMap<String, String> = wanted

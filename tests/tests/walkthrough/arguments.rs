@@ -75,6 +75,7 @@ async fn shows_run(terminal: &Terminal<'_>, id: &str) {
                 "gamedeployment-type": "PreDelete",
                 "hookrun-type": "pre-delete-step",
                 "instance-id": id,
+                "tkex.tencent.com/gamedeployment": "test-gamedeployment",
                 "tkex.tencent.com/name-digest": digest(name_digest, 16),
                 "tkex.tencent.com/pod-uid": pod.metadata.uid,
                 "velero.io/exclude-from-backup": "true",

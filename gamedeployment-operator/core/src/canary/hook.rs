@@ -205,15 +205,18 @@ impl<'a> CanaryStepper<'a> {
         let spec = render(hook, self.view.cluster.template(&hook.template_name), &[])?;
         let index = canary.index.unwrap_or_default();
         let name = format!("canary-{}-{index}-{}", self.update, hook.template_name);
+        let of_workload = self.workload.label_of_runs();
         let labels = [
             (label::TYPE, hook_kind::CANARY.to_owned()),
             (label::REVISION, self.update.to_owned()),
             (label::CANARY_STEP, index.to_string()),
-        ];
+        ]
+        .into_iter()
+        .chain(of_workload.map(|(key, name)| (key, name.to_owned())));
         let intent = format!("canary:{}:{index}", self.update);
         let owner = owner(&self.workload.name, &self.workload.uid);
         let metadata = ObjectMeta {
-            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).into()),
+            labels: Some(labels.map(|(key, value)| (key.to_owned(), value)).collect()),
             annotations: Some([(annotation::INTENT.to_owned(), intent)].into()),
             ..owned(&name, &self.workload.namespace, owner)
         };

@@ -171,6 +171,7 @@ impl<'a> HookRequest<'a> {
         ];
         pairs
             .into_iter()
+            .chain(self.workload.label_of_runs())
             .map(|(key, value)| (key.to_owned(), value.to_owned()))
             .collect()
     }
@@ -274,3 +275,6 @@ pub fn owned(name: &str, namespace: &str, owner: OwnerReference) -> ObjectMeta {
         ..ObjectMeta::default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -18,9 +18,6 @@ use crate::revision::Revision;
 use crate::spec_digest::SpecDigest;
 use crate::workload::{Carrier, LifecycleHook};
 
-/// Longest value of a label.
-const MAX_LABEL_LEN: usize = 63;
-
 /// Revisions of a rollout.
 pub(super) struct Revisions<'a> {
     /// Revision that pods are updated from; `None` for the first rollout.
@@ -144,9 +141,8 @@ pub(super) fn new_run(
         (label::LIFECYCLE_HOOK, hook.name.clone()),
         (label::NAME_DIGEST, digest_of_text(&name)),
     ];
-    if workload.name.len() <= MAX_LABEL_LEN {
-        labels.push((label::GAMEDEPLOYMENT, workload.name.clone()));
-    }
+    let of_workload = workload.label_of_runs();
+    labels.extend(of_workload.map(|(key, name)| (key, name.to_owned())));
     let own = |(key, value): (&str, String)| (key.to_owned(), value);
     let notes = [
         (annotation::INTENT, intent(&to.name, &hook.name, attempt)),

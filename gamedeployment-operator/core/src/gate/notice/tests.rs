@@ -136,6 +136,7 @@ fn the_notice_comes_first_and_differs_from_the_hook_in_name_type_and_intent() {
         "hookrun-type": "notice-step", "gamedeployment-type": "Notice",
         "workload-revision": "old", "PodControllerRevision": "old", "instance-id": "a", "InstanceID": "a",
         "tkex.tencent.com/pod-uid": "uid-fleet-a", "tkex.tencent.com/name-digest": digest_of_text(&name),
+        "tkex.tencent.com/gamedeployment": "fleet",
         "velero.io/exclude-from-backup": "true",
     });
     assert_eq!(json!(labels), wanted);
