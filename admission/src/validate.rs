@@ -7,7 +7,9 @@
 //! invalid object.
 
 use gamedeployment_core::lifecycle::new_pod_warnings;
-use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
+use gamedeployment_core::workload::{
+    self, Source, Workload, ask_without_hook, ineffective_settings, sets_paused,
+};
 use hook_core::execution::{hook_warnings, resolve_action, resolve_hook};
 use hook_core::resolve::{
     FieldError, FieldErrors, check_template, resolve_run, run_invalid, run_unreadable, run_warnings,
@@ -248,9 +250,12 @@ fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
         ValidatedKind::GameDeployment => parse(object).map_or_else(
             |_| Vec::new(),
             |game: GameDeployment| {
-                let new_pods = new_pod_warnings(&game).into_iter();
-                let new_pods = new_pods.map(|warning| warning.to_string());
-                new_pods.chain(paused_warning(&game, request)).collect()
+                let found = new_pod_warnings(&game).into_iter();
+                let found = found
+                    .chain(paused_warning(&game, request))
+                    .chain(ask_without_hook(&game))
+                    .chain(ineffective_settings(&game));
+                found.map(|warning| warning.to_string()).collect()
             },
         ),
         ValidatedKind::HookTemplate => parse(object).map_or_else(
@@ -269,15 +274,14 @@ fn warnings(kind: ValidatedKind, request: &AdmissionRequest) -> Vec<String> {
 }
 
 /// Warns about `paused` beside canary steps. An update that sets it to true pauses the rollout on purpose.
-fn paused_warning(game: &GameDeployment, request: &AdmissionRequest) -> Option<String> {
+fn paused_warning(game: &GameDeployment, request: &AdmissionRequest) -> Option<workload::FieldError> {
     let source = if request.operation == "CREATE" {
         Source::Manifest
     } else {
         Source::Stored
     };
     let pauses = request.object["spec"]["updateStrategy"]["paused"] == true;
-    let warning = sets_paused(game, source).filter(|_| source == Source::Manifest || !pauses);
-    warning.map(|warning| warning.to_string())
+    sets_paused(game, source).filter(|_| source == Source::Manifest || !pauses)
 }
 
 #[cfg(test)]

@@ -485,7 +485,7 @@ pub struct GameDeploymentStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub collision_count: Option<i32>,
     /// Conditions of the GameDeployment: `Available`, `Progressing`, `HooksResolved`, `LifecycleHooksSucceeded`,
-    /// `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec` and `SpecWarning`.
+    /// `RemovalsGuarded`, `ScaleBlocked`, `UpdateBlocked`, `InvalidSpec` and `SpecWarning`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
     /// Reasons why the canary rollout is paused.
@@ -515,7 +515,8 @@ pub struct GameDeploymentStatus {
     /// Pods whose `PostInplace` hook has not succeeded yet; at most 100 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub post_inplace_hook_condition: Vec<HookCondition>,
-    /// Valid removal requests of pods, oldest first; at most 100 are listed.
+    /// Valid removal requests of pods, oldest first; at most 100 are listed. If there are more, the oldest request of
+    /// each pod takes precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "removal_requests_schema")]
     pub removal_requests: Vec<RemovalRequestStatus>,

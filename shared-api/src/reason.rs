@@ -353,6 +353,8 @@ reasons! {
         InvalidSpec,
         /// The manifest sets `paused` together with canary steps, so applying it again ends a pause.
         PausedInManifest,
+        /// A setting of the spec has no effect, because another one is missing; the message names both.
+        SettingIneffective,
         /// Workload events only: pods were created.
         PodsCreated,
         /// Workload events only: HookRuns were created for pods or for a canary step.

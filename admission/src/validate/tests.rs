@@ -341,3 +341,22 @@ fn an_action_or_execution_that_cannot_be_read_is_refused() {
         assert_eq!(warnings(&request(kind, &bad, &bad)).len(), 1);
     }
 }
+
+#[test]
+fn settings_without_effect_are_accepted_with_warnings() {
+    let object = game(json!({
+        "disruption": { "policy": "Ask" }, "scaleStrategy": { "firstIdle": { "candidates": 2 } },
+    }));
+    let found = warnings(&request("GameDeployment", &object, &Value::Null));
+    let [policy, options] = &found[..] else {
+        panic!("{found:?}")
+    };
+    assert!(
+        policy.starts_with("spec.disruption.policy: \"Ask\" does not guard the pods"),
+        "{policy}"
+    );
+    assert!(
+        options.starts_with("spec.scaleStrategy.firstIdle: has no effect while"),
+        "{options}"
+    );
+}

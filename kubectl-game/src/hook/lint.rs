@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use gamedeployment_core::lifecycle::new_pod_warnings;
-use gamedeployment_core::workload::{self, Source, Workload, sets_paused};
+use gamedeployment_core::workload::{
+    self, Source, Workload, ask_without_hook, ineffective_settings, sets_paused,
+};
 use hook_core::resolve::{FieldError, check_template, resolve_run, run_warnings, template_warnings};
 
 use serde_json::{Value, json};
@@ -228,8 +230,10 @@ fn workload_warnings(
     };
     let found = sets_paused(&game, Source::Manifest)
         .into_iter()
-        .chain(new_pod_warnings(&game));
-    warnings.extend(found.map(|found| (found.path, found.remedy)));
+        .chain(new_pod_warnings(&game))
+        .chain(ask_without_hook(&game))
+        .chain(ineffective_settings(&game));
+    warnings.extend(found.map(|found| split(&found)));
     if game.spec.pre_delete_update_strategy.is_none() {
         let message = "no PreDelete hook: pods are deleted without running a hook, and their players are disconnected; \
                        set preDeleteUpdateStrategy.hook";
@@ -291,14 +295,15 @@ fn workload_problems(document: &Document, templates: &Templates) -> Vec<(String,
         Ok(workload) => return templates.problems(&workload, document),
         Err(problems) => problems,
     };
-    let said = problems.into_iter().map(|problem| {
-        let path = problem.path.clone();
-        let sentence = problem.to_string();
-        // The output already starts with the path.
-        let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
-        (path, message.unwrap_or(sentence))
-    });
-    said.collect()
+    problems.iter().map(split).collect()
+}
+
+/// Returns the path of a workload's problem, and its message without the path: the output already starts with it.
+fn split(problem: &workload::FieldError) -> (String, String) {
+    let path = problem.path.clone();
+    let sentence = problem.to_string();
+    let message = sentence.strip_prefix(&format!("{path}: ")).map(str::to_owned);
+    (path, message.unwrap_or(sentence))
 }
 
 pub(super) fn game(document: &Document) -> Result<GameDeployment, serde_json::Error> {

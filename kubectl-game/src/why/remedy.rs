@@ -132,6 +132,10 @@ pub(super) fn of(reason: WorkloadReason, snapshot: &Snapshot, about: About<'_>) 
             "Remove the field from the manifest, then from the object.",
             [edit(snapshot, "remove spec.updateStrategy.paused")],
         ),
+        WorkloadReason::SettingIneffective => say(
+            "Set the other field, or remove the setting.",
+            [edit(snapshot, "change the spec")],
+        ),
         WorkloadReason::InvalidSpec => say(
             "Fix the spec. Until then, no pods are changed (if only spec.template is invalid, only updates stop).",
             [edit(snapshot, "fix the spec")],
@@ -167,6 +171,7 @@ pub(super) fn needs_person(reason: WorkloadReason, game: &GameDeployment) -> boo
         | WorkloadReason::PodsEndAtOnce
         | WorkloadReason::RemovalsNotGuarded
         | WorkloadReason::PausedInManifest
+        | WorkloadReason::SettingIneffective
         | WorkloadReason::InvalidSpec => true,
         WorkloadReason::PausedByCanaryPauseStep => waits_for_promotion(game),
         WorkloadReason::MinimumPodsAvailable
@@ -236,13 +241,13 @@ fn not_guarded(snapshot: &Snapshot) -> Remedy {
         return say("", [edit(snapshot, "set spec.preDeleteUpdateStrategy.hook")]);
     }
     let namespace = snapshot.game.namespace().unwrap_or_default();
+    // Only the message says whether the guard is missing, incomplete or not enabled, so the remedy covers all three.
     say(
         "If the message names webhooks, upgrade the chart, or apply the manifest of hookgate-admission again. The \
          guard is checked again within a minute.",
         [
             Next::new(
                 format!(
-    // Only the message says whether the guard is missing, incomplete or not enabled, so the remedy covers all three.
                     "kubectl get validatingwebhookconfigurations -l app.kubernetes.io/name=hookgate-admission -o \
                      yaml{}",
                     snapshot.flags

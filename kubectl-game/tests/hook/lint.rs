@@ -358,3 +358,20 @@ fn a_condition_beside_the_metrics_is_a_problem_with_its_place() {
         assert!(out.contains(line), "{out}");
     }
 }
+
+#[test]
+fn settings_without_effect_are_warnings_with_their_values() {
+    let manifest = Manifest::new(
+        "apiVersion: tkex.tencent.com/v1alpha1\nkind: GameDeployment\nmetadata: {name: g}\nspec:\n  \
+         selector: {matchLabels: {app: g}}\n  template:\n    metadata: {labels: {app: g}}\n    \
+         spec: {containers: [{name: g, image: g}]}\n  disruption:\n    onCordon: Ask\n",
+    );
+    let said = hook(&["lint", "-f", manifest.path()]);
+    assert_eq!(said.code, 0, "{said:?}");
+    let text = manifest.anonymous(&said.out);
+    let warning = "FILE:10:15: GameDeployment g: warning: spec.disruption.onCordon: \"Ask\" has no effect while \
+                   spec.disruption.policy is Unguarded; set the policy to Ask, or remove onCordon\n";
+    assert!(text.contains(warning), "{text}");
+    let strict = hook(&["lint", "--strict", "-f", manifest.path()]);
+    assert_eq!(strict.code, 1, "{strict:?}");
+}

@@ -25,7 +25,7 @@ use crate::recreate::{self, Recreate};
 use crate::stages::{GrantedPod, staying};
 use crate::steps::STALLED_AFTER;
 use crate::user_text::{bounded, cut};
-use crate::workload::{Source, UpdateType, sets_paused};
+use crate::workload::{Source, UpdateType, ineffective_settings, sentence, sets_paused};
 
 /// Maximum length of the causes in a message about hooks, in bytes: remedies follow, and must not be cut off.
 const MAX_CAUSES_BYTES: usize = 3 * 1024;
@@ -519,9 +519,17 @@ pub(super) fn update_blocked(
 
 /// Reports settings that are valid but surprising.
 pub(super) fn spec_warning(facts: &Facts<'_>, conditions: &mut Conditions<'_>) {
-    if let Some(warning) = sets_paused(facts.view.object, Source::Stored) {
+    let object = facts.view.object;
+    let paused = sets_paused(object, Source::Stored);
+    let reason = if paused.is_some() {
+        WorkloadReason::PausedInManifest
+    } else {
+        WorkloadReason::SettingIneffective
+    };
+    let warnings: Vec<_> = paused.into_iter().chain(ineffective_settings(object)).collect();
+    if !warnings.is_empty() {
         let kind = WorkloadCondition::SpecWarning;
-        conditions.set(kind, true, WorkloadReason::PausedInManifest, warning.to_string());
+        conditions.set(kind, true, reason, sentence(&warnings));
     }
 }
 
