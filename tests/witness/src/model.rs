@@ -81,6 +81,9 @@ impl<'e> ClusterModel<'e> {
             .or_default()
             .entry(uid)
             .or_default();
+        // A later write shows that the object still existed. The request for its removal was received before and took
+        // effect after it.
+        let removal = versions.pop_if(|last| !gone && last.object.is_none());
         // The response to a patch without changes is the current object.
         step.changed = versions
             .last()
@@ -93,6 +96,10 @@ impl<'e> ClusterModel<'e> {
                 object: event.object().filter(|_| !gone),
             });
         }
+        versions.extend(removal.map(|removal| Version {
+            order: removal.order.max((order.0, true)),
+            ..removal
+        }));
         step
     }
 

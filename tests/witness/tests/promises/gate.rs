@@ -214,6 +214,16 @@ fn a_removal_that_overlaps_counts_as_later() {
 }
 
 #[test]
+fn a_removal_follows_all_writes_of_its_object() {
+    let mut log = story(|_| {});
+    // As if the request had been received before the first question, and had waited until the pod was terminating.
+    log.wait(-90);
+    let call = Call(SOMEBODY, "create", "pods", "eviction");
+    log.line(call, "a", Value::Null, json!({ "kind": "Status" }));
+    log.is_clean();
+}
+
+#[test]
 fn a_verdict_is_used_once() {
     let mut log = hooked();
     log.pod("a");
