@@ -23,6 +23,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rcgen::{CertificateParams, KeyPair};
 use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -72,14 +73,29 @@ struct Counts {
 impl TlsGate {
     /// Starts a gate in front of a server, such as `http://127.0.0.1:PORT`.
     pub fn start(upstream: &str) -> io::Result<Self> {
-        let own = rcgen::generate_simple_self_signed(vec![Ipv4Addr::LOCALHOST.to_string()]);
-        let own = own.map_err(io::Error::other)?;
-        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(own.signing_key.serialize_der()));
+        Self::start_with(upstream, |_| {})
+    }
+
+    /// Starts a gate with a certificate that has expired.
+    pub fn start_expired(upstream: &str) -> io::Result<Self> {
+        Self::start_with(upstream, |certificate| {
+            certificate.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            certificate.not_after = rcgen::date_time_ymd(2020, 12, 31);
+        })
+    }
+
+    fn start_with(upstream: &str, change: impl FnOnce(&mut CertificateParams)) -> io::Result<Self> {
+        let certificate = CertificateParams::new(vec![Ipv4Addr::LOCALHOST.to_string()]);
+        let mut certificate = certificate.map_err(io::Error::other)?;
+        change(&mut certificate);
+        let key = KeyPair::generate().map_err(io::Error::other)?;
+        let certificate = certificate.self_signed(&key).map_err(io::Error::other)?;
+        let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let tls = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .map_err(io::Error::other)?
             .with_no_client_auth()
-            .with_single_cert(vec![own.cert.der().clone()], key)
+            .with_single_cert(vec![certificate.der().clone()], key)
             .map_err(io::Error::other)?;
         let tls = TlsAcceptor::from(Arc::new(tls));
         let directory = KeptDirectory::new("tls-gate")?;
@@ -112,7 +128,7 @@ impl TlsGate {
             .spawn(serve)?;
         Ok(Self {
             address,
-            certificate: own.cert.pem(),
+            certificate: certificate.pem(),
             state,
             directory,
             derived: AtomicU32::new(0),

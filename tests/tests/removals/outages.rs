@@ -144,11 +144,7 @@ async fn invalid_responses_allow_no_removal_until_the_guard_is_disabled_in_the_n
     replica.process.kill_hard().unwrap();
     let server = Webhook::start().unwrap();
     let gate = TlsGate::start(&server.url("")).unwrap();
-    reconfigure(&guarded.installation, |config| {
-        config.url = Some(format!("{}/removals", gate.url()));
-        config.ca_bundle = Some(ByteString(gate.certificate().as_bytes().to_vec()));
-    })
-    .await;
+    direct_to(&guarded, &gate).await;
     let dry_run = ["delete", "pod", before.first().unwrap(), "--dry-run=server"];
     eventually(SOON, || async {
         let deleted = guarded.kubectl(&dry_run);
@@ -183,6 +179,60 @@ async fn invalid_responses_allow_no_removal_until_the_guard_is_disabled_in_the_n
     .await;
     guarded.await_replaced(&before, 2).await;
     guarded.assert_ended_once(&before);
+}
+
+/// Directs the reviews to another server.
+async fn direct_to(guarded: &Guarded, gate: &TlsGate) {
+    reconfigure(&guarded.installation, |config| {
+        config.url = Some(format!("{}/removals", gate.url()));
+        config.ca_bundle = Some(ByteString(gate.certificate().as_bytes().to_vec()));
+    })
+    .await;
+}
+
+/// The server behind the gate allows everything.
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_an_expired_certificate_nor_a_late_response_allows_a_removal() {
+    let guarded = Guarded::new("expired-certificate").await;
+    let before = guarded.launch(2, json!({ "maxUnavailable": 2 })).await;
+    guarded.fleet.nodes.every_pod().set_players(1);
+    guarded.replica.as_ref().unwrap().process.kill_hard().unwrap();
+    let dry_run = ["delete", "pod", before.first().unwrap(), "--dry-run=server"];
+    let await_result = async |succeeds: bool, words: &str| {
+        eventually(SOON, || async {
+            match guarded.kubectl(&dry_run) {
+                (result, output) if result == succeeds && output.contains(words) => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+    };
+    let [node, _] = guarded.nodes();
+    let assert_kept = async |words: &str| {
+        guarded.assert_no_response(&before).await;
+        let (succeeded, output) = guarded.start_drain(&node).await.unwrap();
+        assert!(!succeeded, "{output}");
+        assert_has(&output, words);
+        assert_eq!(guarded.fleet.nodes.terminated_pods(), BTreeSet::new());
+    };
+    let server = Webhook::start().unwrap();
+    respond_with(&server, |uid| Answer::json(allowance(uid)));
+    let expired = TlsGate::start_expired(&server.url("")).unwrap();
+    direct_to(&guarded, &expired).await;
+    await_result(false, "certificate has expired").await;
+    assert_kept("certificate has expired").await;
+    assert_eq!(server.all_requests().len(), 0);
+
+    let valid = TlsGate::start(&server.url("")).unwrap();
+    direct_to(&guarded, &valid).await;
+    await_result(true, "").await;
+    // The webhooks have a timeout of 5 s.
+    respond_with(&server, |uid| {
+        Answer::json(allowance(uid)).after(Duration::from_secs(20))
+    });
+    assert_kept("failed calling webhook").await;
+    respond_with(&server, |uid| Answer::json(allowance(uid)));
+    await_result(true, "").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
