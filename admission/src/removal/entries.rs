@@ -51,7 +51,7 @@ struct Entry {
     name: &'static str,
     operation: &'static str,
     resource: &'static str,
-    /// Whether it may be limited to pods with the label [`REMOVAL_GUARD`].
+    /// Allows an `objectSelector` for pods with the label [`REMOVAL_GUARD`].
     may_select_pods: bool,
 }
 

@@ -11,7 +11,7 @@ pub struct MetadataPatch {
     pub labels: BTreeMap<String, Option<String>>,
     /// Annotations.
     pub annotations: BTreeMap<String, Option<String>>,
-    /// Whether it reverts a change by another client, or applies a change of the spec.
+    /// Set if the patch reverts a change by another client, or applies a change of the spec.
     pub reverts: bool,
     /// Whether the pod is selected for deletion.
     pub is_for_deletion: bool,

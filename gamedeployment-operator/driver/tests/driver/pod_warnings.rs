@@ -25,7 +25,7 @@ fn warned(versions: &[&dyn Fn(&mut Pod)], is_deleted: bool, second: u64) -> [Vec
         let gone = Event::Delete(key, pod.uid.clone());
         server.watch(WatchEvent::Pod(gone), second);
     }
-    let [mut lost, mut told] = [Vec::new(), Vec::new()];
+    let [mut lost, mut emitted] = [Vec::new(), Vec::new()];
     while let Some(output) = server.driver.poll(at(second)) {
         match output {
             DriverOutput::PodLost(_, warning) => lost.push(format!("{} {}", warning.reason, warning.message)),
@@ -34,12 +34,12 @@ fn warned(versions: &[&dyn Fn(&mut Pod)], is_deleted: bool, second: u64) -> [Vec
                 let warnings = warnings
                     .iter()
                     .filter(|warning| reasons.contains(&warning.reason));
-                told.extend(warnings.map(|warning| format!("{} {}", warning.reason, warning.message)));
+                emitted.extend(warnings.map(|warning| format!("{} {}", warning.reason, warning.message)));
             }
             _ => {}
         }
     }
-    [lost, told]
+    [lost, emitted]
 }
 
 fn unchanged(_: &mut Pod) {}
@@ -68,25 +68,25 @@ fn request(second: u64) -> impl Fn(&mut Pod) {
 
 #[test]
 fn a_pod_whose_hooks_are_skipped_is_not_lost_when_another_client_deletes_it() {
-    let [lost, told] = warned(&[&unchanged], true, 10);
+    let [lost, emitted] = warned(&[&unchanged], true, 10);
     assert!(
         lost.len() == 1 && lost[0].starts_with("PodLostUngated pod fleet-a was deleted"),
         "{lost:?}"
     );
-    assert!(told.is_empty(), "{told:?}");
-    let [lost, told] = warned(&[&unchanged, &skip], true, 10);
+    assert!(emitted.is_empty(), "{emitted:?}");
+    let [lost, emitted] = warned(&[&unchanged, &skip], true, 10);
     assert!(lost.is_empty(), "{lost:?}");
     let text = "HookSkipped pod fleet-a: its hooks are skipped by annotation tkex.tencent.com/skip-hook; reason: it \
                 hangs; by: jane";
-    assert_eq!(told, [text]);
+    assert_eq!(emitted, [text]);
 }
 
 #[test]
 fn a_request_that_has_expired_when_it_arrives_is_reported_once() {
     let expired = |versions: &[&dyn Fn(&mut Pod)]| {
-        let [lost, told] = warned(versions, false, 2000);
+        let [lost, emitted] = warned(versions, false, 2000);
         assert!(lost.is_empty(), "{lost:?}");
-        told
+        emitted
     };
     let text = "RemovalRequestExpired the removal request of drain was recorded at 1970-01-01T00:01:40Z, but it is \
                 1970-01-01T00:33:20Z by the clock of gamedeployment-operator, so the request has already expired, and \
