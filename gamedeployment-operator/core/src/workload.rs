@@ -45,8 +45,8 @@ const DEFAULT_MAX_UNAVAILABLE: Amount = Amount::Percent(20);
 const MAX_TIMEOUT: i32 = 604_800;
 /// Default number of unused revisions to keep.
 const DEFAULT_HISTORY: usize = 10;
-/// Maximum length of a label's value.
-const MAX_LABEL_LEN: usize = 63;
+/// Maximum length of a label's value, in bytes.
+pub(crate) const MAX_LABEL_LEN: usize = 63;
 /// Requirement for the name of a HookTemplate.
 const TEMPLATE_NAME: &str = "must be the name of a HookTemplate in this namespace";
 /// Requirement for numbers.

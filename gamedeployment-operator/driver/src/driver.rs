@@ -151,11 +151,7 @@ impl Driver {
         let Some((key, object, warning)) = self.index.lost_pod(event) else {
             return;
         };
-        let target = Arc::new(ReconcileTarget {
-            key: key.clone(),
-            object,
-            decided: now,
-        });
+        let target = ReconcileTarget::new(key, object, now);
         let output = if warning.reason == WorkloadReason::PodLostUngated {
             self.guard_checks.recheck(key);
             DriverOutput::PodLost(target, warning)
@@ -167,30 +163,20 @@ impl Driver {
 
     /// Reports removal requests that have expired when they arrive, before the index applies the event that shows them.
     fn report_expired_request(&mut self, event: &Event<Pod>, now: Now) {
-        let Some((key, object, warning)) = self.index.expired_request(event, now.wall) else {
-            return;
-        };
-        let target = ReconcileTarget {
-            key: key.clone(),
-            object,
-            decided: now,
-        };
-        self.output
-            .push_back(DriverOutput::EmitWarnings(Arc::new(target), vec![warning]));
+        if let Some((key, object, warning)) = self.index.expired_request(event, now.wall) {
+            let target = ReconcileTarget::new(key, object, now);
+            self.output
+                .push_back(DriverOutput::EmitWarnings(target, vec![warning]));
+        }
     }
 
     /// Reports a notice that ends without a success, before the index applies the event that shows it.
     fn report_failed_notice(&mut self, event: &Event<Run>, now: Now) {
-        let Some((key, object, warning)) = self.index.failed_notice(event) else {
-            return;
-        };
-        let target = ReconcileTarget {
-            key: key.clone(),
-            object,
-            decided: now,
-        };
-        self.output
-            .push_back(DriverOutput::EmitWarnings(Arc::new(target), vec![warning]));
+        if let Some((key, object, warning)) = self.index.failed_notice(event) {
+            let target = ReconcileTarget::new(key, object, now);
+            self.output
+                .push_back(DriverOutput::EmitWarnings(target, vec![warning]));
+        }
     }
 
     fn answered(&mut self, id: RequestId, answer: Result<Response, RequestError>, now: Now) {
@@ -357,11 +343,7 @@ impl Driver {
             self.states.remove(&key);
         }
         plan.limit(&self.limits.plan);
-        let target = Arc::new(ReconcileTarget {
-            key: key.clone(),
-            object,
-            decided: now,
-        });
+        let target = ReconcileTarget::new(&key, object, now);
         self.output.push_back(DriverOutput::Decided(Decided {
             target: target.clone(),
             actions: plan.actions.len(),

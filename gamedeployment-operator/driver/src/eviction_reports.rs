@@ -6,7 +6,6 @@
 //! or that its workload requires no hook.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use gamedeployment_core::guard_check;
@@ -450,17 +449,13 @@ impl Driver {
                 "failed to report to Eviction {} of pod {}: {error}",
                 key.1, eviction.pod_name
             );
-            let target = ReconcileTarget {
-                key: workload,
-                object,
-                decided: now,
-            };
+            let target = ReconcileTarget::new(&workload, object, now);
             let warning = Warning {
                 pod: None,
                 reason: WorkloadReason::EvictionReportFailed,
                 message,
             };
-            let warnings = DriverOutput::EmitWarnings(Arc::new(target), vec![warning]);
+            let warnings = DriverOutput::EmitWarnings(target, vec![warning]);
             self.output.push_back(warnings);
         }
         now.elapsed + pause

@@ -55,6 +55,15 @@ pub struct ReconcileTarget {
 }
 
 impl ReconcileTarget {
+    /// Creates the target of a decision that is made now.
+    pub(crate) fn new(key: &NamespacedName, object: Arc<GameDeployment>, now: Now) -> Arc<Self> {
+        Arc::new(Self {
+            key: key.clone(),
+            object,
+            decided: now,
+        })
+    }
+
     /// Returns the workload's UID.
     pub fn uid(&self) -> &str {
         self.object.metadata.uid.as_deref().unwrap_or_default()

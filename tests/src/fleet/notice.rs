@@ -34,6 +34,17 @@ impl Fleet<'_> {
         self.nodes.pod(pod).counts(FINISH).received
     }
 
+    /// Asserts that the servers of the current pods have received no request.
+    ///
+    /// # Panics
+    /// If one has.
+    pub async fn assert_no_requests(&self) {
+        for pod in self.names().await {
+            let requests = self.nodes.pod(&pod).requests();
+            assert!(requests.is_empty(), "{pod}: {requests:?}");
+        }
+    }
+
     /// Asserts that a pod received one notice, and after it requests of its hook, but nothing else.
     ///
     /// # Panics

@@ -108,10 +108,7 @@ async fn a_busy_pod_gets_one_notice_before_its_hook_however_often_that_is_rerun(
     fleet.settled(1).await;
     assert_eq!(fleet.nodes.terminated_pods(), BTreeSet::from([pod.clone()]));
     fleet.assert_noticed_first(&pod);
-    for other in fleet.names().await {
-        let requests = fleet.nodes.pod(&other).requests();
-        assert!(requests.is_empty(), "{other}: {requests:?}");
-    }
+    fleet.assert_no_requests().await;
 }
 
 #[tokio::test]
@@ -239,10 +236,7 @@ async fn each_pod_that_an_update_recreates_gets_one_notice() {
     for pod in &before {
         fleet.assert_noticed_first(pod);
     }
-    for pod in fleet.names().await {
-        let requests = fleet.nodes.pod(&pod).requests();
-        assert!(requests.is_empty(), "{pod}: {requests:?}");
-    }
+    fleet.assert_no_requests().await;
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ impl AutoscalerAnnotations {
 
 impl DisruptionPolicy {
     /// Reads the policy; `None` if its value is not valid.
-    pub(crate) fn read(spec: Option<&Spec>) -> Option<Self> {
+    pub fn read(spec: Option<&Spec>) -> Option<Self> {
         match spec.and_then(|spec| spec.policy.as_deref()).unwrap_or_default() {
             "" | "Unguarded" => Some(Self::Unguarded),
             "Ask" => Some(Self::Ask),

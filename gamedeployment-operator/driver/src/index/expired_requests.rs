@@ -6,9 +6,10 @@ use std::sync::Arc;
 use gamedeployment_core::gate::PodRef;
 use gamedeployment_core::plan::Warning;
 use gamedeployment_core::pod::Pod;
+use gamedeployment_core::workload::DisruptionPolicy;
 use jiff::{SignedDuration, Timestamp};
 use shared_api::GameDeployment;
-use shared_api::names::pod::{REMOVAL_GUARD_ASK, REMOVAL_REQUESTED};
+use shared_api::names::pod::REMOVAL_REQUESTED;
 use shared_api::reason::WorkloadReason;
 use shared_api::removal_request::{DEFAULT_EXPIRATION_SECONDS, RemovalRequests};
 
@@ -35,7 +36,8 @@ impl Index {
         let workload = self.by_uid.get(pod.controller.as_ref()?)?;
         let object = self.workloads.get(workload)?.object.as_ref().ok()?;
         let disruption = object.spec.disruption.as_ref();
-        let disruption = disruption.filter(|spec| spec.policy.as_deref() == Some(REMOVAL_GUARD_ASK))?;
+        let disruption =
+            disruption.filter(|spec| DisruptionPolicy::read(Some(spec)) == Some(DisruptionPolicy::Ask))?;
         let seconds = disruption.request_expiration_seconds;
         let valid_for = SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_EXPIRATION_SECONDS).into());
         if requests.iter().any(|request| request.expires(valid_for) > now) {

@@ -171,6 +171,18 @@ impl World {
         let created = self.created.iter();
         created.map(|(kind, second)| (kind.as_str(), *second)).collect()
     }
+
+    fn kinds(&self) -> Vec<&str> {
+        self.created.iter().map(|(kind, _)| kind.as_str()).collect()
+    }
+
+    /// Returns the only warning about notices.
+    fn only_report(&self) -> &str {
+        let [message] = &self.reported[..] else {
+            panic!("{:?}", self.reported)
+        };
+        message
+    }
 }
 
 fn new_driver(fleet: &GameDeployment) -> Driver {
@@ -206,9 +218,7 @@ fn a_hook_whose_notice_has_no_template_runs_at_once_and_is_reported_once() {
     let mut world = World::new(&["ask"]);
     world.play(2, 100);
     assert_eq!(world.created(), [("pre-delete-step", 2)]);
-    let [message] = &world.reported[..] else {
-        panic!("{:?}", world.reported)
-    };
+    let message = world.only_report();
     assert!(
         message.contains("HookTemplate bye does not exist; create it"),
         "{message}"
@@ -229,9 +239,7 @@ fn a_hook_runs_thirty_seconds_after_its_notice_was_first_rejected() {
             world.write_failures(answer).is_empty(),
             "nothing is rejected any more"
         );
-        let [message] = &world.reported[..] else {
-            panic!("{:?}", world.reported)
-        };
+        let message = world.only_report();
         let cause = format!("the API server rejects its HookRun: {answer}");
         assert!(message.contains(&cause), "{message}");
     }
@@ -247,11 +255,8 @@ fn a_notice_that_is_accepted_in_time_precedes_the_hook() {
     world.play(10, 20);
     world.rejects = None;
     world.play(20, 100);
+    assert_eq!(world.kinds(), ["notice-step", "pre-delete-step"]);
     let created = world.created();
-    assert_eq!(
-        created.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
-        ["notice-step", "pre-delete-step"]
-    );
     assert!(created[0].1 < 32, "{created:?}");
     assert_eq!(created[1].1 - created[0].1, 30);
     assert_eq!(world.reported, [""; 0]);
@@ -278,11 +283,8 @@ fn a_notice_for_which_the_api_server_has_no_capacity_still_precedes_the_hook() {
     assert_eq!(world.write_failures(answer), [("ScaleBlocked", true)]);
     world.rejects = None;
     world.play(100, 200);
+    assert_eq!(world.kinds(), ["notice-step", "pre-delete-step"]);
     let created = world.created();
-    assert_eq!(
-        created.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
-        ["notice-step", "pre-delete-step"]
-    );
     assert_eq!(created[1].1 - created[0].1, 30);
     assert_eq!(world.reported, [""; 0]);
 }
