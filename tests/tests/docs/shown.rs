@@ -13,6 +13,7 @@
 //! Rows may come in another order, because they are sorted by random names. Sentences may break elsewhere,
 //! because a page is not as wide as a terminal.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -20,11 +21,14 @@ use regex::Regex;
 /// Letters of Kubernetes' random names.
 const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// Maximum attempts to find the order of rows.
+/// Maximum number of lines that are compared before a search gives up.
 const PATIENCE: u32 = 20_000;
 
 /// Random letters of the page, and their counterparts in the harness.
 type Names = BTreeMap<String, String>;
+
+/// Lines of the page, and the printed text.
+type Output = (Vec<String>, String);
 
 /// Output of a page so far, and the matching names of the harness.
 #[derive(Debug, Default)]
@@ -32,23 +36,24 @@ pub(crate) struct Memory {
     names: Names,
     /// Typed names, which are fixed.
     typed: Names,
-    seen: Vec<(Vec<String>, String)>,
+    seen: Vec<Output>,
 }
 
 impl Memory {
     /// Whether the output matches the page. Similar rows of a list may be confused at first; when a later
     /// output distinguishes them, all earlier output is compared again.
     pub(crate) fn fits(&mut self, shown: &[String], printed: &str) -> bool {
-        let again = || {
-            let names = compare(shown, printed, &self.typed)?;
-            let mut seen = self.seen.iter().rev();
-            seen.try_fold(names, |names, (shown, printed)| compare(shown, printed, &names))
-        };
-        let Some(names) = compare(shown, printed, &self.names).or_else(again) else {
+        let newest = (shown.to_vec(), printed.to_owned());
+        let known = Search::new().all(&[&newest], &self.names);
+        let names = known.or_else(|| {
+            let outputs: Vec<&Output> = std::iter::once(&newest).chain(&self.seen).collect();
+            Search::new().all(&outputs, &self.typed)
+        });
+        let Some(names) = names else {
             return false;
         };
         self.names = names;
-        self.seen.push((shown.to_vec(), printed.to_owned()));
+        self.seen.push(newest);
         true
     }
 
@@ -66,66 +71,104 @@ impl Memory {
     }
 }
 
-/// Returns the known names after this output; `None` if it does not match the page.
-fn compare(shown: &[String], printed: &str, names: &Names) -> Option<Names> {
-    let printed: Vec<String> = printed
-        .lines()
-        .map(squeeze)
-        .filter(|line| !line.is_empty())
-        .collect();
-    let shown: Vec<String> = shown
-        .iter()
-        .map(|line| squeeze(line))
-        .filter(|line| !line.is_empty())
-        .collect();
-    let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-    let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
-    in_order(&shown, &printed, names)
-        .or_else(|| rows(&shown, &printed, names))
-        .or_else(|| {
-            let shown = shown.join(" ").replace("...", "[..]");
-            Line::read(&shown, names).fits(&printed.join(" "), names)
-        })
+/// Continues a search with the names of a match. Returns the names of the whole, or `None` to try the next match.
+type Continue<'a> = &'a dyn Fn(&Names) -> Option<Names>;
+
+/// Backtracking search for names with which outputs match the page.
+struct Search {
+    /// Number of lines that may still be compared.
+    patience: Cell<u32>,
 }
 
-/// Compares rows in any order.
-fn rows(shown: &[&str], printed: &[&str], names: &Names) -> Option<Names> {
-    let mut rows: Vec<&str> = shown.iter().copied().filter(|line| *line != "...").collect();
-    let fits = rows.len() == printed.len() || (rows.len() < shown.len() && rows.len() <= printed.len());
-    // Rows with the fewest unknown names come first.
-    rows.sort_by_cached_key(|row| Line::read(row, names).open.len());
-    let mut patience = PATIENCE;
-    fits.then(|| in_any_order(&rows, printed, names, &mut patience))?
-}
-
-fn in_order(shown: &[&str], printed: &[&str], names: &Names) -> Option<Names> {
-    match shown {
-        [] => printed.is_empty().then(|| names.clone()),
-        ["...", rest @ ..] => (0..=printed.len()).find_map(|skip| in_order(rest, &printed[skip..], names)),
-        [first, rest @ ..] => {
-            let (line, others) = printed.split_first()?;
-            let names = Line::read(first, names).fits(line, names)?;
-            in_order(rest, others, &names)
+impl Search {
+    const fn new() -> Self {
+        Self {
+            patience: Cell::new(PATIENCE),
         }
     }
-}
 
-fn in_any_order(rows: &[&str], printed: &[&str], names: &Names, patience: &mut u32) -> Option<Names> {
-    let Some((first, rest)) = rows.split_first() else {
-        return Some(names.clone());
-    };
-    let wanted = Line::read(first, names);
-    for (place, line) in printed.iter().enumerate() {
-        *patience = patience.checked_sub(1)?;
-        if let Some(names) = wanted.fits(line, names) {
-            let mut others = printed.to_vec();
-            others.remove(place);
-            if let Some(found) = in_any_order(rest, &others, &names, patience) {
-                return Some(found);
+    /// Returns names with which all outputs match; `None` if there are none.
+    fn all(&self, outputs: &[&Output], names: &Names) -> Option<Names> {
+        match outputs {
+            [] => Some(names.clone()),
+            [(shown, printed), rest @ ..] => {
+                self.output(shown, printed, names, &|names| self.all(rest, names))
             }
         }
     }
-    None
+
+    fn output(&self, shown: &[String], printed: &str, names: &Names, then: Continue<'_>) -> Option<Names> {
+        let printed: Vec<String> = printed
+            .lines()
+            .map(squeeze)
+            .filter(|line| !line.is_empty())
+            .collect();
+        let shown: Vec<String> = shown
+            .iter()
+            .map(|line| squeeze(line))
+            .filter(|line| !line.is_empty())
+            .collect();
+        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
+        let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+        self.in_order(&shown, &printed, names, then)
+            .or_else(|| self.rows(&shown, &printed, names, then))
+            .or_else(|| {
+                let shown = shown.join(" ").replace("...", "[..]");
+                then(&self.line(&Line::read(&shown, names), &printed.join(" "), names)?)
+            })
+    }
+
+    /// Compares a line; `None` also if patience is at its end.
+    fn line(&self, wanted: &Line, line: &str, names: &Names) -> Option<Names> {
+        self.patience.set(self.patience.get().checked_sub(1)?);
+        wanted.fits(line, names)
+    }
+
+    fn in_order(&self, shown: &[&str], printed: &[&str], names: &Names, then: Continue<'_>) -> Option<Names> {
+        match shown {
+            [] => printed.is_empty().then(|| then(names))?,
+            ["...", rest @ ..] => {
+                (0..=printed.len()).find_map(|skip| self.in_order(rest, &printed[skip..], names, then))
+            }
+            [first, rest @ ..] => {
+                let (line, others) = printed.split_first()?;
+                let names = self.line(&Line::read(first, names), line, names)?;
+                self.in_order(rest, others, &names, then)
+            }
+        }
+    }
+
+    /// Compares rows in any order.
+    fn rows(&self, shown: &[&str], printed: &[&str], names: &Names, then: Continue<'_>) -> Option<Names> {
+        let mut rows: Vec<&str> = shown.iter().copied().filter(|line| *line != "...").collect();
+        let fits = rows.len() == printed.len() || (rows.len() < shown.len() && rows.len() <= printed.len());
+        // Rows with the fewest unknown names come first.
+        rows.sort_by_cached_key(|row| Line::read(row, names).open.len());
+        fits.then(|| self.in_any_order(&rows, printed, names, then))?
+    }
+
+    fn in_any_order(
+        &self,
+        rows: &[&str],
+        printed: &[&str],
+        names: &Names,
+        then: Continue<'_>,
+    ) -> Option<Names> {
+        let Some((first, rest)) = rows.split_first() else {
+            return then(names);
+        };
+        let wanted = Line::read(first, names);
+        for (place, line) in printed.iter().enumerate() {
+            if let Some(names) = self.line(&wanted, line, names) {
+                let mut others = printed.to_vec();
+                others.remove(place);
+                if let Some(found) = self.in_any_order(rest, &others, &names, then) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
 }
 
 /// Shown line as a pattern.
@@ -254,9 +297,13 @@ const SIGNS: [(char, char); 13] = [
 mod tests {
     use super::*;
 
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
     fn shows(shown: &str, printed: &str, names: &Names) -> Option<Names> {
-        let shown: Vec<String> = shown.lines().map(str::to_owned).collect();
-        compare(&shown, printed, names)
+        let output = (lines(shown), printed.to_owned());
+        Search::new().all(&[&output], names)
     }
 
     #[test]
@@ -295,7 +342,6 @@ mod tests {
 
     #[test]
     fn which_of_two_it_was_may_show_later() {
-        let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
         let mut memory = Memory::default();
         assert!(memory.fits(&lines("a-x7k2p up\na-b4n8c up"), "a-44444 up\na-55555 up"));
         assert_eq!(memory.names["x7k2p"], "44444");
@@ -308,6 +354,21 @@ mod tests {
             !memory.fits(&lines("run-x7k2p"), "run-44444"),
             "it was typed as the other"
         );
+    }
+
+    #[test]
+    fn outputs_that_are_compared_again_take_no_name_from_one_another() {
+        let mut memory = Memory::default();
+        // `q9w5d` is off, and then on again.
+        assert!(memory.fits(&lines("a-b4n8c on\na-q9w5d off"), "a-44444 off\na-55555 on"));
+        assert!(memory.fits(&lines("a-b4n8c on\na-q9w5d on"), "a-44444 on\na-55555 on"));
+        // Two pods are confused, and a later output distinguishes them.
+        assert!(memory.fits(&lines("c-d6h2k on\nc-z4r9j on"), "c-66666 on\nc-77777 on"));
+        assert!(memory.fits(&lines("c-d6h2k off\nc-z4r9j on"), "c-66666 on\nc-77777 off"));
+        assert_eq!(memory.names["q9w5d"], "44444");
+        assert_eq!(memory.names["d6h2k"], "77777");
+        // `d6h2k` has another name.
+        assert!(!memory.fits(&lines("a-q9w5d c-d6h2k"), "a-44444 c-66666"));
     }
 
     #[test]
