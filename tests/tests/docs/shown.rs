@@ -27,8 +27,22 @@ const PATIENCE: u32 = 20_000;
 /// Random letters of the page, and their counterparts in the harness.
 type Names = BTreeMap<String, String>;
 
-/// Lines of the page, and the printed text.
-type Output = (Vec<String>, String);
+/// Output of a command: its lines on the page and its printed lines, [squeezed](squeeze) and without blank ones.
+#[derive(Debug)]
+struct Output {
+    shown: Vec<String>,
+    printed: Vec<String>,
+}
+
+impl Output {
+    fn new(shown: &[String], printed: &str) -> Self {
+        let squeezed = |line: &str| Some(squeeze(line)).filter(|line| !line.is_empty());
+        Self {
+            shown: shown.iter().filter_map(|line| squeezed(line)).collect(),
+            printed: printed.lines().filter_map(squeezed).collect(),
+        }
+    }
+}
 
 /// Output of a page so far, and the matching names of the harness.
 #[derive(Debug, Default)]
@@ -43,7 +57,7 @@ impl Memory {
     /// Whether the output matches the page. Similar rows of a list may be confused at first; when a later
     /// output distinguishes them, all earlier output is compared again.
     pub(crate) fn fits(&mut self, shown: &[String], printed: &str) -> bool {
-        let newest = (shown.to_vec(), printed.to_owned());
+        let newest = Output::new(shown, printed);
         let known = Search::new().all(&[&newest], &self.names);
         let names = known.or_else(|| {
             let outputs: Vec<&Output> = std::iter::once(&newest).chain(&self.seen).collect();
@@ -91,25 +105,13 @@ impl Search {
     fn all(&self, outputs: &[&Output], names: &Names) -> Option<Names> {
         match outputs {
             [] => Some(names.clone()),
-            [(shown, printed), rest @ ..] => {
-                self.output(shown, printed, names, &|names| self.all(rest, names))
-            }
+            [first, rest @ ..] => self.output(first, names, &|names| self.all(rest, names)),
         }
     }
 
-    fn output(&self, shown: &[String], printed: &str, names: &Names, then: Continue<'_>) -> Option<Names> {
-        let printed: Vec<String> = printed
-            .lines()
-            .map(squeeze)
-            .filter(|line| !line.is_empty())
-            .collect();
-        let shown: Vec<String> = shown
-            .iter()
-            .map(|line| squeeze(line))
-            .filter(|line| !line.is_empty())
-            .collect();
-        let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
-        let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
+    fn output(&self, output: &Output, names: &Names, then: Continue<'_>) -> Option<Names> {
+        let shown: Vec<&str> = output.shown.iter().map(String::as_str).collect();
+        let printed: Vec<&str> = output.printed.iter().map(String::as_str).collect();
         self.in_order(&shown, &printed, names, then)
             .or_else(|| self.rows(&shown, &printed, names, then))
             .or_else(|| {
@@ -180,9 +182,8 @@ struct Line {
 
 impl Line {
     fn read(line: &str, names: &Names) -> Self {
-        let line = squeeze(line);
         let (mut pattern, mut open, mut end) = ("^".to_owned(), Vec::new(), 0);
-        for special in specials().captures_iter(&line) {
+        for special in specials().captures_iter(line) {
             let whole = special.get(0).unwrap();
             pattern.push_str(&regex::escape(&line[end..whole.start()]));
             end = whole.end();
@@ -302,7 +303,7 @@ mod tests {
     }
 
     fn shows(shown: &str, printed: &str, names: &Names) -> Option<Names> {
-        let output = (lines(shown), printed.to_owned());
+        let output = Output::new(&lines(shown), printed);
         Search::new().all(&[&output], names)
     }
 
