@@ -7,8 +7,9 @@ use crate::workload::MAX_LABEL_LEN;
 /// canonical form.
 ///
 /// `collision_count` yields other names for a template whose name is taken; 0 has no effect. A name has at
-/// most 63 bytes, because pods carry it in a label. If the GameDeployment's name is too long for that, it is shortened and its own hash added,
-/// as in `<head>-<hash of the name>-<hash>`: two long names with the same beginning do not share a revision.
+/// most 63 bytes, because pods carry it in a label. If the GameDeployment's name is too long for that, it is
+/// shortened and its own hash added, as in `<head>-<hash of the name>-<hash>`: two long names with the same
+/// beginning do not share a revision.
 pub fn name_of(game_deployment: &str, template: &Template, collision_count: i32) -> String {
     let mut meaning = template.canonical_text().to_owned();
     if collision_count != 0 {
